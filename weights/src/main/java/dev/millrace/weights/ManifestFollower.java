@@ -2,8 +2,8 @@ package dev.millrace.weights;
 
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.follow.LogReader;
-import dev.millrace.schemas.EpochParent;
 import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
@@ -36,10 +36,11 @@ final class ManifestFollower implements AutoCloseable {
 
     private final String topic;
     private final RunIdentity run;
+    private final EpochLineage lineage;
     private final LogReader log;
     private final Deserializer<PolicyVersion> manifests;
     private final Thread thread;
-    private final Optional<EpochParent> parent;
+    private final InheritedManifests past;
     private final int keptManifests;
     private final LongConsumer onForeign;
     private ManifestHistory history;
@@ -66,9 +67,10 @@ final class ManifestFollower implements AutoCloseable {
         this.onForeign = onForeign;
         this.topic = connection.topics().policyVersions();
         this.run = connection.run();
-        this.parent = Optional.empty();
+        this.lineage = connection.lineage();
         this.keptManifests = keptManifests;
-        this.history = new ManifestHistory(parent, keptManifests);
+        this.history = new ManifestHistory(lineage.parent(), keptManifests);
+        this.past = new InheritedManifests(lineage, keptManifests);
         this.manifests =
                 AvroSerde.of(PolicyVersion.class, connection.registry()).deserializer();
         this.log = new LogReader(connection);
@@ -108,6 +110,12 @@ final class ManifestFollower implements AutoCloseable {
         }
         try {
             PolicyVersion manifest = manifests.deserialize(record.topic(), record.value());
+            if (run.runId().equals(manifest.getRunId())
+                    && run.policyId().equals(manifest.getPolicyId())
+                    && manifest.getEpoch() < run.epoch()) {
+                past.add(manifest, record.offset());
+                return;
+            }
             if (!run.owns(manifest.getRunId(), manifest.getEpoch())
                     || !run.policyId().equals(manifest.getPolicyId())) {
                 refuse(
@@ -141,7 +149,7 @@ final class ManifestFollower implements AutoCloseable {
                 before);
         ends = log.consumer().endOffsets(log.consumer().assignment());
         Optional<ManifestHistory> kept = history.before(record.offset());
-        rebuilt = kept.orElseGet(() -> new ManifestHistory(parent, keptManifests));
+        rebuilt = kept.orElseGet(() -> new ManifestHistory(lineage.parent(), keptManifests));
         if (kept.isEmpty()) {
             log.consumer().seekToBeginning(log.consumer().assignment());
             readUpTo.clear();
@@ -177,6 +185,7 @@ final class ManifestFollower implements AutoCloseable {
             history = rebuilt;
             rebuilt = null;
         }
+        past.settle();
         history.settle().forEach(this::passOver);
         caughtUp = true;
         notifyAll();
@@ -194,7 +203,8 @@ final class ManifestFollower implements AutoCloseable {
 
     synchronized PolicyVersion manifest(long version) {
         requireRunning();
-        return history.get(version);
+        Optional<PolicyVersion> inherited = past.find(version);
+        return inherited.isPresent() ? inherited.get() : history.get(version);
     }
 
     /** How far {@code policy-versions} was read, as a clause. */

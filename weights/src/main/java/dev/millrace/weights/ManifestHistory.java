@@ -1,8 +1,8 @@
 package dev.millrace.weights;
 
-import dev.millrace.schemas.EpochParent;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TensorLocation;
+import dev.millrace.schemas.run.EpochLineage.Ancestor;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -23,7 +23,7 @@ import org.jspecify.annotations.Nullable;
  * <p>Not thread-safe.
  */
 final class ManifestHistory {
-    private final Optional<EpochParent> parent;
+    private final Optional<Ancestor> parent;
     private final int kept;
     private final NavigableMap<Long, Taken> byVersion = new TreeMap<>();
     private final NavigableMap<Long, List<Taken>> ahead = new TreeMap<>();
@@ -44,7 +44,7 @@ final class ManifestHistory {
     }
 
     /** @param parent what the epoch began from, as the run's claim says; empty for a run's first epoch */
-    ManifestHistory(Optional<EpochParent> parent, int kept) {
+    ManifestHistory(Optional<Ancestor> parent, int kept) {
         this.parent = parent;
         this.kept = kept;
     }
@@ -131,7 +131,7 @@ final class ManifestHistory {
     }
 
     private long dueVersion() {
-        return tip == null ? parent.map(EpochParent::getVersion).orElse(0L) : tip.version() + 1;
+        return tip == null ? parent.map(Ancestor::version).orElse(0L) : tip.version() + 1;
     }
 
     private boolean isNext(Taken offered) {
@@ -142,8 +142,8 @@ final class ManifestHistory {
         }
         if (tip == null) {
             return weights.getBaseVersion() == null
-                    && parent.map(begun -> Objects.equals(manifest.getParentEpoch(), begun.getEpoch())
-                                    && begun.getWeightsSha256().equals(offered.hash()))
+                    && parent.map(begun -> Objects.equals(manifest.getParentEpoch(), begun.epoch())
+                                    && begun.weightsSha256().equals(offered.hash()))
                             .orElse(manifest.getParentEpoch() == null);
         }
         return manifest.getParentEpoch() == null
@@ -165,8 +165,8 @@ final class ManifestHistory {
                                 + weights.getBaseSha256());
         return tip == null
                 ? "the epoch begins with version " + dueVersion()
-                        + parent.map(begun -> " of epoch " + begun.getEpoch() + ", which has the weights "
-                                        + begun.getWeightsSha256())
+                        + parent.map(begun -> " of epoch " + begun.epoch() + ", which has the weights "
+                                        + begun.weightsSha256())
                                 .orElse("")
                         + ", and this is " + says
                 : "version " + dueVersion() + " is next, after version " + tip.version() + " with the weights "
@@ -221,11 +221,15 @@ final class ManifestHistory {
         return Optional.ofNullable(tip).map(Taken::manifest);
     }
 
+    Optional<PolicyVersion> find(long version) {
+        return Optional.ofNullable(byVersion.get(version)).map(Taken::manifest);
+    }
+
     /** @throws VersionUnavailableException saying whether it is not there yet or no longer kept */
     PolicyVersion get(long version) {
-        Taken taken = byVersion.get(version);
-        if (taken != null) {
-            return taken.manifest();
+        Optional<PolicyVersion> known = find(version);
+        if (known.isPresent()) {
+            return known.get();
         }
         if (version <= forgottenUpTo) {
             throw new VersionUnavailableException(

@@ -1,6 +1,8 @@
 package dev.millrace.weights;
 
+import dev.millrace.schemas.PolicyVersion;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What a manifest says about a version besides its tensors; see {@link dev.millrace.schemas.PolicyVersion}.
@@ -12,6 +14,7 @@ import java.util.Map;
  * @param tokensTrained    in all batches so far
  * @param publishedAtMs    Unix milliseconds
  * @param controls         what the learner's step controls remember, by name
+ * @param parentEpoch      of an epoch's first version the older epoch whose version of this number it is; null for every other
  */
 public record VersionFacts(
         long version,
@@ -20,7 +23,20 @@ public record VersionFacts(
         long rolloutsConsumed,
         long tokensTrained,
         long publishedAtMs,
-        Map<String, Double> controls) {
+        Map<String, Double> controls,
+        @Nullable Integer parentEpoch) {
+
+    /** Of a version that a step made, or of a run's first. */
+    public VersionFacts(
+            long version,
+            long batchId,
+            String tokenizerHash,
+            long rolloutsConsumed,
+            long tokensTrained,
+            long publishedAtMs,
+            Map<String, Double> controls) {
+        this(version, batchId, tokenizerHash, rolloutsConsumed, tokensTrained, publishedAtMs, controls, null);
+    }
 
     /** With nothing remembered. */
     public VersionFacts(
@@ -44,8 +60,25 @@ public record VersionFacts(
         }
     }
 
-    /** The version this one was made from; -1 for the initial weights. */
+    /**
+     * What an epoch begins with that goes on from a version.
+     *
+     * @param parent the manifest of that version
+     */
+    public static VersionFacts firstOfEpoch(PolicyVersion parent, long publishedAtMs) {
+        return new VersionFacts(
+                parent.getVersion(),
+                parent.getBatchId(),
+                parent.getTokenizerHash(),
+                parent.getRolloutsConsumed(),
+                parent.getTokensTrained(),
+                publishedAtMs,
+                parent.getControls(),
+                parent.getEpoch());
+    }
+
+    /** The version this one was made from; -1 for the initial weights, and its own number for an epoch's first. */
     public long parentVersion() {
-        return version - 1;
+        return parentEpoch == null ? version - 1 : version;
     }
 }

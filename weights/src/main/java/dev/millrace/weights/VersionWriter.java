@@ -130,6 +130,7 @@ public final class VersionWriter {
                 .setTokensTrained(facts.tokensTrained())
                 .setControls(facts.controls())
                 .setPublishedAtMs(facts.publishedAtMs())
+                .setParentEpoch(facts.parentEpoch())
                 .build();
         String topic = topics.policyVersions();
         producer.send(new ProducerRecord<>(

@@ -3,9 +3,9 @@ package dev.millrace.weights;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.millrace.schemas.EpochParent;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TensorLocation;
+import dev.millrace.schemas.run.EpochLineage.Ancestor;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
 
@@ -154,7 +154,7 @@ class ManifestHistoryTest {
 
     @Test
     void shouldBeginALaterEpochWithTheVersionThatItsClaimNames() {
-        ManifestHistory second = new ManifestHistory(Optional.of(new EpochParent(0, 5L, "e", "collapsed")), 9);
+        ManifestHistory second = new ManifestHistory(Optional.of(new Ancestor(0, 5, "e")), 9);
         PolicyVersion right = PolicyVersion.newBuilder(Manifests.of(5, "e"))
                 .setParentVersion(5)
                 .setParentEpoch(0)

@@ -3,6 +3,7 @@ package dev.millrace.log;
 import dev.millrace.log.alarm.Alarms;
 import dev.millrace.log.secret.SecretSettings;
 import dev.millrace.schemas.registry.SchemaRegistry;
+import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import java.time.Duration;
@@ -19,6 +20,7 @@ import java.util.Map;
  *     client, which go over a role's own
  * @param topics the run's topics
  * @param run the run's identity
+ * @param lineage where the run's epoch comes from
  * @param registry shared; whoever made it closes it
  * @param whereabouts the options with which a command of a person finds this run, such as {@code --run-dir runs/r1}
  * @param patience for how long a role goes on while the cluster is away
@@ -28,6 +30,7 @@ public record LogConnection(
         Map<String, Object> clientProperties,
         RunTopics topics,
         RunIdentity run,
+        EpochLineage lineage,
         SchemaRegistry registry,
         String whereabouts,
         Duration patience,
@@ -41,6 +44,12 @@ public record LogConnection(
     private static final String STREAMS = "streams.";
     private static final List<String> KINDS = List.of(CONSUMER, PRODUCER, ADMIN, STREAMS);
 
+    /** To a run in its first epoch. */
+    public LogConnection(
+            Map<String, Object> clientProperties, RunTopics topics, RunIdentity run, SchemaRegistry registry) {
+        this(clientProperties, topics, run, EpochLineage.FIRST, registry);
+    }
+
     public LogConnection {
         clientProperties = Map.copyOf(clientProperties);
         if (!clientProperties.containsKey("bootstrap.servers")) {
@@ -50,8 +59,20 @@ public record LogConnection(
 
     /** Of a run that is found on its cluster, by its id or topic prefix; with the usual patience, and alarms of its own. */
     public LogConnection(
-            Map<String, Object> clientProperties, RunTopics topics, RunIdentity run, SchemaRegistry registry) {
-        this(clientProperties, topics, run, registry, onCluster(clientProperties, topics, run), PATIENCE, new Alarms());
+            Map<String, Object> clientProperties,
+            RunTopics topics,
+            RunIdentity run,
+            EpochLineage lineage,
+            SchemaRegistry registry) {
+        this(
+                clientProperties,
+                topics,
+                run,
+                lineage,
+                registry,
+                onCluster(clientProperties, topics, run),
+                PATIENCE,
+                new Alarms());
     }
 
     private static String onCluster(Map<String, Object> clientProperties, RunTopics topics, RunIdentity run) {
@@ -60,9 +81,15 @@ public record LogConnection(
                 + (usual ? " --run " + run.runId() : " --topic-prefix " + topics.prefix());
     }
 
+    /** The same log in another epoch of the run. */
+    public LogConnection at(RunIdentity otherRun, EpochLineage otherLineage) {
+        return new LogConnection(
+                clientProperties, topics, otherRun, otherLineage, registry, whereabouts, patience, alarms);
+    }
+
     /** The same log, which commands find by other options. */
     public LogConnection reachedBy(String options) {
-        return new LogConnection(clientProperties, topics, run, registry, options, patience, alarms);
+        return new LogConnection(clientProperties, topics, run, lineage, registry, options, patience, alarms);
     }
 
     /** A command about this run as a person can enter it, for messages that name a way out: {@code millrace repair --run-dir runs/r1}. */
@@ -70,9 +97,14 @@ public record LogConnection(
         return "millrace " + name + " " + whereabouts;
     }
 
+    /** The same with other settings of clients. */
+    public LogConnection withClient(Map<String, Object> settings) {
+        return new LogConnection(settings, topics, run, lineage, registry, whereabouts, patience, alarms);
+    }
+
     /** The same with another patience. */
     public LogConnection withPatience(Duration other) {
-        return new LogConnection(clientProperties, topics, run, registry, whereabouts, other, alarms);
+        return new LogConnection(clientProperties, topics, run, lineage, registry, whereabouts, other, alarms);
     }
 
     /** The common settings with others put over them. */
@@ -141,5 +173,13 @@ public record LogConnection(
      */
     public String scoped(String role) {
         return topics.prefix() + role;
+    }
+
+    /**
+     * A consumer group or application id of this run's epoch: as {@link #scoped}, and from epoch 1 on with the epoch, since
+     * what an older epoch has read is no progress of a younger one.
+     */
+    public String group(String role) {
+        return scoped(run.epoch() == 0 ? role : role + "-" + run.epoch());
     }
 }

@@ -7,10 +7,17 @@ public final class ClaimKey {
     /** The claim that counts. */
     public static final String VALID = "run";
 
+    private static final String EPOCH = "epoch/";
+
     private ClaimKey() {}
 
     /** The claim with which an epoch began. */
     public static String epoch(int epoch) {
-        return "epoch/" + epoch;
+        return EPOCH + epoch;
+    }
+
+    /** Whether it is the key of an epoch's claim. */
+    public static boolean isEpoch(String key) {
+        return key.startsWith(EPOCH);
     }
 }

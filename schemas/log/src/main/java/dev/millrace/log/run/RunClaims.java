@@ -2,9 +2,11 @@ package dev.millrace.log.run;
 
 import dev.millrace.log.table.LogTable;
 import dev.millrace.log.topics.LogSetupException;
+import dev.millrace.schemas.EpochParent;
 import dev.millrace.schemas.RunClaim;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.run.ClaimKey;
+import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
@@ -13,6 +15,7 @@ import java.time.Clock;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.kafka.common.KafkaException;
@@ -36,23 +39,23 @@ final class RunClaims {
     }
 
     /**
-     * Makes the prefix the run's, or finds that it is.
+     * Makes the prefix the run's, or finds that it is, in whichever epoch.
      *
+     * @param run its epoch is that of a claim that is new
+     * @param lineage where that epoch comes from
      * @param configuration recorded with a claim that is new; that of an older one stays
      * @return the claim that is valid now
-     * @throws LogSetupException if it is another run's, or the run has gone on to a later epoch
+     * @throws LogSetupException if it is another run's, or of an older epoch than what is asked for
      */
-    ClaimedRun claim(RunIdentity run, Optional<String> configuration, Clock clock) {
-        AtomicReference<RunClaim> valid = new AtomicReference<>();
+    ClaimedRun claim(RunIdentity run, EpochLineage lineage, Optional<String> configuration, Clock clock) {
+        Found found = new Found();
         AtomicReference<RunClaim> before = new AtomicReference<>();
-        try (LogTable table = table(valid)) {
+        try (LogTable table = table(found)) {
             table.append(() -> {
-                before.set(valid.get());
+                before.set(found.valid);
                 if (before.get() != null) {
                     requireOurs(before.get(), run);
-                    if (before.get().getEpoch() == run.epoch()) {
-                        return Map.of();
-                    }
+                    return Map.of();
                 }
                 return begun(new RunClaim(
                         run.runId(),
@@ -60,15 +63,17 @@ final class RunClaims {
                         run.policyId(),
                         clock.millis(),
                         configuration.orElse(null),
-                        null,
+                        lineage.parent()
+                                .map(of -> new EpochParent(of.epoch(), of.version(), of.weightsSha256(), ""))
+                                .orElse(null),
                         "",
                         Map.of(),
-                        Map.of()));
+                        lineage.beganAt()));
             });
         } catch (KafkaException e) {
             throw unreadable(e);
         }
-        return claimedRun(claimed(valid.get()), before.get() != null);
+        return claimedRun(found, before.get() != null);
     }
 
     /**
@@ -79,10 +84,10 @@ final class RunClaims {
      * @return the claim that is valid now
      */
     ClaimedRun place(RunIdentity run, LogPlace place, boolean before) {
-        AtomicReference<RunClaim> valid = new AtomicReference<>();
-        try (LogTable table = table(valid)) {
+        Found found = new Found();
+        try (LogTable table = table(found)) {
             table.append(() -> {
-                RunClaim claim = claimed(valid.get());
+                RunClaim claim = claimed(found.valid);
                 requireExactly(claim, run);
                 Map<String, String> ids = new TreeMap<>(place.topicIds());
                 ids.putAll(claim.getTopics()); // what is recorded stays: it is what a later place is compared with
@@ -97,7 +102,7 @@ final class RunClaims {
         } catch (KafkaException e) {
             throw unreadable(e);
         }
-        return claimedRun(claimed(valid.get()), before);
+        return claimedRun(found, before);
     }
 
     /**
@@ -106,10 +111,10 @@ final class RunClaims {
      * @throws LogSetupException if it is not this run's at exactly this epoch
      */
     void reconfigure(RunIdentity run, String configuration, Clock clock) {
-        AtomicReference<RunClaim> valid = new AtomicReference<>();
-        try (LogTable table = table(valid)) {
+        Found found = new Found();
+        try (LogTable table = table(found)) {
             table.append(() -> {
-                RunClaim claim = claimed(valid.get());
+                RunClaim claim = claimed(found.valid);
                 requireExactly(claim, run);
                 return configuration.equals(claim.getConfiguration())
                         ? Map.of()
@@ -123,14 +128,58 @@ final class RunClaims {
         }
     }
 
-    private static ClaimedRun claimedRun(RunClaim claim, boolean before) {
+    /**
+     * Begins another epoch, if the run is still in the one that it is to follow.
+     *
+     * @param run the epoch that ends
+     * @param beganAt end offset of each partition, by {@code topic-partition}
+     * @param place what is recorded of cluster and topics from now on
+     * @throws LogSetupException if the run has gone on to another epoch meanwhile
+     */
+    ClaimedRun begin(RunIdentity run, EpochParent parent, Map<String, Long> beganAt, LogPlace place, Clock clock) {
+        Found found = new Found();
+        try (LogTable table = table(found)) {
+            table.append(() -> {
+                RunClaim claim = claimed(found.valid);
+                if (claim.getEpoch() == run.epoch() + 1
+                        && parent.equals(claim.getParent())
+                        && beganAt.equals(claim.getBeganAt())) {
+                    return Map.of(); // written, and its answer was lost
+                }
+                requireExactly(claim, run);
+                return begun(RunClaim.newBuilder(claim)
+                        .setEpoch(run.epoch() + 1)
+                        .setClaimedAtMs(clock.millis())
+                        .setParent(parent)
+                        .setBeganAt(beganAt)
+                        .setClusterId(place.clusterId())
+                        .setTopics(place.topicIds())
+                        .build());
+            });
+        } catch (KafkaException e) {
+            throw unreadable(e);
+        }
+        return claimedRun(found, true);
+    }
+
+    private ClaimedRun claimedRun(Found found, boolean before) {
+        RunClaim claim = claimed(found.valid);
+        found.epochs.put(claim.getEpoch(), claim); // one of an older form is under the one key only
         return new ClaimedRun(
                 new RunIdentity(claim.getRunId(), claim.getEpoch(), claim.getPolicyId()),
                 Optional.ofNullable(claim.getConfiguration()),
                 before,
                 Optional.ofNullable(claim.getParent()),
                 new LogPlace(claim.getClusterId(), claim.getTopics()),
-                claim.getBeganAt());
+                claim.getBeganAt(),
+                found.epochs.values().stream()
+                        .filter(each -> each.getRunId().equals(claim.getRunId()) && each.getEpoch() <= claim.getEpoch())
+                        .map(each -> new EpochClaim(
+                                each.getEpoch(),
+                                Optional.ofNullable(each.getParent()),
+                                each.getBeganAt(),
+                                each.getClaimedAtMs()))
+                        .toList());
     }
 
     /** An epoch's claim under both keys. */
@@ -141,9 +190,9 @@ final class RunClaims {
 
     /** The claim, which must be this run's at exactly this epoch. */
     ClaimedRun require(RunIdentity run) {
-        RunClaim claim = claimed(last());
-        requireExactly(claim, run);
-        return claimedRun(claim, true);
+        Found found = last();
+        requireExactly(claimed(found.valid), run);
+        return claimedRun(found, true);
     }
 
     private void requireExactly(RunClaim claim, RunIdentity run) {
@@ -160,22 +209,23 @@ final class RunClaims {
      * @throws LogSetupException if nobody has claimed the prefix to the end
      */
     ClaimedRun owner() {
-        return claimedRun(claimed(last()), true);
+        return claimedRun(last(), true);
     }
 
     /** The claim, if there is one. */
     Optional<ClaimedRun> found() {
-        return Optional.ofNullable(last()).map(claim -> claimedRun(claim, true));
+        Found found = last();
+        return found.valid == null ? Optional.empty() : Optional.of(claimedRun(found, true));
     }
 
-    private @Nullable RunClaim last() {
-        AtomicReference<RunClaim> valid = new AtomicReference<>();
-        try (LogTable table = table(valid)) {
+    private Found last() {
+        Found found = new Found();
+        try (LogTable table = table(found)) {
             table.catchUp();
         } catch (KafkaException e) {
             throw unreadable(e);
         }
-        return valid.get();
+        return found;
     }
 
     private RunClaim claimed(@Nullable RunClaim claim) {
@@ -186,10 +236,19 @@ final class RunClaims {
         return claim;
     }
 
-    private LogTable table(AtomicReference<RunClaim> valid) {
+    /** What the topic holds, as far as it was read. */
+    private static final class Found {
+        private @Nullable RunClaim valid;
+        private final SortedMap<Integer, RunClaim> epochs = new TreeMap<>();
+    }
+
+    private LogTable table(Found found) {
         return new LogTable(clientProperties, topics.run(), timeoutMs, (key, value) -> {
             if (key.equals(ClaimKey.VALID)) {
-                valid.set(serde.deserializer().deserialize(topics.run(), value));
+                found.valid = serde.deserializer().deserialize(topics.run(), value);
+            } else if (ClaimKey.isEpoch(key) && value != null) {
+                RunClaim claim = Objects.requireNonNull(serde.deserializer().deserialize(topics.run(), value));
+                found.epochs.put(claim.getEpoch(), claim);
             }
         });
     }
@@ -203,9 +262,9 @@ final class RunClaims {
             throw new LogSetupException("run " + run.runId() + " trains the policy " + claim.getPolicyId() + ", not "
                     + run.policyId() + "; correct policy_id, or choose another topic prefix");
         }
-        if (claim.getEpoch() > run.epoch()) {
-            throw new LogSetupException("run " + run.runId() + " has gone on to epoch " + claim.getEpoch()
-                    + "; nothing of epoch " + run.epoch() + " would be read any more");
+        if (claim.getEpoch() < run.epoch()) {
+            throw new LogSetupException("run " + run.runId() + " is at epoch " + claim.getEpoch() + ", and no epoch "
+                    + run.epoch() + " was begun; millrace rollback begins one");
         }
     }
 

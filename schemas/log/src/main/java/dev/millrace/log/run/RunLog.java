@@ -8,9 +8,11 @@ import dev.millrace.log.secret.SecretSettings;
 import dev.millrace.log.topics.LogSetupException;
 import dev.millrace.log.topics.TopicAdministration;
 import dev.millrace.log.topics.TopicsConfig;
+import dev.millrace.schemas.EpochParent;
 import dev.millrace.schemas.registry.RestSchemaRegistry;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.registry.SchemaRegistryException;
+import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunSchemas;
 import dev.millrace.schemas.run.RunTopics;
@@ -23,12 +25,17 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.function.Function;
+import java.util.regex.Pattern;
 import org.apache.avro.Schema;
 
 /**
  * A run's log, ready to be used: topics, identity and schemas. Closing it closes the registry, nothing else.
  */
 public final class RunLog implements AutoCloseable {
+    /** What the transactional ids of those begin with that write what an epoch consists of. */
+    private static final Pattern ROLES =
+            Pattern.compile("learner$|admission-\\d+$|(generator|scorer|reference|teacher|topology)-");
+
     private final LogConnection connection;
     private final RunClaims claims;
     private final ClaimedRun claimed;
@@ -51,7 +58,7 @@ public final class RunLog implements AutoCloseable {
     }
 
     /**
-     * Creates a run or goes on with it; any number of roles may do so at once.
+     * Creates a run or goes on with it, in the epoch in which it is; any number of roles may do so at once.
      *
      * @param clientProperties {@code bootstrap.servers} and whatever else it takes to connect
      * @param partnerTopics those of {@link RunTopics#ofPartners} that its topology joins; the others are not made
@@ -70,6 +77,33 @@ public final class RunLog implements AutoCloseable {
             String schemaRegistryUrl,
             Optional<String> configuration,
             Clock clock) {
+        return open(
+                clientProperties,
+                topics,
+                partnerTopics,
+                run,
+                EpochLineage.FIRST,
+                config,
+                schemaRegistryUrl,
+                configuration,
+                clock);
+    }
+
+    /**
+     * As {@link #open}, of a run that may be created in a later epoch than its first, since what its records were is known.
+     *
+     * @param lineage where that epoch comes from
+     */
+    public static RunLog open(
+            Map<String, Object> clientProperties,
+            RunTopics topics,
+            Set<String> partnerTopics,
+            RunIdentity run,
+            EpochLineage lineage,
+            TopicsConfig config,
+            String schemaRegistryUrl,
+            Optional<String> configuration,
+            Clock clock) {
         try (TopicAdministration administration = new TopicAdministration(clientProperties, config)) {
             administration.requireReachable();
             if (schemaRegistryUrl.isEmpty()) {
@@ -80,11 +114,11 @@ public final class RunLog implements AutoCloseable {
                 refuseOrphans(administration, topics);
                 administration.prepareClaim(topics);
                 RunClaims claims = new RunClaims(clientProperties, topics, registry, config.timeoutMs());
-                ClaimedRun claimed = claims.claim(run, configuration, clock);
+                ClaimedRun claimed = claims.claim(run, lineage, configuration, clock);
                 administration.prepareRun(topics, partnerTopics);
                 register(registry, topics, partnerTopics);
-                claimed = claims.place(run, place(administration, topics), claimed.before());
-                return new RunLog(connection(clientProperties, topics, run, config, registry), claims, claimed);
+                claimed = claims.place(claimed.run(), place(administration, topics), claimed.before());
+                return new RunLog(connection(clientProperties, topics, claimed, config, registry), claims, claimed);
             } catch (RuntimeException e) {
                 registry.close();
                 throw explained(e);
@@ -134,8 +168,7 @@ public final class RunLog implements AutoCloseable {
             try {
                 RunClaims claims = new RunClaims(clientProperties, topics, registry, config.timeoutMs());
                 ClaimedRun claimed = identified.apply(claims);
-                return new RunLog(
-                        connection(clientProperties, topics, claimed.run(), config, registry), claims, claimed);
+                return new RunLog(connection(clientProperties, topics, claimed, config, registry), claims, claimed);
             } catch (RuntimeException e) {
                 registry.close();
                 throw explained(e);
@@ -190,19 +223,49 @@ public final class RunLog implements AutoCloseable {
     }
 
     /**
+     * Begins the run's next epoch: shuts out whoever still writes for this one, and claims the next, which says what it goes on
+     * from and where on the log. Its first version is still to be published.
+     *
+     * @return the same log at the new epoch; close one of the two
+     * @throws LogSetupException if the run has gone on to another epoch meanwhile, or the cluster does not let us
+     */
+    public RunLog beginEpoch(EpochParent parent, TopicsConfig config, Clock clock) {
+        Map<String, Object> client = connection.clientProperties();
+        RunTopics topics = connection.topics();
+        try (TopicAdministration administration = new TopicAdministration(client, config)) {
+            administration.fence(this::isOfRole);
+            Set<String> there = administration.existing(topics.all());
+            there.remove(topics.run());
+            ClaimedRun begun = claims.begin(
+                    connection.run(), parent, administration.ends(there), place(administration, topics), clock);
+            administration.fence(this::isOfRole); // who has opened another producer finds the new claim by now
+            return new RunLog(
+                    connection.at(begun.run(), begun.lineage(begun.run().epoch())), claims, begun);
+        }
+    }
+
+    private boolean isOfRole(String transactionalId) {
+        String prefix = connection.topics().prefix();
+        return transactionalId.startsWith(prefix)
+                && ROLES.matcher(transactionalId.substring(prefix.length())).lookingAt();
+    }
+
+    /**
+     * The same log in one of the run's epochs, an older one to look at. Close one of the two.
+     *
+     * @throws LogSetupException if the run has no such epoch
+     */
+    public RunLog at(int epoch) {
+        LogConnection now = connection;
+        RunIdentity run = new RunIdentity(now.run().runId(), epoch, now.run().policyId());
+        return new RunLog(now.at(run, claimed.lineage(epoch)), claims, claimed);
+    }
+
+    /**
      * The same whose producers take larger or smaller records, as the run's recorded configuration may say. Close one of the two.
      */
     public RunLog with(TopicsConfig config) {
-        return new RunLog(
-                connection(
-                                connection.clientProperties(),
-                                connection.topics(),
-                                connection.run(),
-                                config,
-                                connection.registry())
-                        .reachedBy(connection.whereabouts()),
-                claims,
-                claimed);
+        return new RunLog(connection.withClient(sized(connection.clientProperties(), config)), claims, claimed);
     }
 
     /** The schemas on the log, for the HTTP port to serve; empty where another registry keeps them. */
@@ -282,12 +345,21 @@ public final class RunLog implements AutoCloseable {
     private static LogConnection connection(
             Map<String, Object> clientProperties,
             RunTopics topics,
-            RunIdentity run,
+            ClaimedRun claimed,
             TopicsConfig config,
             SchemaRegistry registry) {
+        return new LogConnection(
+                sized(clientProperties, config),
+                topics,
+                claimed.run(),
+                claimed.lineage(claimed.run().epoch()),
+                registry);
+    }
+
+    private static Map<String, Object> sized(Map<String, Object> clientProperties, TopicsConfig config) {
         Map<String, Object> properties = new HashMap<>(clientProperties);
         properties.put("max.request.size", config.maxRecordBytes());
-        return new LogConnection(properties, topics, run, registry);
+        return properties;
     }
 
     private static LogSetupException explained(RuntimeException e) {

@@ -12,7 +12,9 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.TreeSet;
 import java.util.concurrent.ExecutionException;
+import java.util.function.Predicate;
 import java.util.function.Supplier;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.Config;
@@ -105,6 +107,37 @@ public final class TopicAdministration implements AutoCloseable {
                 }
             }
         });
+        return ids;
+    }
+
+    /** Where each partition of these topics ends, whatever is committed, by {@code topic-partition}; they must be there. */
+    public Map<String, Long> ends(Collection<String> topics) {
+        Map<TopicPartition, OffsetSpec> asked = new HashMap<>();
+        calls.required(admin.describeTopics(topics).allTopicNames(), "describe topics " + topics)
+                .values()
+                .forEach(topic -> topic.partitions()
+                        .forEach(partition -> asked.put(
+                                new TopicPartition(topic.name(), partition.partition()), OffsetSpec.latest())));
+        Map<String, Long> ends = new TreeMap<>();
+        calls.required(admin.listOffsets(asked).all(), "say where " + topics + " end")
+                .forEach((partition, end) -> ends.put(partition.toString(), end.offset()));
+        return ends;
+    }
+
+    /**
+     * Shuts out whoever writes transactions under one of these ids: what is open is aborted, and what comes is refused.
+     *
+     * @param isMeant which of the cluster's transactional ids
+     * @return those that were shut out
+     */
+    public Set<String> fence(Predicate<String> isMeant) {
+        Set<String> ids = new TreeSet<>();
+        calls.required(admin.listTransactions().all(), "list its transactions")
+                .forEach(transaction -> ids.add(transaction.transactionalId()));
+        ids.removeIf(isMeant.negate());
+        if (!ids.isEmpty()) {
+            calls.required(admin.fenceProducers(ids).all(), "shut out the producers of " + ids);
+        }
         return ids;
     }
 

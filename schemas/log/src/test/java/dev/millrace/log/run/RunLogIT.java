@@ -4,14 +4,18 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.log.LogConnection;
 import dev.millrace.log.registry.LogSchemaRegistry;
 import dev.millrace.log.table.LogTable;
 import dev.millrace.log.topics.LogSetupException;
 import dev.millrace.log.topics.TopicsConfig;
+import dev.millrace.schemas.EpochParent;
 import dev.millrace.schemas.RunClaim;
 import dev.millrace.schemas.ServerRole;
 import dev.millrace.schemas.Serving;
 import dev.millrace.schemas.run.ClaimKey;
+import dev.millrace.schemas.run.EpochLineage;
+import dev.millrace.schemas.run.EpochLineage.Ancestor;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
@@ -108,9 +112,11 @@ class RunLogIT {
         }
         assertThat(RunLog.look(client, topics, CONFIG, "").orElseThrow().configuration())
                 .contains("eta: 3");
-        try (RunLog nextEpoch = open(topics, new RunIdentity("run-f", 1, "default"), "eta: 4")) {
-            assertThat(nextEpoch.claim().configuration()).contains("eta: 4");
-            assertThat(nextEpoch.resumed()).isTrue();
+        try (RunLog log = open(topics, run, "eta: 4")) {
+            RunLog nextEpoch = log.beginEpoch(parent(0, 7), CONFIG, Clock.systemUTC());
+            assertThat(nextEpoch.claim().configuration())
+                    .as("an epoch changes no setting")
+                    .contains("eta: 3");
         }
     }
 
@@ -145,7 +151,9 @@ class RunLogIT {
     void shouldKeepTheClaimOfEveryEpoch() {
         RunTopics topics = new RunTopics("kept.");
         open(topics, new RunIdentity("run-k", 0, "default"), "eta: 1").close();
-        open(topics, new RunIdentity("run-k", 1, "default"), "eta: 2").close();
+        try (RunLog log = open(topics, new RunIdentity("run-k", 0, "default"), "eta: 2")) {
+            log.beginEpoch(parent(0, 7), CONFIG, Clock.systemUTC());
+        }
 
         Map<String, RunClaim> byKey = new HashMap<>();
         try (LogSchemaRegistry registry = LogSchemaRegistry.reading(client, CONFIG.schemasTopic(), 30_000);
@@ -197,18 +205,35 @@ class RunLogIT {
     @Test
     void shouldGoOnToALaterEpochAndNeverBack() {
         RunTopics topics = new RunTopics("epochs.");
-        open(topics, new RunIdentity("run-e", 0, "default")).close();
+        RunIdentity run = new RunIdentity("run-e", 0, "default");
+        try (RunLog log = open(topics, run)) {
+            LogConnection next =
+                    log.beginEpoch(parent(0, 7), CONFIG, Clock.systemUTC()).connection();
 
-        try (RunLog rolledBack = open(topics, new RunIdentity("run-e", 1, "default"))) {
-            assertThat(rolledBack.resumed()).isTrue();
+            assertThat(next.run().epoch()).isEqualTo(1);
+            assertThat(next.lineage().ancestors()).containsExactly(new Ancestor(0, 7, "00ff"));
+            assertThat(next.lineage().beganAt())
+                    .containsEntry(topics.rollouts() + "-0", 0L)
+                    .doesNotContainKey(topics.run() + "-0");
+            assertThat(next.group("scorer")).isEqualTo("epochs.scorer-1");
+            assertThatThrownBy(() -> log.beginEpoch(parent(0, 6), CONFIG, Clock.systemUTC()))
+                    .isInstanceOf(LogSetupException.class)
+                    .hasMessage("run run-e is at epoch 1, not at epoch 0");
         }
 
-        assertThatThrownBy(() -> open(topics, new RunIdentity("run-e", 0, "default")))
+        try (RunLog goesOn = open(topics, run)) {
+            assertThat(goesOn.resumed()).isTrue();
+            assertThat(goesOn.connection().run().epoch()).as("found on the log").isEqualTo(1);
+            assertThat(goesOn.connection().lineage().parent()).contains(new Ancestor(0, 7, "00ff"));
+            assertThat(goesOn.at(0).connection().lineage()).isEqualTo(EpochLineage.FIRST);
+            assertThat(goesOn.claim().endedAt(0)).isEqualTo(goesOn.claim().beganAt());
+        }
+        assertThatThrownBy(() -> open(topics, new RunIdentity("run-e", 3, "default")))
                 .isInstanceOf(LogSetupException.class)
-                .hasMessage("run run-e has gone on to epoch 1; nothing of epoch 0 would be read any more");
+                .hasMessage("run run-e is at epoch 1, and no epoch 3 was begun; millrace rollback begins one");
         assertThatThrownBy(() -> RunLog.join(client, topics, new RunIdentity("run-e", 2, "default"), CONFIG, ""))
                 .isInstanceOf(LogSetupException.class)
-                .hasMessage("run run-e is at epoch 1, not at epoch 2");
+                .hasMessage("run run-e is at epoch 1, and no epoch 2 was begun; millrace rollback begins one");
     }
 
     @Test
@@ -285,6 +310,10 @@ class RunLogIT {
         try (RunLog log = open(new RunTopics("limits."), new RunIdentity("r", 0, "default"))) {
             assertThat(log.connection().clientProperties()).containsEntry("max.request.size", 8 << 20);
         }
+    }
+
+    private static EpochParent parent(int epoch, long version) {
+        return new EpochParent(epoch, version, "00ff", "why not");
     }
 
     private static RunLog open(RunTopics topics, RunIdentity run, String configuration) {

@@ -1,0 +1,85 @@
+package dev.millrace.log.run;
+
+import dev.millrace.log.LogConnection;
+import dev.millrace.log.follow.LogReader;
+import dev.millrace.schemas.EpochParent;
+import dev.millrace.schemas.RunClaim;
+import dev.millrace.schemas.run.ClaimKey;
+import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.schemas.serde.MalformedRecordException;
+import java.nio.charset.StandardCharsets;
+import java.util.Optional;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.serialization.Deserializer;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Follows a run's claim and notices when the run has gone on to another epoch, of which nobody of this one is part.
+ *
+ * <p>{@link #run()} blocks; everything else may be called from any thread.
+ */
+public final class EpochWatch {
+    private final RunIdentity run;
+    private final String topic;
+    private final Deserializer<RunClaim> claims;
+    private final LogReader log;
+    private volatile @Nullable String sentence;
+
+    /** Connects when it runs. */
+    public EpochWatch(LogConnection connection) {
+        this.run = connection.run();
+        this.topic = connection.topics().run();
+        this.claims = AvroSerde.of(RunClaim.class, connection.registry()).deserializer();
+        this.log = new LogReader(connection);
+    }
+
+    /** Follows until it is stopped or the run has gone on. */
+    public void run() {
+        try (log) {
+            log.fromBeginning(topic);
+            log.follow(this::look, () -> {
+                if (sentence != null) {
+                    log.stop();
+                }
+            });
+        }
+    }
+
+    private void look(ConsumerRecord<byte[], byte[]> record) {
+        if (record.key() == null
+                || record.value() == null
+                || !new String(record.key(), StandardCharsets.UTF_8).equals(ClaimKey.VALID)) {
+            return;
+        }
+        try {
+            RunClaim claim = claims.deserialize(topic, record.value());
+            if (claim.getRunId().equals(run.runId()) && claim.getEpoch() > run.epoch()) {
+                sentence = sentence(claim);
+            }
+        } catch (MalformedRecordException e) {
+            // no claim
+        }
+    }
+
+    private String sentence(RunClaim claim) {
+        EpochParent parent = claim.getParent();
+        return "run " + run.runId() + " has gone on to epoch " + claim.getEpoch()
+                + (parent == null
+                        ? ""
+                        : ", from version " + parent.getVersion() + " of epoch " + parent.getEpoch()
+                                + (parent.getWhy().isEmpty() ? "" : " (" + parent.getWhy() + ")"))
+                + "; nothing of epoch " + run.epoch()
+                + " is read any more. Start the same command again: it goes on in the new epoch";
+    }
+
+    /** What to tell a person if the run has gone on. */
+    public Optional<String> sentence() {
+        return Optional.ofNullable(sentence);
+    }
+
+    /** Ends {@link #run()}. */
+    public void stop() {
+        log.stop();
+    }
+}
