@@ -1,6 +1,7 @@
 package dev.millrace.learner;
 
 import dev.millrace.learner.commit.VersionCommitter;
+import dev.millrace.learner.rollback.FirstVersion;
 import dev.millrace.log.LogConnection;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.optimizer.AdamW;
@@ -17,7 +18,7 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Where a learner begins: at the newest committed version with its optimiser's state, or, if there is none, at the
- * initial weights, which it publishes as version 0.
+ * initial weights, which it publishes as version 0, or in a later epoch at the version that the epoch was begun from.
  */
 final class CheckpointRestore {
     private static final Logger LOG = LoggerFactory.getLogger(CheckpointRestore.class);
@@ -41,7 +42,12 @@ final class CheckpointRestore {
     TrainingState find(VersionCommitter committer, AdamW optimizer) {
         try (PolicyFeed feed = new PolicyFeed(connection, config)) {
             Optional<PolicyVersion> newest = feed.newestCommitted();
-            return newest.isPresent() ? resumed(feed, newest.get(), committer, optimizer) : fresh(committer, optimizer);
+            if (newest.isPresent()) {
+                return resumed(feed, newest.get(), committer, optimizer);
+            }
+            return connection.lineage().parent().isPresent()
+                    ? ofEpoch(committer, optimizer)
+                    : fresh(committer, optimizer);
         }
     }
 
@@ -56,6 +62,21 @@ final class CheckpointRestore {
                 newest.getWeights().getSha256(),
                 newest.getBatchId());
         return new TrainingState(weights, optimizer, newest);
+    }
+
+    /** The epoch was begun, and whoever began it did not come to publish its first version. */
+    private TrainingState ofEpoch(VersionCommitter committer, AdamW optimizer) {
+        FirstVersion first = FirstVersion.parentOf(connection, config);
+        requireSamePolicy(first.manifest());
+        PolicyVersion manifest = first.publish(committer, clock.millis());
+        optimizer.restore(first.optimizer());
+        LOG.info(
+                "begins epoch {} with version {} of epoch {} ({})",
+                manifest.getEpoch(),
+                manifest.getVersion(),
+                manifest.getParentEpoch(),
+                manifest.getWeights().getSha256());
+        return new TrainingState(first.weights(), optimizer, manifest);
     }
 
     private TrainingState fresh(VersionCommitter committer, AdamW optimizer) {

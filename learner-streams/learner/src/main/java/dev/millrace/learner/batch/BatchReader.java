@@ -49,7 +49,7 @@ public final class BatchReader implements AutoCloseable {
         String topic = connection.topics().batches();
         this.log = new LogReader(
                 connection,
-                Map.of("group.id", connection.scoped("learner"), "auto.offset.reset", "none", "max.poll.records", 16));
+                Map.of("group.id", connection.group("learner"), "auto.offset.reset", "none", "max.poll.records", 16));
         Consumer<byte[], byte[]> consumer = log.consumer();
         this.batches = AvroSerde.of(LearnerBatch.class, connection.registry()).deserializer();
         this.refused = new RefusedBatches(connection.topics().deadLetters(), connection.run());
@@ -58,7 +58,7 @@ public final class BatchReader implements AutoCloseable {
         consumer.assign(List.of(partition));
         OffsetAndMetadata committed = consumer.committed(Set.of(partition)).get(partition);
         if (committed == null) {
-            consumer.seekToBeginning(List.of(partition));
+            consumer.seek(partition, connection.lineage().beginning(topic, partition.partition()));
         } else {
             consumer.seek(partition, committed);
         }

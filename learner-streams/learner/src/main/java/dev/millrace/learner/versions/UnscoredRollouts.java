@@ -42,7 +42,7 @@ final class UnscoredRollouts implements AutoCloseable {
 
     UnscoredRollouts(LogConnection connection, Admin admin) {
         this.run = connection.run();
-        this.scorers = connection.scoped("scorer");
+        this.scorers = connection.group("scorer");
         this.admin = admin;
         this.rollouts = AvroSerde.of(Rollout.class, connection.registry()).deserializer();
         this.log = new LogReader(connection);
