@@ -1,21 +1,25 @@
 package dev.millrace.scorer;
 
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.follow.EpochBeginning;
 import dev.millrace.log.transaction.FencedWriterException;
 import dev.millrace.log.transaction.TransactionalWriter;
 import dev.millrace.schemas.Score;
 import dev.millrace.schemas.Serving;
+import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.run.ServerKey;
 import dev.millrace.schemas.serde.AvroSerde;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.kafka.clients.consumer.CloseOptions;
 import org.apache.kafka.clients.consumer.CloseOptions.GroupMembershipOperation;
 import org.apache.kafka.clients.consumer.CommitFailedException;
+import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.CooperativeStickyAssignor;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -40,6 +44,7 @@ final class ScoreLog implements AutoCloseable {
     private static final Duration CLOSE_LIMIT = Duration.ofSeconds(5);
 
     private final RunTopics topics;
+    private final EpochLineage lineage;
     private final String scoresTopic;
     private final String scorerId;
     private final KafkaConsumer<byte[], byte[]> consumer;
@@ -50,13 +55,14 @@ final class ScoreLog implements AutoCloseable {
     ScoreLog(LogConnection connection, ScorerPurpose purpose, ScorerConfig config) {
         String member = purpose.role() + "-" + config.id();
         this.topics = connection.topics();
+        this.lineage = connection.lineage();
         this.scoresTopic = purpose.topic(topics);
         this.scorerId = config.id();
         this.scores = AvroSerde.of(Score.class, connection.registry()).serializer();
         this.servings = AvroSerde.of(Serving.class, connection.registry()).serializer();
         this.consumer = new KafkaConsumer<>(
                 connection.consumer(Map.ofEntries(
-                        Map.entry("group.id", connection.scoped(purpose.role())),
+                        Map.entry("group.id", connection.group(purpose.role())),
                         Map.entry("group.instance.id", connection.scoped(member)),
                         Map.entry("client.id", member),
                         Map.entry("partition.assignment.strategy", CooperativeStickyAssignor.class.getName()),
@@ -87,7 +93,17 @@ final class ScoreLog implements AutoCloseable {
     /** Aborts what a predecessor of the same id left open, shuts it out, and joins the group. */
     void fenceOthers() {
         writer.fenceOthers();
-        consumer.subscribe(List.of(topics.rollouts()));
+        consumer.subscribe(List.of(topics.rollouts()), new ConsumerRebalanceListener() {
+            @Override
+            public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
+                EpochBeginning.seek(consumer, partitions, lineage);
+            }
+
+            @Override
+            public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
+                // nothing is under way when the group moves
+            }
+        });
     }
 
     ConsumerRecords<byte[], byte[]> poll(Duration limit) {

@@ -1,6 +1,8 @@
 package dev.millrace.generator.sampling;
 
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.follow.EpochBeginning;
+import dev.millrace.schemas.run.EpochLineage;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -47,6 +49,7 @@ final class PromptSource implements AutoCloseable {
     private final int readAheadSamples;
     private final PromptCheck check;
     private final Moves moves;
+    private final EpochLineage lineage;
     private final KafkaConsumer<byte[], byte[]> consumer;
     private final Deque<AcceptedPrompt> queue = new ArrayDeque<>();
     private final CommittablePrompts committable = new CommittablePrompts();
@@ -60,9 +63,10 @@ final class PromptSource implements AutoCloseable {
         this.readAheadSamples = config.slots();
         this.check = check;
         this.moves = moves;
+        this.lineage = connection.lineage();
         this.consumer = new KafkaConsumer<>(
                 connection.consumer(Map.ofEntries(
-                        Map.entry("group.id", connection.scoped("generator")),
+                        Map.entry("group.id", connection.group("generator")),
                         Map.entry("group.instance.id", connection.scoped("generator-" + config.id())),
                         Map.entry("client.id", "generator-" + config.id()),
                         Map.entry("partition.assignment.strategy", CooperativeStickyAssignor.class.getName()),
@@ -210,7 +214,7 @@ final class PromptSource implements AutoCloseable {
     private final class Rebalance implements ConsumerRebalanceListener {
         @Override
         public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
-            // the consumer begins at what is committed
+            EpochBeginning.seek(consumer, partitions, lineage); // else the consumer begins at what is committed
         }
 
         @Override

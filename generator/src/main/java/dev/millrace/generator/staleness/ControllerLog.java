@@ -97,9 +97,19 @@ final class ControllerLog implements AutoCloseable {
         consumer.assign(followed);
         Map<TopicPartition, Long> begins = consumer.beginningOffsets(followed);
         for (TopicPartition partition : followed) {
-            consumer.seek(partition, positions.getOrDefault(partition.toString(), begins.getOrDefault(partition, 0L)));
+            long beginning = Math.max(
+                    connection.lineage().beginning(partition.topic(), partition.partition()),
+                    begins.getOrDefault(partition, 0L));
+            consumer.seek(partition, positions.getOrDefault(partition.toString(), beginning));
         }
-        boolean isWhole = counts.isPresent() || begins.values().stream().allMatch(begin -> begin == 0);
+        boolean isWhole = counts.isPresent()
+                || begins.entrySet().stream()
+                        .allMatch(begin -> begin.getValue()
+                                <= connection
+                                        .lineage()
+                                        .beginning(
+                                                begin.getKey().topic(),
+                                                begin.getKey().partition()));
         PriorPrompts prior = PriorPrompts.read(connection, positions, isWhole ? Long.MAX_VALUE : room);
         prior.releasedFrom(samples.nextOrdinal()).forEach(request -> {
             AdmittedGroup group = new AdmittedGroup(

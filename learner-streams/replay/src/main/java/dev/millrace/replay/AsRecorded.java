@@ -51,6 +51,7 @@ public final class AsRecorded {
                 config,
                 algorithm,
                 run.run(),
+                run.lineage(),
                 run.topics(),
                 run.registry(),
                 run::fetcher,

@@ -48,7 +48,7 @@ final class InputReader<A> implements AutoCloseable {
             LongAdder progress) {
         this.input = input;
         this.partition = partition;
-        this.cursor = run.read(partition, 0);
+        this.cursor = run.read(partition, run.lineage().beginning(partition.topic(), partition.partition()));
         this.letters = new DeadLetterReader(run, partition);
         this.comparison = comparison;
         this.deadLetters = run.topics().deadLetters();

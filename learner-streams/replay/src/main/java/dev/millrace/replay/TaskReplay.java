@@ -124,9 +124,12 @@ final class TaskReplay<A extends Observation> {
             boolean isNeeded = !Set.of(
                             run.topics().policyVersions(), run.topics().trainingLog())
                     .contains(input.topic()); // of which its journal was told
-            if (isNeeded && run.range(source).from() > 0 && outputs.peek().isPresent()) {
+            long beginning = run.lineage().beginning(source.topic(), source.partition());
+            long lost = run.range(source).from() - beginning;
+            if (isNeeded && lost > 0 && outputs.peek().isPresent()) {
                 throw new UnprovableReplayException(
-                        "the log no longer holds the first " + run.range(source).from() + " records of " + source
+                        "the log no longer holds the first " + lost + " records of " + source
+                                + (beginning == 0 ? "" : " since the epoch began at offset " + beginning)
                                 + "; a run can be replayed as recorded only from its beginning");
             }
             readers.put(input.number(), new InputReader<>(run, input, source, comparison, progress));

@@ -4,6 +4,7 @@ import dev.millrace.log.fetch.RecordFetcher;
 import dev.millrace.replay.archive.RecordCursor;
 import dev.millrace.replay.archive.RecordedRun;
 import dev.millrace.schemas.registry.SchemaRegistry;
+import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.topology.RecordedTopics;
@@ -52,6 +53,11 @@ public final class MemoryRun implements RecordedRun {
     @Override
     public RunIdentity run() {
         return run;
+    }
+
+    @Override
+    public EpochLineage lineage() {
+        return EpochLineage.FIRST;
     }
 
     @Override

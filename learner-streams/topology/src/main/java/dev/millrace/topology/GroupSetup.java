@@ -45,7 +45,7 @@ final class GroupSetup {
         if (unsupportedReason.isEmpty()) {
             LOG.info(
                     "the topology shares its partitions by the broker's streams group {}",
-                    connection.scoped("topology"));
+                    connection.group("topology"));
             return true;
         }
         if (config.rebalanceProtocol() == RebalanceProtocol.STREAMS) {
@@ -70,7 +70,7 @@ final class GroupSetup {
                 return Optional.of("the broker has no streams groups (feature " + FEATURE + " is "
                         + (streams == null ? "not there" : streams.maxVersionLevel()) + ")");
             }
-            ConfigResource group = new ConfigResource(ConfigResource.Type.GROUP, connection.scoped("topology"));
+            ConfigResource group = new ConfigResource(ConfigResource.Type.GROUP, connection.group("topology"));
             within(admin.incrementalAlterConfigs(Map.of(
                             group,
                             List.of(

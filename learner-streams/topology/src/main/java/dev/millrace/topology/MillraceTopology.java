@@ -5,6 +5,7 @@ import dev.millrace.log.LogConnection;
 import dev.millrace.log.fetch.KafkaRecordFetcher;
 import dev.millrace.log.fetch.RecordFetcher;
 import dev.millrace.schemas.registry.SchemaRegistry;
+import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.topology.TopologyTasks.Input;
@@ -16,9 +17,11 @@ import dev.millrace.topology.task.TaskSupplier;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.Set;
 import java.util.function.Supplier;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
@@ -80,6 +83,7 @@ public final class MillraceTopology {
                 config,
                 algorithm,
                 connection.run(),
+                connection.lineage(),
                 connection.topics(),
                 connection.registry(),
                 () -> new KafkaRecordFetcher(connection, FETCH_PATIENCE),
@@ -98,6 +102,18 @@ public final class MillraceTopology {
         RuntimeConfig runtime = config.runtime();
         String name = InstanceName.of(runtime.instanceId(), stateDirectory);
         return StreamsProperties.of(runtime, connection, stateDirectory, StreamsConfig.EXACTLY_ONCE_V2, name);
+    }
+
+    /** The topics that it reads. */
+    static Set<String> inputs(TopologyConfig config, RunTopics topics) {
+        Set<String> inputs = new HashSet<>(config.join().partnerTopics(topics));
+        inputs.addAll(List.of(
+                topics.rollouts(),
+                topics.scores(),
+                topics.trajectories(),
+                topics.policyVersions(),
+                topics.trainingLog()));
+        return inputs;
     }
 
     /** Largest value of a record that the log is set up for. */
@@ -132,7 +148,7 @@ public final class MillraceTopology {
             int maxValueBytes,
             TopologyMeters meters) {
         Topology topology = new Topology();
-        add(topology, config, algorithm, run, topics, registry, fetchers, maxValueBytes, meters);
+        add(topology, config, algorithm, run, EpochLineage.FIRST, topics, registry, fetchers, maxValueBytes, meters);
         return topology;
     }
 
@@ -141,17 +157,18 @@ public final class MillraceTopology {
             TopologyConfig config,
             Algorithm algorithm,
             RunIdentity run,
+            EpochLineage lineage,
             RunTopics topics,
             SchemaRegistry registry,
             Supplier<RecordFetcher> fetchers,
             int maxValueBytes,
             TopologyMeters meters) {
         TopologyTasks tasks =
-                new TopologyTasks(config, algorithm, run, topics, registry, fetchers, maxValueBytes, meters);
+                new TopologyTasks(config, algorithm, run, lineage, topics, registry, fetchers, maxValueBytes, meters);
         long commitIntervalMs = config.runtime().commitIntervalMs();
         StateStores.Kind stores = config.runtime().stateStores();
 
-        List<String> arrivals = checked(topology, tasks.joinInputs(), "join", "dead-letters", meters, run);
+        List<String> arrivals = checked(topology, tasks.joinInputs(), "join", "dead-letters", meters, run, lineage);
         topology.addProcessor(
                 "join",
                 new TaskSupplier<>(
@@ -174,7 +191,7 @@ public final class MillraceTopology {
         sink(topology, "dead-letters", topics.deadLetters(), and(arrivals, "join"));
 
         List<String> members =
-                checked(topology, tasks.assemblyInputs(), "assemble", "assembly-dead-letters", meters, run);
+                checked(topology, tasks.assemblyInputs(), "assemble", "assembly-dead-letters", meters, run, lineage);
         topology.addProcessor(
                 "assemble",
                 new TaskSupplier<>(
@@ -204,7 +221,8 @@ public final class MillraceTopology {
             String next,
             String deadLetters,
             TopologyMeters meters,
-            RunIdentity run) {
+            RunIdentity run,
+            EpochLineage lineage) {
         List<String> checks = new ArrayList<>();
         for (Input<A> input : inputs) {
             String source = "read-" + input.topic() + "-for-" + next;
@@ -217,7 +235,9 @@ public final class MillraceTopology {
                     new ByteArrayDeserializer(),
                     input.topic());
             topology.addProcessor(
-                    check, () -> new IngressProcessor<>(input.reader(), next, deadLetters, meters, run), source);
+                    check,
+                    () -> new IngressProcessor<>(input.reader(), next, deadLetters, meters, run, lineage),
+                    source);
             checks.add(check);
         }
         return checks;

@@ -31,7 +31,7 @@ final class StreamsProperties {
             String guarantee,
             String instanceName) {
         Map<String, Object> settings = new HashMap<>();
-        settings.put(StreamsConfig.APPLICATION_ID_CONFIG, connection.scoped("topology"));
+        settings.put(StreamsConfig.APPLICATION_ID_CONFIG, connection.group("topology"));
         settings.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, guarantee);
         settings.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, config.threads());
         settings.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, config.commitIntervalMs());

@@ -101,6 +101,7 @@ public final class TopologyRunner implements AutoCloseable {
     /** Asks the broker how instances are to share the partitions, and makes the engine accordingly. */
     private KafkaStreams made() {
         RuntimeConfig runtime = config.runtime();
+        EpochOffsets.begin(connection, MillraceTopology.inputs(config, connection.topics()), runtime.startTimeoutMs());
         boolean streamsGroup = new GroupSetup(runtime, connection).usesStreamsGroup();
         String name = streamsGroup ? "" : InstanceName.of(runtime.instanceId(), stateDirectory);
         Topology topology = MillraceTopology.build(config, algorithm, connection, meters);

@@ -7,6 +7,7 @@ import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.rollout.RolloutValidator;
+import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
@@ -54,6 +55,7 @@ public final class TopologyTasks {
 
     /**
      * @param algorithm what is decided by
+     * @param lineage where the run's epoch comes from
      * @param fetchers makes a fetcher for each task
      * @param maxValueBytes largest value that the log takes
      */
@@ -61,6 +63,7 @@ public final class TopologyTasks {
             TopologyConfig config,
             Algorithm algorithm,
             RunIdentity run,
+            EpochLineage lineage,
             RunTopics topics,
             SchemaRegistry registry,
             Supplier<RecordFetcher> fetchers,
@@ -98,6 +101,7 @@ public final class TopologyTasks {
                 config.batch(),
                 algorithm,
                 run,
+                lineage,
                 topics,
                 trajectories,
                 fetchers,

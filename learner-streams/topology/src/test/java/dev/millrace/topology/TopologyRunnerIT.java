@@ -159,7 +159,7 @@ class TopologyRunnerIT {
                 ended.get(30, TimeUnit.SECONDS);
             }
             try (Admin admin = Admin.create(run.connection.admin())) {
-                String group = run.connection.scoped("topology");
+                String group = run.connection.group("topology");
                 assertThat(admin.describeStreamsGroups(List.of(group)).all().get(10, TimeUnit.SECONDS))
                         .containsKey(group);
                 ConfigResource resource = new ConfigResource(ConfigResource.Type.GROUP, group);

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.SerializationFeature;
+import dev.millrace.schemas.run.EpochLineage;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
@@ -20,6 +21,7 @@ import org.jspecify.annotations.Nullable;
  * @param runId the run's id
  * @param epoch its epoch
  * @param policyId the policy that it trains
+ * @param lineage where the epoch comes from; null for a run's first
  * @param topicPrefix what its topics' names began with
  * @param isWhole whether all that the log held of the topics was exported, rather than a range
  * @param held what it holds if it was exported for some batches; null if not
@@ -32,6 +34,7 @@ record ArchiveIndex(
         String runId,
         int epoch,
         String policyId,
+        @Nullable EpochLineage lineage,
         String topicPrefix,
         boolean isWhole,
         @Nullable HeldRange held,

@@ -3,6 +3,7 @@ package dev.millrace.replay.archive;
 import dev.millrace.log.fetch.RecordFetcher;
 import dev.millrace.replay.archive.ArchiveIndex.PartitionFile;
 import dev.millrace.schemas.registry.SchemaRegistry;
+import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import java.io.IOException;
@@ -95,6 +96,11 @@ public final class ArchivedRun implements RecordedRun {
     @Override
     public RunIdentity run() {
         return new RunIdentity(index.runId(), index.epoch(), index.policyId());
+    }
+
+    @Override
+    public EpochLineage lineage() {
+        return index.lineage() == null ? EpochLineage.FIRST : index.lineage();
     }
 
     @Override

@@ -5,6 +5,7 @@ import dev.millrace.log.fetch.KafkaRecordFetcher;
 import dev.millrace.log.fetch.RecordFetcher;
 import dev.millrace.log.follow.LogReader;
 import dev.millrace.schemas.registry.SchemaRegistry;
+import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import java.time.Duration;
@@ -39,6 +40,7 @@ public final class LiveRun implements RecordedRun {
 
     private final LogConnection connection;
     private final Optional<String> configuration;
+    private final Map<String, Long> endedAt;
     private final Map<TopicPartition, Range> ranges;
 
     /**
@@ -46,6 +48,16 @@ public final class LiveRun implements RecordedRun {
      * @param configuration the run's, if it is known
      */
     public LiveRun(LogConnection connection, Optional<String> configuration) {
+        this(connection, configuration, Map.of());
+    }
+
+    /**
+     * An epoch of a run, in which another one may have come after it.
+     *
+     * @param endedAt where the next epoch began, by topic and partition as in {@link EpochLineage#beganAt}; empty if there is none
+     */
+    public LiveRun(LogConnection connection, Optional<String> configuration, Map<String, Long> endedAt) {
+        this.endedAt = Map.copyOf(endedAt);
         this.connection = connection;
         this.configuration = configuration;
         this.ranges = readRanges();
@@ -71,10 +83,20 @@ public final class LiveRun implements RecordedRun {
                 Map<TopicPartition, Long> ends = consumer.endOffsets(partitions, PATIENCE);
                 Map<TopicPartition, Long> begins = consumer.beginningOffsets(partitions, PATIENCE);
                 ends.forEach((partition, end) ->
-                        found.put(partition, new Range(Objects.requireNonNull(begins.get(partition)), end)));
+                        found.put(partition, ofEpoch(partition, Objects.requireNonNull(begins.get(partition)), end)));
             }
         }
         return found;
+    }
+
+    /** What the epoch has of a partition; of versions also what it inherits, which may be all there were. */
+    private Range ofEpoch(TopicPartition partition, long begin, long end) {
+        RunTopics topics = connection.topics();
+        boolean isInherited = Set.of(topics.policyVersions(), topics.weights(), topics.optimizerState())
+                .contains(partition.topic());
+        long from =
+                isInherited ? begin : Math.max(begin, lineage().beginning(partition.topic(), partition.partition()));
+        return new Range(from, Math.max(from, Math.min(end, endedAt.getOrDefault(partition.toString(), end))));
     }
 
     /** Every topic, each before those that it is made from. */
@@ -105,6 +127,11 @@ public final class LiveRun implements RecordedRun {
     @Override
     public RunIdentity run() {
         return connection.run();
+    }
+
+    @Override
+    public EpochLineage lineage() {
+        return connection.lineage();
     }
 
     @Override

@@ -2,6 +2,7 @@ package dev.millrace.replay.archive;
 
 import dev.millrace.log.fetch.RecordFetcher;
 import dev.millrace.schemas.registry.SchemaRegistry;
+import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import java.util.List;
@@ -25,6 +26,9 @@ public interface RecordedRun extends AutoCloseable {
     record Range(long from, long end) {}
 
     RunIdentity run();
+
+    /** Where the epoch that was recorded comes from. */
+    EpochLineage lineage();
 
     RunTopics topics();
 

@@ -7,6 +7,7 @@ import dev.millrace.policy.weights.Weights;
 import dev.millrace.replay.archive.RecordedRun.Range;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TensorLocation;
+import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.weights.ChunkLog;
@@ -91,7 +92,7 @@ public final class RecordedVersions implements AutoCloseable {
                     "version " + version + " was published twice, at " + partition + "@" + before.offset() + " and @"
                             + record.offset() + ", with other weights: two learners wrote to one run");
         }
-        if (manifest.get().getBatchId() >= 0) {
+        if (manifest.get().getBatchId() >= 0 && manifest.get().getParentEpoch() == null) { // else no step made it
             beginnings.put(manifest.get().getBatchId(), manifest.get().getParentVersion());
         }
     }
@@ -103,16 +104,20 @@ public final class RecordedVersions implements AutoCloseable {
         }
         try {
             return Optional.of(deserializer.deserialize(record.topic(), record.value()))
-                    .filter(manifest -> run.run().owns(manifest.getRunId(), manifest.getEpoch())
+                    .filter(manifest -> (run.run().owns(manifest.getRunId(), manifest.getEpoch())
+                                    || run.run().runId().equals(manifest.getRunId())
+                                            && run.lineage().inherits(manifest.getEpoch(), manifest.getVersion()))
                             && run.run().policyId().equals(manifest.getPolicyId()));
         } catch (MalformedRecordException e) {
             return Optional.empty();
         }
     }
 
-    /** The oldest version whose manifest is there; empty if there is none. */
+    /** The oldest version of the epoch whose manifest is there; empty if there is none. */
     public OptionalLong oldest() {
-        return places.isEmpty() ? OptionalLong.empty() : OptionalLong.of(places.firstKey());
+        Long oldest = places.ceilingKey(
+                run.lineage().parent().map(EpochLineage.Ancestor::version).orElse(0L));
+        return oldest == null ? OptionalLong.empty() : OptionalLong.of(oldest);
     }
 
     /** The newest. */

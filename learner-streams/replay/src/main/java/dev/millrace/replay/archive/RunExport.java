@@ -91,6 +91,7 @@ public final class RunExport {
                             run.run().runId(),
                             run.run().epoch(),
                             run.run().policyId(),
+                            run.lineage().parent().isPresent() ? run.lineage() : null,
                             run.topics().prefix(),
                             isWhole,
                             held,

@@ -4,6 +4,7 @@ import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.log.fetch.RecordFetcher;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Outcome;
+import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.topology.ingress.AssemblyArrival;
@@ -15,6 +16,7 @@ import org.apache.kafka.common.serialization.Serializer;
 /**
  * What the assembly is made of; shared by all its tasks.
  *
+ * @param lineage where the run's epoch comes from: what batches and requests count on from
  * @param trajectories reads trajectories again
  * @param fetchers makes a task's own fetcher
  * @param batches bytes of a batch
@@ -27,6 +29,7 @@ public record AssemblySettings(
         BatchConfig batch,
         Algorithm algorithm,
         RunIdentity run,
+        EpochLineage lineage,
         RunTopics topics,
         RecordReader<AssemblyArrival> trajectories,
         Supplier<RecordFetcher> fetchers,

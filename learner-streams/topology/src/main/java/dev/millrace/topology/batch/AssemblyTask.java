@@ -70,8 +70,9 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
         versions = new VersionHistory();
         store.forEachVersion(versions::add);
         store.forEachStarved(versions::addStarved);
+        boolean isFirstEpoch = settings.lineage().parent().isEmpty();
         closed = new ClosedGroups(store, settings.groups().closedRetentionMs());
-        queue = new BatchQueue(settings.batch(), store, settings.groups().deadlineMs());
+        queue = new BatchQueue(settings.batch(), store, settings.groups().deadlineMs(), isFirstEpoch);
         cutter = new BatchCutter(
                 settings.batch(),
                 settings.algorithm().staleness().maxVersions(),
@@ -80,7 +81,8 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
                 queue,
                 new BatchMaker(
                         settings.run(), settings.algorithm(), settings.batch().recordWeights()),
-                vectors);
+                vectors,
+                isFirstEpoch || !versions.isEmpty());
         Restored restored = MemberRestore.restore(store, vectors);
         lost = restored.lost();
         long newestSinceMs = restored.members().values().stream()
@@ -125,6 +127,7 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
             Publication publication = new Publication(version.batchId(), version.timestampMs());
             versions.add(version.version(), publication);
             store.putVersion(version.version(), publication);
+            cutter.begin(version.batchId());
             cutter.consumed(version.batchId());
             decideComplete(streamTimeMs);
         } else if (arrival instanceof StarvedArrival batch) {

@@ -33,8 +33,13 @@ final class BatchCutter {
     private final SeenOrdinals ordinals;
     private long nextBatchId;
     private long consumedBatchId;
+    /** Whether it is known which batch is the first: in a later epoch the first version says so. */
+    private boolean isBegun;
 
-    /** @param maxVersions limit on staleness, for a sentence */
+    /**
+     * @param maxVersions limit on staleness, for a sentence
+     * @param isBegun whether batches count from where the store says; otherwise nothing is cut before {@link #begin}
+     */
     BatchCutter(
             BatchConfig config,
             long maxVersions,
@@ -42,7 +47,9 @@ final class BatchCutter {
             VersionHistory versions,
             BatchQueue queue,
             BatchMaker maker,
-            MemberVectors vectors) {
+            MemberVectors vectors,
+            boolean isBegun) {
+        this.isBegun = isBegun;
         this.config = config;
         this.maxVersions = maxVersions;
         this.store = store;
@@ -52,7 +59,16 @@ final class BatchCutter {
         this.vectors = vectors;
         this.nextBatchId = store.nextBatchId();
         this.consumedBatchId = store.consumedBatchId();
-        this.ordinals = new SeenOrdinals(nextBatchId == 0);
+        this.ordinals = new SeenOrdinals(isBegun && nextBatchId == 0);
+    }
+
+    /** Batches count on from this one, which made the version that the epoch begins with; called again it does nothing. */
+    void begin(long lastBatchId) {
+        if (!isBegun) {
+            isBegun = true;
+            nextBatchId = lastBatchId + 1;
+            store.putNextBatchId(nextBatchId);
+        }
     }
 
     /** The learner has consumed this batch. */
@@ -73,7 +89,7 @@ final class BatchCutter {
      */
     void cut(Collection<Group> open, AssemblyOutput out, GroupExit leave, Consumer<Group> batched) {
         int atLeast = 1;
-        while (config.maxOutstanding() == 0 || outstanding() < config.maxOutstanding()) {
+        while (isBegun && (config.maxOutstanding() == 0 || outstanding() < config.maxOutstanding())) {
             long lastChance = versions.expectedAtStep(nextBatchId) - maxVersions;
             List<Group> groups = queue.next(atLeast, lastChance);
             if (groups.isEmpty() || wouldOvertake(groups, open, lastChance)) {

@@ -13,10 +13,10 @@ final class BatchQueue {
     private final SubmissionOrder submission;
 
     /** @param patienceMs activity after which a request that brings no samples is passed over */
-    BatchQueue(BatchConfig config, AssemblyStore store, long patienceMs) {
+    BatchQueue(BatchConfig config, AssemblyStore store, long patienceMs, boolean isFirstEpoch) {
         this.config = config;
         this.ready = new ReadyGroups(config.order());
-        this.submission = new SubmissionOrder(store, patienceMs);
+        this.submission = new SubmissionOrder(store, patienceMs, isFirstEpoch);
     }
 
     void add(Group group, Turn turn) {

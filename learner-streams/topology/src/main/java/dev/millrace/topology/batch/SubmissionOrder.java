@@ -18,6 +18,8 @@ import org.slf4j.LoggerFactory;
 final class SubmissionOrder {
     private static final Logger LOG = LoggerFactory.getLogger(SubmissionOrder.class);
     private static final long NOT_BLOCKED = -1;
+    /** A later epoch counts on from where admission was, which its first group that is ready says well enough. */
+    private static final long UNKNOWN = -1;
 
     /** A group that waits for its turn. */
     private record Waiting(Group group, ReadyGroups.Turn turn) {}
@@ -31,16 +33,22 @@ final class SubmissionOrder {
     private long next;
     private long blockedSinceMs = NOT_BLOCKED;
 
-    /** @param patienceMs activity after which a missing group is passed over */
-    SubmissionOrder(AssemblyStore store, long patienceMs) {
+    /**
+     * @param patienceMs activity after which a missing group is passed over
+     * @param isFirstEpoch whether requests count from 0
+     */
+    SubmissionOrder(AssemblyStore store, long patienceMs, boolean isFirstEpoch) {
         this.store = store;
         this.patienceMs = patienceMs;
-        this.next = store.nextOrdinal();
+        this.next = isFirstEpoch || store.nextOrdinal() > 0 ? store.nextOrdinal() : UNKNOWN;
         store.forEachGone(gone::add);
     }
 
     /** A group is ready and waits for its turn. */
     void add(Group group, ReadyGroups.Turn turn) {
+        if (next == UNKNOWN) {
+            next = group.ordinal();
+        }
         waiting.computeIfAbsent(group.ordinal(), ordinal -> new ArrayList<>()).add(new Waiting(group, turn));
     }
 

@@ -37,6 +37,11 @@ final class VersionHistory {
     /** Starved batches, by their ids. */
     private final NavigableMap<Long, Starved> starved = new TreeMap<>();
 
+    /** True if nothing is known yet. */
+    boolean isEmpty() {
+        return published.isEmpty();
+    }
+
     /** A version was published; one that is known already keeps its time. */
     void add(long version, Publication publication) {
         published.putIfAbsent(version, publication);

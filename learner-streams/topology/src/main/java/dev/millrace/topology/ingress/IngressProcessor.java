@@ -2,6 +2,7 @@ package dev.millrace.topology.ingress;
 
 import dev.millrace.log.deadletter.DeadLetters;
 import dev.millrace.schemas.refusal.RefusedException;
+import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.topology.journal.SeenHeader;
 import dev.millrace.topology.meters.TopologyMeters;
@@ -11,7 +12,7 @@ import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.processor.api.RecordMetadata;
 
 /**
- * Sends what can be read on, and the rest to the dead letters. Holds no state.
+ * Sends what can be read on, and the rest to the dead letters; what is history to the epoch goes nowhere. Holds no state.
  *
  * @param <T> what goes on
  */
@@ -21,19 +22,27 @@ public final class IngressProcessor<T> extends ContextualProcessor<byte[], byte[
     private final String deadLetters;
     private final TopologyMeters meters;
     private final RunIdentity run;
+    private final EpochLineage lineage;
 
     /**
      * @param next node that takes what was read
      * @param deadLetters node that takes refused records
      * @param run that refuses them
+     * @param lineage what lies before whose beginning is passed over
      */
     public IngressProcessor(
-            RecordReader<T> reader, String next, String deadLetters, TopologyMeters meters, RunIdentity run) {
+            RecordReader<T> reader,
+            String next,
+            String deadLetters,
+            TopologyMeters meters,
+            RunIdentity run,
+            EpochLineage lineage) {
         this.reader = reader;
         this.next = next;
         this.deadLetters = deadLetters;
         this.meters = meters;
         this.run = run;
+        this.lineage = lineage;
     }
 
     @Override
@@ -41,6 +50,9 @@ public final class IngressProcessor<T> extends ContextualProcessor<byte[], byte[
         RecordMetadata at = context()
                 .recordMetadata()
                 .orElseThrow(() -> new IllegalStateException("a source record has a place on the log"));
+        if (lineage.isHistory(at.topic(), at.partition(), at.offset())) {
+            return; // an older epoch's, which has accounted for it
+        }
         try {
             reader.read(record, at.partition(), at.offset())
                     .ifPresent(read -> context().forward(new Record<>(null, read, record.timestamp()), next));

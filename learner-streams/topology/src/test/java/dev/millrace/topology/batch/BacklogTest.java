@@ -12,6 +12,7 @@ import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.registry.InMemorySchemaRegistry;
+import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.topology.Samples;
 import dev.millrace.topology.ingress.IngressConfig;
@@ -157,6 +158,7 @@ class BacklogTest {
                 new BatchConfig(SEQUENCES, 0, BatchConfig.Order.COMPLETION, 2, false),
                 HOWEVER_OLD,
                 Samples.RUN,
+                EpochLineage.FIRST,
                 Samples.TOPICS,
                 reader,
                 Log::new,

@@ -36,7 +36,7 @@ public final class LagSampler implements AutoCloseable {
      */
     public LagSampler(LogConnection connection, int partitionCount, BatchView batches, LongSupplier versions) {
         this.admin = Admin.create(connection.admin());
-        this.group = connection.scoped("topology");
+        this.group = connection.group("topology");
         for (int p = 0; p < partitionCount; p++) {
             partitions.add(new TopicPartition(connection.topics().rollouts(), p));
             partitions.add(new TopicPartition(connection.topics().scores(), p));

@@ -103,7 +103,7 @@ public final class BacklogMemory {
                         "the assembly to have read them",
                         LIMIT,
                         () -> !instance.isAlive()
-                                || committed(admin, run.connection().scoped("topology"), read) > lastOffset.get());
+                                || committed(admin, run.connection().group("topology"), read) > lastOffset.get());
                 boolean survived = instance.isAlive();
                 Result result = new Result(
                         backlog.rollouts(),

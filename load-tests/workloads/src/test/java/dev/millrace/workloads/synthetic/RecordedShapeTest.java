@@ -12,6 +12,7 @@ import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Score;
 import dev.millrace.schemas.registry.InMemorySchemaRegistry;
 import dev.millrace.schemas.registry.SchemaRegistry;
+import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
@@ -112,6 +113,11 @@ class RecordedShapeTest {
             @Override
             public RunIdentity run() {
                 return RUN;
+            }
+
+            @Override
+            public EpochLineage lineage() {
+                return EpochLineage.FIRST;
             }
 
             @Override
