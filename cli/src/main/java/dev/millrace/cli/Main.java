@@ -14,6 +14,7 @@ import dev.millrace.cli.plugin.PluginPath;
 import dev.millrace.cli.plugin.PluginsCommand;
 import dev.millrace.cli.replay.ReplayCommand;
 import dev.millrace.cli.role.RoleCommands;
+import dev.millrace.cli.rollback.RollbackCommand;
 import dev.millrace.cli.trace.TraceCommand;
 import dev.millrace.cli.train.TrainCommand;
 import picocli.CommandLine;
@@ -38,6 +39,7 @@ import picocli.CommandLine.HelpCommand;
             TraceCommand.class,
             DeadLettersCommand.class,
             DoctorCommand.class,
+            RollbackCommand.class,
             ExportCommand.class,
             ImportCommand.class,
             ReplayCommand.class,

@@ -105,7 +105,6 @@ public final class ImportCommand implements Callable<Integer> {
                 .ifPresent(recorded -> layers.begunWith(recorded.tree()));
         settings.forEach(layers::set);
         return layers.set("run.id", archive.run().runId())
-                .set("run.epoch=" + archive.run().epoch())
                 .set("run.policy_id", archive.run().policyId())
                 .set("run.topic_prefix", archive.topics().prefix())
                 .set("run.bootstrap_servers", servers)

@@ -12,6 +12,7 @@ import dev.millrace.runtime.config.RecordedConfiguration;
 import dev.millrace.runtime.pipeline.RunLookup;
 import dev.millrace.runtime.train.RunDirectory;
 import java.nio.file.Path;
+import java.time.Clock;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
@@ -30,6 +31,7 @@ public final class AuditedRun implements AutoCloseable {
     private final @Nullable RunDirectory directory;
     private final @Nullable EmbeddedBroker broker;
     private final RunLog log;
+    private LogConnection connection;
 
     private AuditedRun(
             MillraceConfig config,
@@ -42,14 +44,23 @@ public final class AuditedRun implements AutoCloseable {
         this.directory = directory;
         this.broker = broker;
         this.log = log;
+        this.connection = log.connection();
     }
 
     /**
      * @param over what is said of the run, put over what is recorded of it
      * @param folder null for a run on a cluster
      * @param described whether somebody says what the run computes, where nothing is recorded of it
+     * @param options with which a command finds the run
      */
-    static AuditedRun open(Function<ObjectNode, ConfigLayers> over, @Nullable Path folder, boolean described) {
+    static AuditedRun open(
+            Function<ObjectNode, ConfigLayers> over, @Nullable Path folder, boolean described, String options) {
+        AuditedRun found = found(over, folder, described);
+        found.connection = found.log.connection().reachedBy(options);
+        return found;
+    }
+
+    private static AuditedRun found(Function<ObjectNode, ConfigLayers> over, @Nullable Path folder, boolean described) {
         MillraceConfig whereabouts = over.apply(ConfigTree.empty()).whereabouts();
         if (folder == null || !whereabouts.run().embedded()) {
             return find(whereabouts, over, described, whereabouts.run().bootstrapServers(), null, null);
@@ -110,7 +121,20 @@ public final class AuditedRun implements AutoCloseable {
 
     /** The run's log. */
     public LogConnection connection() {
-        return log.connection();
+        return connection;
+    }
+
+    /** The same log for one who writes to it, in the epoch in which the run is now; the caller closes it. */
+    public RunLog toWrite() {
+        return RunLog.open(
+                log.connection().clientProperties(),
+                log.connection().topics(),
+                config.topology().join().partnerTopics(log.connection().topics()),
+                log.connection().run(),
+                config.topics(),
+                config.run().schemaRegistryUrl().written(),
+                Optional.empty(),
+                Clock.systemUTC());
     }
 
     /** The configuration that was asked with, over that of the run itself. */

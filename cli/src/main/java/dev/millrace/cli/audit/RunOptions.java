@@ -10,7 +10,11 @@ import dev.millrace.runtime.train.AlarmFile;
 import dev.millrace.runtime.train.RunDirectory;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.stream.Collectors;
 import picocli.CommandLine.Option;
 
 /** The options that say which run a command asks about: those on a cluster, or the folder of one that had its own broker. */
@@ -70,6 +74,27 @@ public final class RunOptions {
         return runDirectory == null ? List.of() : AlarmFile.read(runDirectory);
     }
 
+    /** How the run goes on, as a sentence. */
+    public String goesOn() {
+        return runDirectory != null
+                ? "millrace train --run-dir " + runDirectory + " goes on from there"
+                : "start its roles again; each goes on from there by itself";
+    }
+
+    /** The options as they were given, to name the run in another command. */
+    private String asGiven() {
+        Map<String, Object> given = new LinkedHashMap<>();
+        given.put("--run-dir", runDirectory);
+        given.put("--bootstrap-servers", bootstrapServers);
+        given.put("--run", run);
+        given.put("--topic-prefix", topicPrefix);
+        given.put("--config", file);
+        given.values().removeIf(Objects::isNull);
+        return given.entrySet().stream()
+                .map(option -> option.getKey() + " " + option.getValue())
+                .collect(Collectors.joining(" "));
+    }
+
     /** Opens the log of the run that was asked for. */
     public AuditedRun open() {
         if (verbose) {
@@ -93,7 +118,7 @@ public final class RunOptions {
                     "nothing says which run on " + whereabouts.run().bootstrapServers()
                             + "; give --run ID, or --topic-prefix PREFIX if its topics have another prefix than millrace.<id>.");
         }
-        return AuditedRun.open(this::over, runDirectory, runDirectory != null || file != null);
+        return AuditedRun.open(this::over, runDirectory, runDirectory != null || file != null, asGiven());
     }
 
     /** What is said here and in the run's folder, over what is recorded of the run. */

@@ -104,7 +104,7 @@ public final class DoctorCommand implements Callable<Integer> {
     private static Map<String, Long> lags(LogConnection connection) throws InterruptedException {
         Map<String, String> groups = new LinkedHashMap<>();
         for (String role : List.of("generator", "scorer", "topology", "learner")) {
-            groups.put(connection.scoped(role), role);
+            groups.put(connection.group(role), role);
         }
         try (Admin admin = Admin.create(connection.admin())) {
             return new ConsumerLag(admin, groups).read();

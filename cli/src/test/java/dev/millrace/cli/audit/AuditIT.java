@@ -117,9 +117,9 @@ class AuditIT {
     void write() throws Exception {
         broker = EmbeddedBroker.start(folder.resolve("broker"));
         try (CraftedRun before = new CraftedRun(broker.bootstrapServers(), 0)) {
-            before.send(before.rollout(0, 0, 0));
+            run = new CraftedRun(broker.bootstrapServers(), 1);
+            before.send(before.rollout(0, 0, 0)); // by one who has not noticed
         }
-        run = new CraftedRun(broker.bootstrapServers(), 1);
         run.version(0);
         for (int ordinal = 0; ordinal < 6; ordinal++) {
             run.prompt(ordinal);

@@ -3,6 +3,7 @@ package dev.millrace.cli.audit;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.log.topics.TopicsConfig;
+import dev.millrace.schemas.EpochParent;
 import dev.millrace.schemas.FinishReason;
 import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.LogProbDistribution;
@@ -41,6 +42,7 @@ final class CraftedRun implements AutoCloseable {
     static final String RUN = "crafted";
     static final String PREFIX = "millrace.crafted.";
     static final int GROUP_SIZE = 2;
+    private static final String WEIGHTS = "00";
 
     private final RunLog log;
     private final int epoch;
@@ -48,13 +50,17 @@ final class CraftedRun implements AutoCloseable {
 
     CraftedRun(String bootstrapServers, int epoch) {
         this.epoch = epoch;
-        this.log = RunLog.open(
+        RunLog first = RunLog.open(
                 Map.of("bootstrap.servers", bootstrapServers),
                 new RunTopics(PREFIX),
-                new RunIdentity(RUN, epoch, "policy"),
+                new RunIdentity(RUN, 0, "policy"),
                 TopicsConfig.defaults(),
                 "",
                 Clock.systemUTC());
+        this.log = epoch == 0 || first.connection().run().epoch() == epoch
+                ? first
+                : first.beginEpoch(
+                        new EpochParent(0, 0L, WEIGHTS, "by hand"), TopicsConfig.defaults(), Clock.systemUTC());
         this.producer = new KafkaProducer<>(
                 connection().producer(Map.of("acks", "all", "linger.ms", 0)),
                 new ByteArraySerializer(),
@@ -161,12 +167,14 @@ final class CraftedRun implements AutoCloseable {
     }
 
     void version(long version) throws Exception {
+        boolean isFirstOfEpoch = epoch > 0 && version == 0;
         PolicyVersion manifest = PolicyVersion.newBuilder()
                 .setRunId(RUN)
                 .setEpoch(epoch)
                 .setPolicyId("policy")
                 .setVersion(version)
-                .setParentVersion(version - 1)
+                .setParentVersion(isFirstOfEpoch ? version : version - 1)
+                .setParentEpoch(isFirstOfEpoch ? epoch - 1 : null)
                 .setBatchId(version - 1)
                 .setShape("{}")
                 .setTokenizerHash("vocabulary")
@@ -176,7 +184,7 @@ final class CraftedRun implements AutoCloseable {
                         .setFirstOffset(0)
                         .setLastOffset(0)
                         .setTensors(List.of())
-                        .setSha256("00")
+                        .setSha256(WEIGHTS)
                         .build())
                 .setOptimizerSteps(version)
                 .setRolloutsConsumed(0)

@@ -26,10 +26,14 @@ public final class ConfigLayers {
     private final ObjectNode begun = ConfigTree.empty();
     private final ObjectNode tree = ConfigTree.empty();
 
-    /** What a run was begun with, under everything that comes after it. */
+    /** What a run was begun with, under everything that comes after it; its epoch was that of the time, which the log knows better. */
     public ConfigLayers begunWith(ObjectNode ofRun) {
-        ConfigTree.merge(begun, ofRun);
-        ConfigTree.merge(tree, StalenessBound.following(ofRun));
+        ObjectNode lasting = ofRun.deepCopy();
+        if (lasting.get("run") instanceof ObjectNode run) {
+            run.remove("epoch");
+        }
+        ConfigTree.merge(begun, lasting);
+        ConfigTree.merge(tree, StalenessBound.following(lasting));
         return this;
     }
 

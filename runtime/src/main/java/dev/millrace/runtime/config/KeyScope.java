@@ -27,7 +27,8 @@ public enum KeyScope {
     static {
         put(PROCESS, "kafka"); // how to reach the cluster: whoever can read the log has done so already
 
-        put(RUN, "run.id", "run.epoch", "run.policy_id", "run.topic_prefix", "run.seed");
+        put(PROCESS, "run.epoch"); // the log has it
+        put(RUN, "run.id", "run.policy_id", "run.topic_prefix", "run.seed");
         put(
                 PROCESS,
                 "run.bootstrap_servers",

@@ -11,7 +11,8 @@ import java.time.Duration;
  * Which run this is and where its log is.
  *
  * @param id name of the run; empty makes one from the task and the time
- * @param epoch raised when a run is rolled back and goes another way
+ * @param epoch in which a process takes part, raised by {@code millrace rollback}; -1 is the newest on the run's log, and any other
+ *     than that is refused
  * @param policyId name of the policy being trained
  * @param topicPrefix put before every topic name; empty is {@code millrace.} on the embedded broker, which has one
  *     run, and {@code millrace.<run id>.} on a cluster, so that runs do not meet
@@ -40,8 +41,8 @@ public record RunConfig(
         if (!topicPrefix.isEmpty()) {
             new RunTopics(topicPrefix);
         }
-        if (epoch < 0) {
-            throw new IllegalArgumentException("epoch must be at least 0: " + epoch);
+        if (epoch < -1) {
+            throw new IllegalArgumentException("epoch must be at least 0, or -1 for the run's newest: " + epoch);
         }
         Device.parse(device);
         if (patienceSeconds < 10 || patienceSeconds > 604_800) {
@@ -51,7 +52,7 @@ public record RunConfig(
 
     public static RunConfig defaults() {
         return new RunConfig(
-                "", 0, "policy", "", "", SecretText.ofAddress(""), 1, "cpu", (int) LogConnection.PATIENCE.toSeconds());
+                "", -1, "policy", "", "", SecretText.ofAddress(""), 1, "cpu", (int) LogConnection.PATIENCE.toSeconds());
     }
 
     /** True if the broker runs inside this process. */
@@ -78,9 +79,9 @@ public record RunConfig(
                 patienceSeconds);
     }
 
-    /** The run's identity; its id must be known. */
+    /** The run's identity, in its first epoch if it is left to the log; its id must be known. */
     public RunIdentity identity() {
-        return new RunIdentity(id, epoch, policyId);
+        return new RunIdentity(id, Math.max(0, epoch), policyId);
     }
 
     /** The run's topics; its id must be known. */

@@ -90,9 +90,7 @@ public final class SingleRole {
             return own.resolve();
         }
         MillraceConfig config = over.apply(recorded.get().tree()).resolve();
-        if (config.run().epoch() == claim.get().run().epoch()) { // a later one may go another way
-            agree(recorded.get(), config);
-        }
+        agree(recorded.get(), config);
         return config;
     }
 
@@ -141,19 +139,23 @@ public final class SingleRole {
                         meters.registry(),
                         Clock.systemUTC());
                 RoleThreads threads = new RoleThreads(STOP_PATIENCE)) {
+            EpochEnd.requireEpoch(config, log.connection());
             agreed(log, config);
             endpoint.serve(log.registryContents());
             Role role = made.apply(pipeline);
-            out.println(role.name() + " of run " + config.run().id() + " on "
+            int number = log.connection().run().epoch();
+            out.println(role.name() + " of run " + config.run().id() + (number == 0 ? "" : ", epoch " + number) + " on "
                     + config.run().bootstrapServers() + ", topics "
                     + config.run().topics().prefix() + "*"
                     + (endpoint.port() < 0 ? "" : ", metrics at http://127.0.0.1:" + endpoint.port() + "/metrics"));
             out.flush();
+            EpochEnd epoch = new EpochEnd(log.connection());
             threads.start(role);
+            threads.start(epoch.role());
             watch(role, new Rates(meters.registry()), threads);
             threads.stop();
             if (threads.failure().isPresent()) {
-                throw threads.failure().get();
+                throw epoch.explained(threads.failure().get());
             }
             return !stop.isMade();
         }

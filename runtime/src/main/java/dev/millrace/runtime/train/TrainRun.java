@@ -22,6 +22,7 @@ import dev.millrace.runtime.live.RunView;
 import dev.millrace.runtime.live.StepLog;
 import dev.millrace.runtime.metrics.ClientMeters;
 import dev.millrace.runtime.metrics.Meters;
+import dev.millrace.runtime.pipeline.EpochEnd;
 import dev.millrace.runtime.pipeline.Pipeline;
 import dev.millrace.runtime.pipeline.Role;
 import dev.millrace.runtime.pipeline.RoleFailedException;
@@ -162,7 +163,12 @@ public final class TrainRun {
                 config.run().schemaRegistryUrl().written(),
                 Optional.of(RecordedConfiguration.of(config).text()),
                 Clock.systemUTC()))) {
+            EpochEnd.requireEpoch(config, log.connection());
             agree(log);
+            int epoch = log.connection().run().epoch();
+            if (epoch > 0) {
+                say("epoch " + epoch);
+            }
             begun = true;
             writeConfiguration(); // only now is it known that the run can go on with it
             endpoint.serve(log.registryContents());
@@ -196,6 +202,7 @@ public final class TrainRun {
 
     private RunResult trained(LogConnection connection, PrometheusMeterRegistry meters) throws Exception {
         StepLog stepLog = new StepLog(connection);
+        EpochEnd epoch = new EpochEnd(connection);
         RunEnd end;
         double rolesStartedAt;
         Map<String, Double> idle;
@@ -210,6 +217,7 @@ public final class TrainRun {
             Role learner = pipeline.learner();
             threads.start(learner);
             threads.start(new Role("step log", stepLog, stepLog::stop));
+            threads.start(epoch.role());
             RunMonitor monitor = new RunMonitor(
                     config.run().id(),
                     config.goal(),
@@ -227,7 +235,7 @@ public final class TrainRun {
             threads.stop();
             if (threads.failure().isPresent()) {
                 reportFailed(connection, idle, threads.failure().get());
-                throw threads.failure().get();
+                throw epoch.explained(threads.failure().get());
             }
         }
         RunSummary summary = report(connection, idle, end.reason(), end == RunEnd.GOAL_REACHED);
@@ -254,7 +262,7 @@ public final class TrainRun {
     private static ConsumerLag lag(Admin admin, LogConnection connection) {
         Map<String, String> groups = new LinkedHashMap<>();
         for (String role : List.of("generator", "scorer", "topology", "learner")) {
-            groups.put(connection.scoped(role), role);
+            groups.put(connection.group(role), role);
         }
         return new ConsumerLag(admin, groups);
     }

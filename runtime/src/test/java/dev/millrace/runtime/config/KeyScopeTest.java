@@ -34,6 +34,7 @@ class KeyScopeTest {
         assertThat(keys().stream().filter(key -> KeyScope.of(key) == KeyScope.PROCESS))
                 .containsExactlyInAnyOrder(
                         "kafka",
+                        "run.epoch",
                         "run.bootstrap_servers",
                         "run.schema_registry_url",
                         "run.device",

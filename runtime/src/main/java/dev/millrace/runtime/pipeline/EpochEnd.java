@@ -1,0 +1,55 @@
+package dev.millrace.runtime.pipeline;
+
+import dev.millrace.log.LogConnection;
+import dev.millrace.log.run.EpochWatch;
+import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.MillraceConfig;
+
+/** The roles of a process end with the epoch that they take part in: a rollback begins another, which shuts them out. */
+public final class EpochEnd {
+    private final EpochWatch watch;
+
+    public EpochEnd(LogConnection connection) {
+        this.watch = new EpochWatch(connection);
+    }
+
+    /**
+     * Refuses a process that was told another epoch than the one in which the run is.
+     *
+     * @throws ConfigException naming both
+     */
+    public static void requireEpoch(MillraceConfig config, LogConnection connection) {
+        int asked = config.run().epoch();
+        int there = connection.run().epoch();
+        if (asked >= 0 && asked != there) {
+            throw new ConfigException(
+                    "run.epoch is " + asked + " and run " + config.run().id() + " is in epoch " + there
+                            + "; leave run.epoch out, since it is found on the log, or begin another epoch with millrace rollback");
+        }
+    }
+
+    /** Watches beside the roles; it fails when the run has gone on, and so they are stopped. */
+    public Role role() {
+        return new Role(
+                "run's epoch",
+                () -> {
+                    watch.run();
+                    watch.sentence().ifPresent(sentence -> {
+                        throw new IllegalStateException(sentence);
+                    });
+                },
+                watch::stop);
+    }
+
+    /**
+     * What failed, as a person is to be told: that the run has gone on, where that is why.
+     *
+     * @param failure of a role
+     */
+    public RuntimeException explained(RuntimeException failure) {
+        return watch.sentence()
+                .<RuntimeException>map(sentence -> new RefusedRequestException(sentence, failure))
+                .orElse(failure);
+    }
+}
