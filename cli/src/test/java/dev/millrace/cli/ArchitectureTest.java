@@ -47,6 +47,7 @@ class ArchitectureTest {
     private static final String WORKLOADS = "dev.millrace.workloads..";
     private static final String EXPERIMENTS = "dev.millrace.experiments..";
     private static final String CONFORMANCE = "dev.millrace.conformance..";
+    private static final String CHAOS = "dev.millrace.chaos..";
 
     /** What each module may see of ours, itself apart. The command line sees all of them, and none sees it. */
     private static final Map<String, List<String>> MAY_SEE = Map.ofEntries(
@@ -114,7 +115,12 @@ class ArchitectureTest {
                             REPLAY,
                             GENERATOR,
                             RUNTIME)),
-            Map.entry(CONFORMANCE, List.of(REPORT, CORRECTIONS)));
+            Map.entry(CONFORMANCE, List.of(REPORT, CORRECTIONS)),
+            Map.entry(
+                    CHAOS,
+                    List.of(
+                            REPORT, CONTRACTS, LOG, INFRA, POLICY, WEIGHTS, LEARNER, GENERATOR, AUDIT, REPLAY,
+                            RUNTIME)));
 
     @Test
     void shouldKeepEveryModuleToWhatItMaySee() {

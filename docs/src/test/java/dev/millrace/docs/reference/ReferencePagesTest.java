@@ -42,6 +42,11 @@ class ReferencePagesTest {
         requireCurrent("methods.md", MethodsPage.text());
     }
 
+    @Test
+    void shouldTellEveryPromiseAndTheTestsThatHoldIt() throws IOException {
+        requireCurrent("promises.md", PromisesPage.text());
+    }
+
     private static void requireCurrent(String name, String text) throws IOException {
         Path page = Path.of("reference", name);
         if (Boolean.getBoolean("millrace.write.reference")) {

@@ -5,8 +5,11 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.IntUnaryOperator;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
@@ -14,16 +17,31 @@ import java.util.stream.IntStream;
  * A cluster of brokers, each in a process of its own: every partition has a copy on up to three of them, and a record counts
  * when all copies but one have it.
  *
- * <p>Each node is broker and controller, so that a cluster of three goes on when any one of them is killed. It is made for
- * load and fault tests and is not started again on the same directory. Thread-safe.
+ * <p>Each node is broker and controller, so that a cluster of three goes on when any one of them is killed; one that was killed
+ * or stopped can be started again. It is made for load and fault tests, and the cluster as a whole is not started again on the same
+ * directory. Thread-safe.
  */
 public final class BrokerCluster implements AutoCloseable {
     private static final int MOST = 9;
 
+    /** What a node is started with, each time. */
+    private record Node(Path directory, BrokerConfig config, List<String> javaOptions, List<String> arguments) {
+        BrokerProcess start() {
+            return BrokerProcess.start(directory, config, javaOptions, arguments);
+        }
+    }
+
+    private final List<Node> nodes;
     private final List<BrokerProcess> brokers;
 
-    private BrokerCluster(List<BrokerProcess> brokers) {
-        this.brokers = List.copyOf(brokers);
+    private BrokerCluster(List<Node> nodes, List<BrokerProcess> brokers) {
+        this.nodes = List.copyOf(nodes);
+        this.brokers = new CopyOnWriteArrayList<>(brokers);
+    }
+
+    /** As {@link #start(Path, BrokerConfig, int, List, IntUnaryOperator, Map)} with brokers that are found at their own ports. */
+    public static BrokerCluster start(Path directory, BrokerConfig config, int nodes, List<String> javaOptions) {
+        return start(directory, config, nodes, javaOptions, IntUnaryOperator.identity(), Map.of());
     }
 
     /**
@@ -32,9 +50,18 @@ public final class BrokerCluster implements AutoCloseable {
      * @param directory for the nodes' data, one below it for each; made if it is not there
      * @param nodes 1 to 9
      * @param javaOptions options of each JVM, such as its heap
+     * @param advertised the port on loopback at which others, clients and brokers, are told to find the broker that listens on a
+     *     port: its own, or that of something between them; asked for each node in turn before any starts
+     * @param settings by Kafka's own names, over those made here
      * @throws BrokerException if one does not come up in time; the others are then stopped
      */
-    public static BrokerCluster start(Path directory, BrokerConfig config, int nodes, List<String> javaOptions) {
+    public static BrokerCluster start(
+            Path directory,
+            BrokerConfig config,
+            int nodes,
+            List<String> javaOptions,
+            IntUnaryOperator advertised,
+            Map<String, String> settings) {
         if (nodes < 1 || nodes > MOST) {
             throw new IllegalArgumentException("a cluster has 1 to " + MOST + " brokers: " + nodes);
         }
@@ -52,15 +79,20 @@ public final class BrokerCluster implements AutoCloseable {
         }
         List<Integer> ports =
                 freePorts(2 * nodes); // a node that took any free one could take another's before that has it
-        List<Membership> memberships = Membership.ofNewCluster(ports.subList(0, nodes));
-        List<CompletableFuture<BrokerProcess>> starts = memberships.stream()
-                .map(member -> CompletableFuture.supplyAsync(
-                        () -> BrokerProcess.start(
-                                directory.resolve("broker-" + member.nodeId()),
-                                nodes == 1 ? config : config.withPort(ports.get(nodes + member.nodeId() - 1)),
-                                javaOptions,
-                                member.text()),
-                        task -> new Thread(task, "start of broker " + member.nodeId()).start()))
+        List<Node> made = Membership.ofNewCluster(ports.subList(0, nodes)).stream()
+                .map(member -> {
+                    BrokerConfig own =
+                            config.port() != 0 ? config : config.withPort(ports.get(nodes + member.nodeId() - 1));
+                    List<String> arguments = new ArrayList<>(List.of(member.text()));
+                    arguments.add("advertised.listeners="
+                            + BrokerProperties.listeners(advertised.applyAsInt(own.port()), member));
+                    settings.forEach((name, value) -> arguments.add(name + "=" + value));
+                    return new Node(directory.resolve("broker-" + member.nodeId()), own, javaOptions, arguments);
+                })
+                .toList();
+        List<CompletableFuture<BrokerProcess>> starts = made.stream()
+                .map(node -> CompletableFuture.supplyAsync(
+                        node::start, task -> new Thread(task, "start of " + node.directory()).start()))
                 .toList();
         List<BrokerProcess> started = new ArrayList<>();
         BrokerException failure = null;
@@ -73,7 +105,7 @@ public final class BrokerCluster implements AutoCloseable {
                         : new BrokerException("a broker of the cluster did not start: " + e.getCause(), e);
             }
         }
-        BrokerCluster cluster = new BrokerCluster(started);
+        BrokerCluster cluster = new BrokerCluster(made, started);
         if (failure != null) {
             cluster.close();
             throw failure;
@@ -90,14 +122,33 @@ public final class BrokerCluster implements AutoCloseable {
         return numbers;
     }
 
-    /** Every broker's {@code host:port}, for {@code bootstrap.servers}. */
+    /**
+     * Starts a node that is down on its directory and ports, and returns when it serves. Not while another is started.
+     *
+     * @param node by node id less one
+     * @throws IllegalStateException if it is there still
+     * @throws BrokerException if it does not come up in time
+     */
+    public void restart(int node) {
+        if (brokers.get(node).isAlive()) {
+            throw new IllegalStateException("broker " + (node + 1) + " is there, so it cannot be started again");
+        }
+        brokers.set(node, nodes.get(node).start());
+    }
+
+    /** Where a node keeps its data. */
+    public Path directory(int node) {
+        return nodes.get(node).directory();
+    }
+
+    /** Every broker's own {@code host:port}, for {@code bootstrap.servers}. */
     public String bootstrapServers() {
         return brokers.stream().map(BrokerProcess::bootstrapServers).collect(Collectors.joining(","));
     }
 
-    /** The nodes, by node id less one. */
+    /** The nodes as they are now, by node id less one. */
     public List<BrokerProcess> brokers() {
-        return brokers;
+        return List.copyOf(brokers);
     }
 
     /** Stops all nodes at the same time; one that takes too long, for want of others to agree with, is killed. */

@@ -3,8 +3,11 @@ package dev.millrace.infra.broker;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
+import java.util.stream.Collectors;
 
 /**
  * The child's side of {@link BrokerProcess}: says {@code READY host:port} on standard output and serves until
@@ -17,7 +20,10 @@ final class BrokerMain {
 
     private BrokerMain() {}
 
-    /** Arguments: directory, port, largest record, least free space, limits for start and stop; in a cluster which node it is. */
+    /**
+     * Arguments: directory, port, largest record, least free space, limits for start and stop; in a cluster which node it is, and then
+     * any settings of Kafka's, {@code name=value}.
+     */
     public static void main(String[] args) {
         BrokerConfig config = new BrokerConfig(
                 Integer.parseInt(args[1]),
@@ -28,15 +34,20 @@ final class BrokerMain {
         int status = serve(
                 Path.of(args[0]),
                 config,
-                args.length > CLUSTER ? Optional.of(Membership.parse(args[CLUSTER])) : Optional.empty());
+                args.length > CLUSTER ? Optional.of(Membership.parse(args[CLUSTER])) : Optional.empty(),
+                Arrays.stream(args)
+                        .skip(CLUSTER + 1L)
+                        .map(setting -> setting.split("=", 2))
+                        .collect(Collectors.toMap(setting -> setting[0], setting -> setting[1])));
         System.out.flush();
         Runtime.getRuntime().halt(status); // a broker that hangs in its stop must not keep the process
     }
 
-    private static int serve(Path directory, BrokerConfig config, Optional<Membership> member) {
+    private static int serve(
+            Path directory, BrokerConfig config, Optional<Membership> member, Map<String, String> settings) {
         EmbeddedBroker broker;
         try {
-            broker = EmbeddedBroker.start(directory, config, member);
+            broker = EmbeddedBroker.start(directory, config, member, settings);
         } catch (BrokerException e) {
             System.out.println(FAILED + e.getMessage());
             return 1;

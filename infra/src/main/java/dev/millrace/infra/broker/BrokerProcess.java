@@ -57,11 +57,11 @@ public final class BrokerProcess implements AutoCloseable {
      * @throws BrokerException if it does not come up in time, with the child's reason
      */
     public static BrokerProcess start(Path directory, BrokerConfig config, List<String> javaOptions) {
-        return start(directory, config, javaOptions, "");
+        return start(directory, config, javaOptions, List.of());
     }
 
-    /** @param membership which node of which cluster it is; empty for a cluster of one */
-    static BrokerProcess start(Path directory, BrokerConfig config, List<String> javaOptions, String membership) {
+    /** @param node which node of which cluster it is, and settings of Kafka's; empty for a cluster of one */
+    static BrokerProcess start(Path directory, BrokerConfig config, List<String> javaOptions, List<String> node) {
         Path home = directory.toAbsolutePath().normalize();
         Path log = home.resolveSibling(home.getFileName() + ".log");
         List<String> command = new ArrayList<>();
@@ -69,9 +69,7 @@ public final class BrokerProcess implements AutoCloseable {
         command.addAll(javaOptions);
         command.addAll(List.of("-cp", System.getProperty("java.class.path"), BrokerMain.class.getName()));
         command.addAll(List.of(BrokerMain.arguments(home, config)));
-        if (!membership.isEmpty()) {
-            command.add(membership);
-        }
+        command.addAll(node);
         BrokerProcess started;
         try {
             started = new BrokerProcess(

@@ -1,6 +1,7 @@
 package dev.millrace.infra.broker;
 
 import java.nio.file.Path;
+import java.util.Map;
 import java.util.Properties;
 
 /** Kafka's own settings for a broker that is small and serves one run. */
@@ -11,9 +12,9 @@ final class BrokerProperties {
 
     private BrokerProperties() {}
 
-    static Properties of(Path directory, BrokerConfig config, int port, Membership member) {
-        String listeners = CLIENT_LISTENER + "://127.0.0.1:" + port + "," + CONTROLLER_LISTENER + "://127.0.0.1:"
-                + member.controllerPort();
+    /** @param over settings by Kafka's own names that go over those made here */
+    static Properties of(Path directory, BrokerConfig config, int port, Membership member, Map<String, String> over) {
+        String listeners = listeners(port, member);
         Properties p = new Properties();
         p.setProperty("process.roles", "broker,controller");
         p.setProperty("node.id", Integer.toString(member.nodeId()));
@@ -59,6 +60,13 @@ final class BrokerProperties {
         p.setProperty("num.network.threads", "2");
         p.setProperty("num.io.threads", "4");
         p.setProperty("background.threads", "2");
+        p.putAll(over);
         return p;
+    }
+
+    /** Where clients and controllers find a node, as Kafka writes it. */
+    static String listeners(int port, Membership member) {
+        return CLIENT_LISTENER + "://127.0.0.1:" + port + "," + CONTROLLER_LISTENER + "://127.0.0.1:"
+                + member.controllerPort();
     }
 }

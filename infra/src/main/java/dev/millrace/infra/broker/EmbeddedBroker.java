@@ -49,13 +49,15 @@ public final class EmbeddedBroker implements AutoCloseable {
             BoundPort port,
             BoundPort controllerPort,
             Membership member,
+            Map<String, String> settings,
             Faults faults) {
         this.directory = directory;
         this.config = config;
         this.port = port;
         this.controllerPort = controllerPort;
         this.faults = faults;
-        KafkaConfig kafka = new KafkaConfig(BrokerProperties.of(directory, config, port.number(), member), false);
+        KafkaConfig kafka =
+                new KafkaConfig(BrokerProperties.of(directory, config, port.number(), member, settings), false);
         var formatted = KafkaRaftServer.initializeLogDirs(kafka, LOG, "");
         Map<String, BoundPort> ports =
                 Map.of(BrokerProperties.CLIENT_LISTENER, port, BrokerProperties.CONTROLLER_LISTENER, controllerPort);
@@ -90,11 +92,15 @@ public final class EmbeddedBroker implements AutoCloseable {
      *     time, in a sentence that says what to do
      */
     public static EmbeddedBroker start(Path directory, BrokerConfig config) {
-        return start(directory, config, Optional.empty());
+        return start(directory, config, Optional.empty(), Map.of());
     }
 
-    /** @param given which node of which cluster it is; empty for a cluster of one */
-    static EmbeddedBroker start(Path directory, BrokerConfig config, Optional<Membership> given) {
+    /**
+     * @param given which node of which cluster it is; empty for a cluster of one
+     * @param settings by Kafka's own names, over those made here
+     */
+    static EmbeddedBroker start(
+            Path directory, BrokerConfig config, Optional<Membership> given, Map<String, String> settings) {
         Path absolute = directory.toAbsolutePath().normalize();
         BrokerDirectory home = new BrokerDirectory(absolute);
         home.check(config.minFreeBytes());
@@ -106,7 +112,7 @@ public final class EmbeddedBroker implements AutoCloseable {
         EmbeddedBroker started = null;
         try {
             home.formatIfNew(member, BrokerProperties.CONTROLLER_LISTENER);
-            started = new EmbeddedBroker(absolute, config, port, controllerPort, member, faults);
+            started = new EmbeddedBroker(absolute, config, port, controllerPort, member, settings, faults);
             started.startUp(member);
             return started;
         } catch (RuntimeException e) {

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Map;
 import java.util.Properties;
 import org.junit.jupiter.api.Test;
 
@@ -46,6 +47,6 @@ class MembershipTest {
     }
 
     private static Properties properties(Membership member) {
-        return BrokerProperties.of(Path.of("data"), BrokerConfig.defaults(), 9092, member);
+        return BrokerProperties.of(Path.of("data"), BrokerConfig.defaults(), 9092, member, Map.of());
     }
 }

@@ -1,0 +1,60 @@
+package dev.millrace.cli.chaos;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.millrace.cli.Main;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Faults on real processes; {@code ./mvnw verify -Pfaults} runs it. */
+@Tag("faults")
+@Timeout(900)
+class ChaosIT {
+    @TempDir
+    private Path directory;
+
+    @ParameterizedTest
+    @ValueSource(ints = {1, 3})
+    void shouldKeepEveryPromiseUnderASeededSeriesOfFaults(int brokers) throws Exception {
+        JsonNode report = chaos("--minutes", "3", "--seed", "16", "--brokers", Integer.toString(brokers));
+
+        assertThat(report.path("faults").size()).isGreaterThan(4);
+        assertThat(report.path("lost").asLong()).isZero();
+        assertThat(report.path("duplicated").asLong()).isZero();
+    }
+
+    @Test
+    void shouldRefuseAKindOfFaultThatNobodyKnows() {
+        StringWriter err = new StringWriter();
+
+        int status = Main.commandLine().setErr(new PrintWriter(err)).execute("chaos", "--only", "kil");
+
+        assertThat(status).isEqualTo(2);
+        assertThat(err.toString()).contains("--only names no kind of fault: kil; there are [kill, ");
+    }
+
+    private JsonNode chaos(String... arguments) throws Exception {
+        Path report = directory.resolve("report.json");
+        List<String> all = new ArrayList<>(
+                List.of("chaos", "--dir", directory.resolve("run").toString()));
+        all.addAll(List.of("--report", report.toString()));
+        all.addAll(List.of(arguments));
+        StringWriter out = new StringWriter();
+
+        int status = Main.commandLine().setOut(new PrintWriter(out)).execute(all.toArray(String[]::new));
+
+        assertThat(status).as(out.toString()).isZero();
+        return new ObjectMapper().readTree(report.toFile());
+    }
+}

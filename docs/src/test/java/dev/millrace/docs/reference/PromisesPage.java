@@ -1,0 +1,20 @@
+package dev.millrace.docs.reference;
+
+import dev.millrace.chaos.report.Promises;
+import java.util.stream.Collectors;
+
+/** What a run keeps whatever happens, and the tests that hold it. */
+final class PromisesPage {
+    private PromisesPage() {}
+
+    static String text() {
+        return "# Promises\n\nWhat a run keeps whatever happens to it, and the tests that do the fault and look. "
+                + "[What was measured](../measurements/faults.md) on real\nprocesses.\n\n"
+                + Tables.head("promise", "held by")
+                + Promises.all().stream()
+                        .map(promise -> Tables.row(
+                                promise.text(),
+                                promise.tests().stream().map(Tables::code).collect(Collectors.joining(", "))))
+                        .collect(Collectors.joining());
+    }
+}

@@ -1,0 +1,242 @@
+package dev.millrace.chaos;
+
+import dev.millrace.chaos.check.Check;
+import dev.millrace.chaos.check.EndChecks;
+import dev.millrace.chaos.fault.Fault;
+import dev.millrace.chaos.fault.FaultKind;
+import dev.millrace.chaos.fault.FaultSchedule;
+import dev.millrace.chaos.observe.Holdings;
+import dev.millrace.chaos.observe.LogWatch;
+import dev.millrace.chaos.observe.ProcessFigures;
+import dev.millrace.chaos.process.Part;
+import dev.millrace.chaos.process.RunMember;
+import dev.millrace.log.run.RunLog;
+import dev.millrace.report.ReportOrigin;
+import java.io.IOException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Does faults to a run of its own for a while, and looks at what is left.
+ *
+ * <p>Every process that it starts ends with {@link #run}, however that ends.
+ */
+public final class Chaos {
+    private static final Duration START_LIMIT = Duration.ofMinutes(3);
+    private static final double CALM_SECONDS = 25;
+    private static final long DRAIN_LIMIT_S = 60;
+    private static final long SETTLE_MS = 45_000;
+    private static final int FIRST_VERSIONS = 3;
+    private static final double SETTLED_AGE_SECONDS = 20;
+    private static final long SAMPLE_MS = 3_000;
+    /** Of threads and handles that come and go with connections. */
+    private static final double SLACK_SHARE = 0.3;
+
+    private static final long SLACK = 16;
+
+    private final ChaosPlan plan;
+    private final ReportOrigin origin;
+    private final Consumer<String> out;
+    private final List<FaultOutcome> outcomes = new ArrayList<>();
+    private final Holdings holdings = new Holdings();
+
+    /**
+     * @param origin of the result
+     * @param out takes a line at each fault, and a few before and after
+     */
+    public Chaos(ChaosPlan plan, ReportOrigin origin, Consumer<String> out) {
+        this.plan = plan;
+        this.origin = origin;
+        this.out = out;
+    }
+
+    /**
+     * Runs until the time is over and everything was looked at.
+     *
+     * @throws InterruptedException if the thread is; the processes are gone then
+     * @throws ChaosException if the run could not even begin
+     */
+    public ChaosResult run() throws InterruptedException, IOException {
+        out.accept("starting " + plan.brokers() + (plan.brokers() == 1 ? " broker" : " brokers") + " and "
+                + RunMember.ofRun().size() + " processes in " + plan.directory());
+        try (Scene scene = Scene.open(plan);
+                RunLog log = scene.awaitLog(START_LIMIT);
+                LogWatch watch = scene.watch(log.connection())) {
+            Scene.await("the first versions", START_LIMIT, () -> watch.versions() >= FIRST_VERSIONS);
+            Thread sampler = new Thread(() -> sample(scene), "holdings");
+            sampler.setDaemon(true);
+            sampler.start();
+            long began = System.nanoTime();
+            faults(scene, watch, began);
+            double seconds = (System.nanoTime() - began) / 1e9;
+            out.accept("calm");
+            TimeUnit.MILLISECONDS.sleep((long) (1e3 * CALM_SECONDS));
+            long calmSinceMs = System.currentTimeMillis() - (long) (1e3 * CALM_SECONDS);
+            sampler.interrupt();
+            sampler.join();
+            drain(scene, watch);
+            out.accept("reading what is left");
+            EndChecks ends = new EndChecks(log.connection(), scene.config(), Set.of(), ChaosPlan.GROUP);
+            List<Check> checks =
+                    new ArrayList<>(ends.all(Math.min(calmSinceMs, System.currentTimeMillis() - SETTLE_MS)));
+            checks.add(held());
+            return new ChaosResult(
+                    ChaosResult.FORMAT,
+                    origin,
+                    plan.seed(),
+                    plan.brokers(),
+                    seconds,
+                    watch.versions(),
+                    ends.rolloutsSeen(),
+                    ends.lost(),
+                    ends.repeated(),
+                    watch.secondsLost(),
+                    outcomes,
+                    scene.troupe().departures(),
+                    holdings.changes(),
+                    checks);
+        }
+    }
+
+    private void faults(Scene scene, LogWatch watch, long began) throws InterruptedException, IOException {
+        FaultInflictor inflictor = new FaultInflictor(scene, watch, plan.recoveryLimit());
+        FaultSchedule schedule = schedule();
+        while (System.nanoTime() - began < plan.duration().toNanos() && outcomes.size() < plan.mostFaults()) {
+            Fault fault = schedule.next();
+            int before = scene.troupe().departures().size();
+            FaultOutcome outcome = inflictor.inflict(fault);
+            outcomes.add(outcome);
+            out.accept(line(outcome));
+            scene.troupe().departures().stream()
+                    .skip(before)
+                    .forEach(left -> out.accept("    " + left.member() + " ended by itself: " + left.words()));
+            if (!outcome.isSurvived()
+                    && watch.secondsWithoutVersion() > plan.recoveryLimit().toSeconds()) {
+                out.accept("the run has ended: no version for " + Math.round(watch.secondsWithoutVersion())
+                        + " s after " + fault);
+                return;
+            }
+        }
+    }
+
+    private FaultSchedule schedule() {
+        List<String> brokers = IntStream.rangeClosed(1, plan.brokers())
+                .mapToObj(node -> "broker-" + node)
+                .toList();
+        Map<FaultKind.Target, List<String>> targets = new EnumMap<>(FaultKind.Target.class);
+        targets.put(FaultKind.Target.MEMBER, names(null));
+        targets.put(FaultKind.Target.TOPOLOGY, names(Part.TOPOLOGY));
+        targets.put(FaultKind.Target.BROKER, brokers);
+        targets.put(FaultKind.Target.NETWORK, brokers);
+        return new FaultSchedule(plan.seed(), plan.kinds(), targets);
+    }
+
+    private static List<String> names(@Nullable Part part) {
+        return RunMember.ofRun().stream()
+                .filter(member -> part == null || member.role() == part)
+                .map(RunMember::name)
+                .toList();
+    }
+
+    private String line(FaultOutcome outcome) {
+        return String.format(
+                Locale.ROOT,
+                "%5.0f s  %3d  %-34s %s%s%s",
+                outcome.atSeconds(),
+                outcome.fault().number(),
+                outcome.fault(),
+                outcome.partSeconds() == null
+                        ? ""
+                        : String.format(Locale.ROOT, "%s back after %.1f s, ", outcome.part(), outcome.partSeconds()),
+                outcome.runSeconds() == null
+                        ? "NO VERSION within " + plan.recoveryLimit().toSeconds() + " s"
+                        : String.format(Locale.ROOT, "versions after %.1f s", outcome.runSeconds()),
+                outcome.notes().isEmpty() ? "" : "; " + String.join("; ", outcome.notes()));
+    }
+
+    private void sample(Scene scene) {
+        try {
+            while (true) {
+                scene.troupe().alive().forEach((name, life) -> {
+                    if (life.ageSeconds() > SETTLED_AGE_SECONDS) {
+                        ProcessFigures.of(life.pid()).ifPresent(figures -> add(name, figures));
+                    }
+                });
+                for (int node = 0; node < plan.brokers(); node++) {
+                    String name = "broker-" + (node + 1);
+                    ProcessFigures.of(scene.brokers().brokers().get(node).pid())
+                            .ifPresent(figures -> add(name, figures));
+                }
+                TimeUnit.MILLISECONDS.sleep(SAMPLE_MS);
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    private void add(String name, ProcessFigures figures) {
+        synchronized (holdings) {
+            holdings.add(name, figures);
+        }
+    }
+
+    /** Threads and handles; memory is bounded by the heap, and reported. */
+    private Check held() {
+        List<String> grown = new ArrayList<>();
+        List<Holdings.Change> changes = holdings.changes();
+        for (Holdings.Change change : changes) {
+            grown(
+                    change.member() + " threads",
+                    change.first().threads(),
+                    change.last().threads(),
+                    grown);
+            grown(
+                    change.member() + " handles",
+                    change.first().handles(),
+                    change.last().handles(),
+                    grown);
+        }
+        return EndChecks.holdings(grown, changes.size());
+    }
+
+    private static void grown(String what, long first, long last, List<String> grown) {
+        if (last > first * (1 + SLACK_SHARE) + SLACK) {
+            grown.add(what + " from " + first + " to " + last);
+        }
+    }
+
+    /** Releases nothing any more, and waits until what was released has come. */
+    private void drain(Scene scene, LogWatch watch) throws InterruptedException {
+        out.accept("stopping");
+        for (RunMember member : scene.troupe().members()) {
+            if (member.role() == Part.ADMISSION && !scene.troupe().retire(member.name())) {
+                out.accept("    " + member.name() + " did not stop when it was asked to");
+            }
+        }
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(DRAIN_LIMIT_S);
+        while (watch.open() > 0 && System.nanoTime() < deadline) {
+            TimeUnit.MILLISECONDS.sleep(SAMPLE_MS / 10);
+        }
+        long seen;
+        do { // what has come is trained on
+            seen = watch.versions();
+            TimeUnit.MILLISECONDS.sleep(SAMPLE_MS);
+        } while (watch.versions() > seen && System.nanoTime() < deadline);
+        for (Part part : List.of(Part.GENERATOR, Part.SCORER, Part.TOPOLOGY, Part.LEARNER)) {
+            for (RunMember member : scene.troupe().members()) {
+                if (member.role() == part && !scene.troupe().retire(member.name())) {
+                    out.accept("    " + member.name() + " did not stop when it was asked to");
+                }
+            }
+        }
+    }
+}

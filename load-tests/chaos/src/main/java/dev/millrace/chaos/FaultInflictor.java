@@ -1,0 +1,287 @@
+package dev.millrace.chaos;
+
+import dev.millrace.chaos.fault.Fault;
+import dev.millrace.chaos.network.Weather;
+import dev.millrace.chaos.observe.LogWatch;
+import dev.millrace.chaos.process.HaltPoint;
+import dev.millrace.chaos.process.Part;
+import dev.millrace.chaos.process.RoleProcess;
+import dev.millrace.chaos.process.RunMember;
+import dev.millrace.chaos.process.Troupe;
+import dev.millrace.infra.broker.BrokerProcess;
+import java.io.IOException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.SplittableRandom;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/** Does faults to a scene, and sees it recover. Owned by one thread. */
+final class FaultInflictor {
+    private static final long STOP_LIMIT_S = 45;
+    private static final long HALT_LIMIT_S = 60;
+    private static final long FENCED_LIMIT_S = 25;
+    private static final long DISK_LIMIT_S = 30;
+    private static final int MOST_RECORDS_TO_A_POINT = 6;
+    private static final int VERSIONS = 2;
+
+    private final Scene scene;
+    private final LogWatch watch;
+    private final double limitSeconds;
+    private final long beganNanos = System.nanoTime();
+
+    /** What is known of a fault when it is over. */
+    private final class Course {
+        private final Fault fault;
+        private final double atSeconds = (System.nanoTime() - beganNanos) / 1e9;
+        private final List<String> notes = new ArrayList<>();
+        private @Nullable RunMember member;
+
+        Course(Fault fault) {
+            this.fault = fault;
+        }
+
+        /** It is over; what counts as recovery comes after the mark. */
+        FaultOutcome overAt(LogWatch.Mark mark) throws InterruptedException {
+            RunMember hit = member;
+            Optional<Double> part = hit == null
+                    ? Optional.empty()
+                    : watch.await(hit.role(), hit.role() == Part.GENERATOR ? hit.name() : "", 1, mark, limitSeconds);
+            Optional<Double> run = watch.await(Part.LEARNER, "", VERSIONS, mark, limitSeconds);
+            return new FaultOutcome(
+                    fault,
+                    atSeconds,
+                    hit == null
+                            ? fault.kind().target().name().toLowerCase(Locale.ROOT)
+                            : hit.role().word(),
+                    part.orElse(null),
+                    run.orElse(null),
+                    notes);
+        }
+    }
+
+    FaultInflictor(Scene scene, LogWatch watch, Duration recoveryLimit) {
+        this.scene = scene;
+        this.watch = watch;
+        this.limitSeconds = recoveryLimit.toMillis() / 1e3;
+    }
+
+    /** Does a fault and waits until the run goes on, or the limit has passed. */
+    FaultOutcome inflict(Fault fault) throws InterruptedException, IOException {
+        Course course = new Course(fault);
+        return switch (fault.kind()) {
+            case KILL -> kill(course, false);
+            case EMPTY_STATE -> kill(course, true);
+            case TERM -> term(course);
+            case HALT -> halt(course);
+            case PAUSE -> pause(course);
+            case ZOMBIE -> zombie(course);
+            case BROKER_KILL, BROKER_AWAY -> brokerAway(course, true);
+            case BROKER_STOP -> brokerAway(course, false);
+            case BROKER_PAUSE -> brokerPause(course);
+            case DISK_FULL -> diskFull(course);
+            case NETWORK_LATE ->
+                network(course, Weather.late(100 + random(fault).nextInt(400)));
+            case NETWORK_LOSSY ->
+                network(course, Weather.lossy(0.005 + 0.03 * random(fault).nextDouble()));
+            case NETWORK_CUT -> network(course, Weather.CUT);
+            case NETWORK_SILENT -> network(course, Weather.SILENCE);
+            case NETWORK_ONE_WAY ->
+                network(course, random(fault).nextBoolean() ? Weather.NO_ANSWERS : Weather.NO_QUESTIONS);
+        };
+    }
+
+    private static SplittableRandom random(Fault fault) {
+        return new SplittableRandom(fault.seed());
+    }
+
+    private Troupe troupe() {
+        return scene.troupe();
+    }
+
+    private static void sleep(double seconds) throws InterruptedException {
+        TimeUnit.MILLISECONDS.sleep((long) (1e3 * seconds));
+    }
+
+    /** Everything behind the log's ends as they are now, from that moment on. */
+    private LogWatch.Mark since(long nanos) {
+        return new LogWatch.Mark(nanos, watch.mark().ends());
+    }
+
+    private FaultOutcome kill(Course course, boolean losesState) throws InterruptedException {
+        RunMember member = hit(course);
+        RoleProcess life = troupe().take(member.name());
+        long nanos = System.nanoTime();
+        life.kill();
+        if (losesState) {
+            troupe().loseState(member.name());
+        }
+        LogWatch.Mark mark = gone(member, nanos);
+        troupe().giveBack(member.name());
+        return course.overAt(mark);
+    }
+
+    private LogWatch.Mark gone(RunMember member, long nanos) {
+        if (member.role() == Part.GENERATOR) {
+            watch.generatorKilled();
+        }
+        return since(nanos);
+    }
+
+    private RunMember hit(Course course) {
+        RunMember member = troupe().member(course.fault.target());
+        course.member = member;
+        return member;
+    }
+
+    private FaultOutcome term(Course course) throws InterruptedException {
+        RunMember member = hit(course);
+        RoleProcess life = troupe().take(member.name());
+        long nanos = System.nanoTime();
+        if (!life.stop(STOP_LIMIT_S)) {
+            life.kill();
+            course.notes.add("did not stop within " + STOP_LIMIT_S + " s");
+        }
+        LogWatch.Mark mark = since(nanos);
+        troupe().giveBack(member.name());
+        return course.overAt(mark);
+    }
+
+    private FaultOutcome halt(Course course) throws InterruptedException {
+        RunMember member = hit(course);
+        SplittableRandom random = random(course.fault);
+        List<String> topics = member.role().sendsTo();
+        String topic = topics.get(random.nextInt(topics.size()));
+        HaltPoint.When when = random.nextBoolean() ? HaltPoint.When.BEFORE : HaltPoint.When.AFTER;
+        int nth = 1 + random.nextInt(MOST_RECORDS_TO_A_POINT);
+        troupe().take(member.name()).kill();
+        RoleProcess armed = troupe().again(member.name(), HaltPoint.options(when, topic, nth), HaltPoint.settings());
+        boolean reached = armed.awaitEnd(HALT_LIMIT_S);
+        long nanos = System.nanoTime();
+        if (!reached) {
+            armed.kill();
+        }
+        course.notes.add((reached ? "" : "did not come to ") + when.name().toLowerCase(Locale.ROOT) + " record " + nth
+                + " to " + topic + (reached && armed.exitStatus() != HaltPoint.STATUS ? ": " + armed.lastWords() : ""));
+        LogWatch.Mark mark = gone(member, nanos);
+        troupe().giveBack(member.name());
+        return course.overAt(mark);
+    }
+
+    private FaultOutcome pause(Course course) throws InterruptedException {
+        RunMember member = hit(course);
+        RoleProcess life = troupe().of(member.name());
+        life.signal("STOP");
+        try {
+            sleep(course.fault.seconds());
+        } finally {
+            life.signal("CONT");
+        }
+        return course.overAt(since(System.nanoTime()));
+    }
+
+    private FaultOutcome zombie(Course course) throws InterruptedException {
+        RunMember member = hit(course);
+        RoleProcess zombie = troupe().take(member.name());
+        zombie.signal("STOP");
+        FaultOutcome outcome;
+        try {
+            long nanos = System.nanoTime();
+            if (member.role() == Part.TOPOLOGY) {
+                troupe().loseState(member.name()); // the zombie has the folder's lock
+            }
+            LogWatch.Mark mark = since(nanos);
+            troupe().again(member.name());
+            troupe().giveBack(member.name());
+            outcome = course.overAt(mark);
+            double left = course.fault.seconds() - (System.nanoTime() - nanos) / 1e9;
+            if (left > 0) {
+                sleep(left);
+            }
+        } finally {
+            zombie.signal("CONT");
+        }
+        LogWatch.Mark woken = since(System.nanoTime());
+        Optional<Double> onwards = watch.await(Part.LEARNER, "", VERSIONS, woken, limitSeconds);
+        List<String> notes = new ArrayList<>(outcome.notes());
+        if (zombie.awaitEnd(FENCED_LIMIT_S)) {
+            notes.add("the zombie ended: " + zombie.lastWords());
+        } else {
+            notes.add("the zombie did not end by itself");
+            if (!zombie.stop(STOP_LIMIT_S)) {
+                zombie.kill();
+                notes.add("nor when it was asked to");
+            }
+        }
+        return new FaultOutcome(
+                outcome.fault(),
+                outcome.atSeconds(),
+                outcome.part(),
+                outcome.partSeconds(),
+                onwards.isPresent() ? outcome.runSeconds() : null,
+                notes);
+    }
+
+    private static int node(Fault fault) {
+        return Integer.parseInt(fault.target().substring(fault.target().lastIndexOf('-') + 1)) - 1;
+    }
+
+    private FaultOutcome brokerAway(Course course, boolean isKilled) throws InterruptedException {
+        int node = node(course.fault);
+        LogWatch.Mark before = watch.mark();
+        BrokerProcess broker = scene.brokers().brokers().get(node);
+        if (isKilled) {
+            broker.kill();
+        } else {
+            broker.close();
+        }
+        sleep(course.fault.seconds());
+        LogWatch.Mark mark = before.now();
+        scene.brokers().restart(node);
+        return course.overAt(mark);
+    }
+
+    private FaultOutcome brokerPause(Course course) throws InterruptedException {
+        LogWatch.Mark before = watch.mark();
+        long pid = scene.brokers().brokers().get(node(course.fault)).pid();
+        RoleProcess.signal(pid, "STOP");
+        try {
+            sleep(course.fault.seconds());
+        } finally {
+            RoleProcess.signal(pid, "CONT");
+        }
+        return course.overAt(before.now());
+    }
+
+    private FaultOutcome diskFull(Course course) throws InterruptedException, IOException {
+        int node = node(course.fault);
+        LogWatch.Mark before = watch.mark();
+        BrokerProcess broker = scene.brokers().brokers().get(node);
+        FileSizeLimit.set(broker.pid(), FileSizeLimit.NOTHING_GROWS);
+        for (long ms = 0; ms < DISK_LIMIT_S * 1_000 && broker.isAlive(); ms += 200) {
+            TimeUnit.MILLISECONDS.sleep(200);
+        }
+        if (broker.isAlive()) {
+            course.notes.add("the broker bore it for " + DISK_LIMIT_S + " s");
+            broker.kill();
+        }
+        sleep(course.fault.seconds());
+        LogWatch.Mark mark = before.now();
+        scene.brokers().restart(node);
+        return course.overAt(mark);
+    }
+
+    private FaultOutcome network(Course course, Weather weather) throws InterruptedException {
+        LogWatch.Mark before = watch.mark();
+        scene.proxy(node(course.fault)).set(weather);
+        try {
+            sleep(course.fault.seconds());
+        } finally {
+            scene.fairWeather();
+        }
+        return course.overAt(before.now());
+    }
+}

@@ -1,0 +1,93 @@
+package dev.millrace.chaos.fault;
+
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+
+/** What is done to a run. */
+public enum FaultKind {
+    /** SIGKILL; the supervisor starts it again. */
+    KILL(Target.MEMBER, 12, 0, 0, "killed (SIGKILL) and started again"),
+    /** SIGTERM. */
+    TERM(Target.MEMBER, 5, 0, 0, "asked to stop (SIGTERM) and started again"),
+    /** Ends by itself at a named point of its protocol. */
+    HALT(Target.MEMBER, 8, 0, 0, "halted before or after a send to a topic of its own, and started again"),
+    /** SIGSTOP, then SIGCONT. */
+    PAUSE(Target.MEMBER, 4, 12, 22, "suspended (SIGSTOP) beyond every session, then let go on"),
+    /** SIGSTOP; another takes its place; SIGCONT. */
+    ZOMBIE(Target.MEMBER, 3, 12, 18, "suspended, replaced, then let go on as a zombie"),
+    /** SIGKILL, and its folder of state is gone. */
+    EMPTY_STATE(Target.TOPOLOGY, 3, 0, 0, "killed and started again on an empty folder of state"),
+    BROKER_KILL(Target.BROKER, 3, 0, 0, "killed (SIGKILL) and started again at once"),
+    BROKER_AWAY(Target.BROKER, 2, 8, 25, "killed and away for a time"),
+    BROKER_STOP(Target.BROKER, 1, 2, 6, "stopped in order and started again"),
+    BROKER_PAUSE(Target.BROKER, 2, 8, 20, "suspended (SIGSTOP), then let go on"),
+    /** Every write beyond a file's size fails, as on a full disk. */
+    DISK_FULL(Target.BROKER, 1, 4, 8, "disk full: every append fails; then room, and started again"),
+    NETWORK_LATE(Target.NETWORK, 2, 6, 15, "every piece of a connection late"),
+    NETWORK_LOSSY(Target.NETWORK, 3, 6, 15, "connections reset at random"),
+    NETWORK_CUT(Target.NETWORK, 3, 4, 20, "connections reset and refused"),
+    NETWORK_SILENT(Target.NETWORK, 2, 8, 25, "nothing arrives and nobody is told"),
+    NETWORK_ONE_WAY(Target.NETWORK, 2, 6, 20, "nothing arrives in one direction");
+
+    /** What a fault is done to. */
+    public enum Target {
+        MEMBER,
+        TOPOLOGY,
+        BROKER,
+        NETWORK
+    }
+
+    private final Target target;
+    private final int weight;
+    private final double leastSeconds;
+    private final double mostSeconds;
+    private final String words;
+
+    FaultKind(Target target, int weight, double leastSeconds, double mostSeconds, String words) {
+        this.target = target;
+        this.weight = weight;
+        this.leastSeconds = leastSeconds;
+        this.mostSeconds = mostSeconds;
+        this.words = words;
+    }
+
+    /** What it is done to. */
+    public Target target() {
+        return target;
+    }
+
+    /** How often it is drawn, beside others. */
+    int weight() {
+        return weight;
+    }
+
+    double leastSeconds() {
+        return leastSeconds;
+    }
+
+    double mostSeconds() {
+        return mostSeconds;
+    }
+
+    /** What is done. */
+    public String words() {
+        return words;
+    }
+
+    /** As it is written: {@code broker-kill}. */
+    public String word() {
+        return name().toLowerCase(Locale.ROOT).replace('_', '-');
+    }
+
+    /** The kind of this word. */
+    public static Optional<FaultKind> of(String word) {
+        return Arrays.stream(values()).filter(kind -> kind.word().equals(word)).findFirst();
+    }
+
+    /** All words. */
+    public static List<String> allWords() {
+        return Arrays.stream(values()).map(FaultKind::word).toList();
+    }
+}

@@ -1,0 +1,48 @@
+package dev.millrace.chaos.process;
+
+import dev.millrace.schemas.run.RunTopics;
+import java.util.List;
+import java.util.Locale;
+import java.util.function.Function;
+
+/** What a process of a run does. */
+public enum Part {
+    ADMISSION("admit", RunTopics::prompts, List.of("prompts")),
+    GENERATOR("generate", RunTopics::rollouts, List.of("rollouts", "serving")),
+    SCORER("score", RunTopics::scores, List.of("scores", "serving")),
+    TOPOLOGY("stream", RunTopics::trajectories, List.of("trajectories", "batches")),
+    LEARNER(
+            "learn",
+            RunTopics::policyVersions,
+            List.of("weights", "optimizer-state", "policy-versions", "training-log"));
+
+    private final String command;
+    private final Function<RunTopics, String> output;
+    private final List<String> sendsTo;
+
+    Part(String command, Function<RunTopics, String> output, List<String> sendsTo) {
+        this.command = command;
+        this.output = output;
+        this.sendsTo = sendsTo;
+    }
+
+    /** Of {@code millrace}. */
+    String command() {
+        return command;
+    }
+
+    /** The topic whose records show that it works. */
+    public String output(RunTopics topics) {
+        return output.apply(topics);
+    }
+
+    /** Every topic that it writes to while it works, without the run's prefix. */
+    public List<String> sendsTo() {
+        return sendsTo;
+    }
+
+    /** For people. */
+    public String word() {
+        return name().toLowerCase(Locale.ROOT);
+    }
+}

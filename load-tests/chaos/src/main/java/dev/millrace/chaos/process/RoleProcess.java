@@ -1,0 +1,107 @@
+package dev.millrace.chaos.process;
+
+import dev.millrace.chaos.ChaosException;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+
+/** One life of a member of the run: a process. Thread-safe. */
+public final class RoleProcess {
+    private static final long GONE_LIMIT_S = 20;
+
+    private final String name;
+    private final Process process;
+    private final Path out;
+    private final long startedNanos = System.nanoTime();
+
+    RoleProcess(String name, Process process, Path out) {
+        this.name = name;
+        this.process = process;
+        this.out = out;
+    }
+
+    /** The member's, and which life it is. */
+    public String name() {
+        return name;
+    }
+
+    public long pid() {
+        return process.pid();
+    }
+
+    public boolean isAlive() {
+        return process.isAlive();
+    }
+
+    /** Seconds since it was started. */
+    public double ageSeconds() {
+        return (System.nanoTime() - startedNanos) / 1e9;
+    }
+
+    /** Sends a signal by its name, such as STOP. */
+    public void signal(String signal) {
+        signal(process.pid(), signal);
+    }
+
+    /** Sends a signal to any process of ours. */
+    public static void signal(long pid, String signal) {
+        try {
+            Process kill = new ProcessBuilder("kill", "-" + signal, Long.toString(pid))
+                    .redirectErrorStream(true)
+                    .redirectOutput(ProcessBuilder.Redirect.DISCARD)
+                    .start();
+            kill.waitFor();
+        } catch (IOException e) {
+            throw new ChaosException(
+                    "signals are sent with the command kill, which did not start: " + e.getMessage(), e);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    /** Ends it at once, as a failing machine would, and waits until it is gone. */
+    public void kill() {
+        process.destroyForcibly();
+        if (!awaitEnd(GONE_LIMIT_S)) {
+            throw new ChaosException(name + " is there " + GONE_LIMIT_S + " s after it was killed");
+        }
+    }
+
+    /** Asks it to stop, and waits; false if it is there after the limit. */
+    public boolean stop(long limitSeconds) {
+        process.destroy();
+        return awaitEnd(limitSeconds);
+    }
+
+    /** Waits until it is gone; false if it is there after the limit. */
+    public boolean awaitEnd(long limitSeconds) {
+        try {
+            return process.waitFor(limitSeconds, TimeUnit.SECONDS);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            return !process.isAlive();
+        }
+    }
+
+    /** Of a process that has ended. */
+    public int exitStatus() {
+        return process.exitValue();
+    }
+
+    /** With which status it ended, and the last thing that it said. */
+    public String lastWords() {
+        String said;
+        try {
+            List<String> lines = Files.readAllLines(out);
+            said = lines.stream()
+                    .filter(line -> line.startsWith("millrace: "))
+                    .reduce((first, second) -> second)
+                    .orElse(lines.isEmpty() ? "nothing" : lines.get(lines.size() - 1));
+        } catch (IOException e) {
+            said = "its output cannot be read: " + e.getMessage();
+        }
+        return (process.isAlive() ? "alive" : "status " + process.exitValue()) + ", " + said;
+    }
+}
