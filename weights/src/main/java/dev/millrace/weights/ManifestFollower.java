@@ -5,6 +5,7 @@ import dev.millrace.log.follow.LogReader;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.schemas.run.VersionKey;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import java.time.Duration;
@@ -62,7 +63,10 @@ final class ManifestFollower implements AutoCloseable {
     /** For whoever waits in vain: how far the thread has come. */
     private volatile String progress = "nothing of it was read yet";
 
-    /** @param onForeign told the offset of each manifest that does not extend the chain, on the thread that follows */
+    /**
+     * @param onForeign told the offset of each manifest that does not extend the chain, and of whatever else lies under a key of
+     *     the run, on the thread that follows
+     */
     ManifestFollower(LogConnection connection, int keptManifests, LongConsumer onForeign) {
         this.onForeign = onForeign;
         this.topic = connection.topics().policyVersions();
@@ -176,6 +180,12 @@ final class ManifestFollower implements AutoCloseable {
         if (Long.bitCount(refused)
                 == 1) { // the 1st, 2nd, 4th, 8th...: a topic full of another run's records stays readable
             LOG.warn("refused {} records, last {}-{}@{}: {}", refused, topic, record.partition(), record.offset(), why);
+        }
+        boolean isUnderOurKey = VersionKey.parse(record.key())
+                .filter(key -> key.equals(VersionKey.of(run, key.version())))
+                .isPresent();
+        if (isUnderOurKey) { // compaction would leave it there alone
+            onForeign.accept(record.offset());
         }
     }
 

@@ -42,7 +42,8 @@ public final class PolicyFeed implements AutoCloseable {
     /**
      * As {@link #PolicyFeed(LogConnection, WeightsConfig)}, for who puts {@code policy-versions} in order.
      *
-     * @param onForeign told the offset of each manifest that does not extend the run's chain, on the thread that follows
+     * @param onForeign told the offset of each manifest that does not extend the run's chain, and of whatever else lies under a
+     *     key of the run, on the thread that follows
      */
     public PolicyFeed(LogConnection connection, WeightsConfig config, LongConsumer onForeign) {
         this.startLimit = Duration.ofMillis(config.readTimeoutMs());

@@ -1,5 +1,6 @@
 package dev.millrace.learner;
 
+import dev.millrace.learner.batch.ConsumedBatches;
 import dev.millrace.learner.commit.VersionCommitter;
 import dev.millrace.learner.rollback.FirstVersion;
 import dev.millrace.log.LogConnection;
@@ -7,11 +8,14 @@ import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.weights.CorruptVersionException;
 import dev.millrace.weights.PolicyFeed;
 import dev.millrace.weights.ShapeText;
 import dev.millrace.weights.VersionFacts;
+import dev.millrace.weights.VersionUnavailableException;
 import dev.millrace.weights.WeightsConfig;
 import java.time.Clock;
+import java.time.Duration;
 import java.util.Optional;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -36,25 +40,30 @@ final class CheckpointRestore {
     }
 
     /**
+     * @param feed made after the committer
      * @param committer has fenced every older learner, so that the newest version seen here stays the newest
      * @param optimizer fresh; overwritten by the version's state
+     * @throws LostVersionsException if the log has lost the newest version, or all of them
      */
-    TrainingState find(VersionCommitter committer, AdamW optimizer) {
-        try (PolicyFeed feed = new PolicyFeed(connection, config)) {
-            Optional<PolicyVersion> newest = feed.newestCommitted();
-            if (newest.isPresent()) {
-                return resumed(feed, newest.get(), committer, optimizer);
-            }
-            return connection.lineage().parent().isPresent()
-                    ? ofEpoch(committer, optimizer)
-                    : fresh(committer, optimizer);
+    TrainingState find(PolicyFeed feed, VersionCommitter committer, AdamW optimizer) {
+        Optional<PolicyVersion> newest = feed.newestCommitted();
+        if (newest.isPresent()) {
+            return resumed(feed, newest.get(), committer, optimizer);
         }
+        return connection.lineage().parent().isPresent() ? ofEpoch(committer, optimizer) : fresh(committer, optimizer);
     }
 
     private TrainingState resumed(PolicyFeed feed, PolicyVersion newest, VersionCommitter committer, AdamW optimizer) {
         requireSamePolicy(newest);
-        Weights weights = feed.load(newest.getVersion());
-        optimizer.restore(feed.loadOptimizer(newest.getVersion()));
+        Weights weights;
+        try {
+            weights = feed.load(newest.getVersion());
+            optimizer.restore(feed.loadOptimizer(newest.getVersion()));
+        } catch (VersionUnavailableException | CorruptVersionException e) {
+            throw new LostVersionsException(
+                    "version-lost",
+                    "training cannot go on from version " + newest.getVersion() + ", the newest: " + e.getMessage());
+        }
         committer.continueFrom(newest, weights);
         LOG.info(
                 "goes on from version {} ({}), made by batch {}",
@@ -66,7 +75,12 @@ final class CheckpointRestore {
 
     /** The epoch was begun, and whoever began it did not come to publish its first version. */
     private TrainingState ofEpoch(VersionCommitter committer, AdamW optimizer) {
-        FirstVersion first = FirstVersion.parentOf(connection, config);
+        FirstVersion first;
+        try {
+            first = FirstVersion.parentOf(connection, config);
+        } catch (VersionUnavailableException | CorruptVersionException e) {
+            throw new LostVersionsException("version-lost", String.valueOf(e.getMessage()));
+        }
         requireSamePolicy(first.manifest());
         PolicyVersion manifest = first.publish(committer, clock.millis());
         optimizer.restore(first.optimizer());
@@ -80,6 +94,7 @@ final class CheckpointRestore {
     }
 
     private TrainingState fresh(VersionCommitter committer, AdamW optimizer) {
+        requireNothingLearnt();
         Weights weights = initial.weights();
         VersionFacts facts = new VersionFacts(0, -1, initial.tokenizerHash(), 0, 0, clock.millis());
         PolicyVersion manifest = committer.commitInitial(facts, weights, optimizer.state());
@@ -87,6 +102,18 @@ final class CheckpointRestore {
                 "published the initial weights as version 0 ({})",
                 manifest.getWeights().getSha256());
         return new TrainingState(weights, optimizer, manifest);
+    }
+
+    /** A run whose versions are gone must not begin once more with the initial weights, as if nothing had been learnt. */
+    private void requireNothingLearnt() {
+        ConsumedBatches.lastStep(connection, Duration.ofMillis(config.readTimeoutMs()))
+                .ifPresent(step -> {
+                    throw new LostVersionsException(
+                            "chain-lost",
+                            connection.topics().policyVersions() + " has no version of this epoch, but "
+                                    + connection.topics().trainingLog() + " says that batch " + step.getBatchId()
+                                    + " made version " + step.getVersion() + ": the versions were lost or deleted");
+                });
     }
 
     private void requireSamePolicy(PolicyVersion newest) {

@@ -5,15 +5,20 @@ import dev.millrace.api.step.StepObserver;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.learner.batch.BatchReader;
 import dev.millrace.learner.batch.IncomingBatch;
+import dev.millrace.learner.batch.InconsistentBatchException;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.learner.batch.TrajectoryFetcher;
+import dev.millrace.learner.batch.TrajectoryUnavailableException;
 import dev.millrace.learner.commit.VersionCommitter;
 import dev.millrace.learner.step.BatchOptimizer;
 import dev.millrace.learner.step.StepReport;
+import dev.millrace.learner.versions.ForeignManifests;
 import dev.millrace.learner.versions.VersionRetention;
 import dev.millrace.log.LogConnection;
 import dev.millrace.policy.session.Engine;
+import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TrainingStep;
+import dev.millrace.weights.PolicyFeed;
 import dev.millrace.weights.WeightsConfig;
 import io.micrometer.core.instrument.MeterRegistry;
 import java.time.Clock;
@@ -25,6 +30,9 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.concurrent.CancellationException;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.apache.kafka.clients.producer.ProducerRecord;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -37,6 +45,10 @@ import org.slf4j.LoggerFactory;
  * learner that starts again therefore finds a version and the batch after it, and goes on as if nothing had happened: no
  * batch is trained on twice, no version published twice. A second learner fences the first, which then stops.
  *
+ * <p>What is next follows from the chain of manifests. A record that is none of the run's ends nothing: it is passed over, and
+ * written to the dead letters. Where the log has lost its tail, the learner makes again what is missing out of the batches that
+ * are left; where one of these is lost itself, it raises an alarm that names the way out, and waits.
+ *
  * <p>Given the same batches, configuration and initial weights, the weights are the same bit for bit on the same kind of
  * machine; {@link dev.millrace.learner.step} says what decides the bits.
  *
@@ -46,6 +58,12 @@ import org.slf4j.LoggerFactory;
 public final class Learner implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(Learner.class);
     private static final Duration WAIT = Duration.ofMillis(500);
+    private static final Duration RESTORE_AGAIN = Duration.ofSeconds(10);
+    private static final long LOOK_AROUND_NANOS = 2_000_000_000L;
+    private static final List<String> LOST_VERSIONS = List.of("version-lost", "chain-lost");
+    private static final String BATCH_LOST = "batch-lost";
+    private static final String BATCH_UNUSABLE = "batch-unusable";
+    private static final List<String> BATCH_ALARMS = List.of(BATCH_LOST, BATCH_UNUSABLE);
 
     private final LogConnection connection;
     private final LearnerConfig config;
@@ -57,6 +75,7 @@ public final class Learner implements AutoCloseable {
     private final VersionCommitter.Producers producers;
     private final BatchOptimizer optimizer;
     private final List<Long> kept = new ArrayList<>();
+    private final CountDownLatch stopping = new CountDownLatch(1);
     private volatile boolean stopped;
     /** Ends whatever the running thread waits for. */
     private volatile Runnable wakeup = () -> {};
@@ -115,33 +134,17 @@ public final class Learner implements AutoCloseable {
     }
 
     /**
-     * Trains until it is stopped or {@code max_steps} are reached.
+     * Trains until it is stopped or {@code max_steps} are reached. Where the log has lost what comes next, an alarm says so, and
+     * it waits.
      *
      * @throws dev.millrace.learner.commit.FencedLearnerException if another learner has taken over
-     * @throws dev.millrace.learner.batch.OutOfSequenceException if the batches do not continue the versions
-     * @throws dev.millrace.learner.batch.TrajectoryUnavailableException if a trajectory of a batch cannot be had
-     * @throws dev.millrace.learner.batch.InconsistentBatchException if a batch contradicts its trajectories
      * @throws dev.millrace.learner.step.NonFiniteStepException if a step would make the weights NaN or infinite
      */
     public void run() {
-        try (VersionCommitter committer = new VersionCommitter(connection, weightsConfig, producers)) {
-            TrainingState state = new CheckpointRestore(connection, weightsConfig, initial, clock)
-                    .find(committer, optimizer.newOptimizer());
-            meters.version(state.newest().getVersion());
-            keepReference(state);
-            try (VersionRetention care =
-                            new VersionRetention(connection, weightsConfig, fixedVersions(), registry, clock);
-                    BatchReader reader = new BatchReader(connection, state.progress());
-                    TrajectoryFetcher trajectories = new TrajectoryFetcher(
-                            connection,
-                            config.keptTrajectoryBytes(),
-                            Duration.ofMillis(config.trajectoryTimeoutMs()))) {
-                wakeup = () -> {
-                    reader.wakeup();
-                    trajectories.wakeup();
-                };
-                care.start();
-                train(state, committer, reader, trajectories);
+        try {
+            boolean isOver = false;
+            while (!isOver && !stopped) {
+                isOver = life();
             }
         } catch (CancellationException e) {
             if (!stopped) {
@@ -150,6 +153,77 @@ public final class Learner implements AutoCloseable {
             LOG.info("stopped within a step; it is repeated at the next start");
         }
     }
+
+    /** From the newest version on; false if it must begin again. */
+    private boolean life() {
+        ForeignManifests foreign = new ForeignManifests(connection, readLimit());
+        try (VersionCommitter committer = new VersionCommitter(connection, weightsConfig, producers);
+                PolicyFeed feed = new PolicyFeed(connection, weightsConfig, foreign::add)) {
+            Optional<TrainingState> restored = restored(feed, committer);
+            if (restored.isEmpty()) {
+                return true;
+            }
+            TrainingState state = restored.get();
+            meters.version(state.newest().getVersion());
+            keepReference(state);
+            try (VersionRetention care =
+                            new VersionRetention(connection, weightsConfig, fixedVersions(), registry, clock);
+                    BatchReader reader = new BatchReader(connection, state.newest(), readLimit());
+                    TrajectoryFetcher trajectories = new TrajectoryFetcher(
+                            connection,
+                            config.keptTrajectoryBytes(),
+                            Duration.ofMillis(config.trajectoryTimeoutMs()))) {
+                wakeup = () -> {
+                    reader.wakeup();
+                    trajectories.wakeup();
+                };
+                committer.learntBefore(reader.consumed().learntBefore());
+                care.start();
+                return train(state, new Log(feed, committer, reader, trajectories, foreign));
+            }
+        }
+    }
+
+    private Duration readLimit() {
+        return Duration.ofMillis(weightsConfig.readTimeoutMs());
+    }
+
+    /** Where training stands on the log; empty only if the learner was stopped. */
+    private Optional<TrainingState> restored(PolicyFeed feed, VersionCommitter committer) {
+        CheckpointRestore restore = new CheckpointRestore(connection, weightsConfig, initial, clock);
+        String topic = connection.topics().policyVersions();
+        while (!stopped) {
+            try {
+                TrainingState state = restore.find(feed, committer, optimizer.newOptimizer());
+                LOST_VERSIONS.forEach(alarm -> connection.alarms().lower(alarm, topic));
+                return Optional.of(state);
+            } catch (LostVersionsException e) {
+                connection
+                        .alarms()
+                        .raise(e.alarm(), topic, String.valueOf(e.getMessage()), connection.command("repair"));
+                meters.progress();
+                awaitStop(RESTORE_AGAIN);
+            }
+        }
+        return Optional.empty();
+    }
+
+    private void awaitStop(Duration limit) {
+        try {
+            stopping.await(limit.toMillis(), TimeUnit.MILLISECONDS);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            stopped = true;
+        }
+    }
+
+    /** The log, by what a learner reads and writes it with. */
+    private record Log(
+            PolicyFeed feed,
+            VersionCommitter committer,
+            BatchReader reader,
+            TrajectoryFetcher trajectories,
+            ForeignManifests foreign) {}
 
     /** Keeps a version from being removed, and with it everything after it; before {@link #run()}. */
     public void keepVersion(long version) {
@@ -180,43 +254,63 @@ public final class Learner implements AutoCloseable {
      * needs that another trainer is to go on with.
      */
     public void publishFirst() {
-        try (VersionCommitter committer = new VersionCommitter(connection, weightsConfig, producers)) {
-            new CheckpointRestore(connection, weightsConfig, initial, clock).find(committer, optimizer.newOptimizer());
+        try (VersionCommitter committer = new VersionCommitter(connection, weightsConfig, producers);
+                PolicyFeed feed = new PolicyFeed(connection, weightsConfig)) {
+            new CheckpointRestore(connection, weightsConfig, initial, clock)
+                    .find(feed, committer, optimizer.newOptimizer());
         }
     }
 
-    private void train(
-            TrainingState state, VersionCommitter committer, BatchReader reader, TrajectoryFetcher trajectories) {
+    /** False if it must be found out again where training stands: the log has gone another way than this learner. */
+    private boolean train(TrainingState state, Log log) {
         while (!stopped && !finished(state)) {
-            Optional<IncomingBatch> next = await(state, reader);
+            Optional<IncomingBatch> next = await(state, log);
             if (next.isPresent()) {
-                step(state, next.get(), committer, reader, trajectories);
+                step(state, next.get(), log);
+            } else if (!stopped) {
+                lowerBatchAlarms();
+                return false;
             }
         }
+        answerForeign(state, log);
         LOG.info("ends with version {}{}", state.newest().getVersion(), stopped ? "" : ": max_steps are reached");
+        return true;
     }
 
     private boolean finished(TrainingState state) {
         return config.maxSteps() > 0 && state.newest().getVersion() >= config.maxSteps();
     }
 
-    /** The next batch; empty only if the learner was stopped. */
-    private Optional<IncomingBatch> await(TrainingState state, BatchReader reader) {
+    private void lowerBatchAlarms() {
+        String topic = connection.topics().batches();
+        BATCH_ALARMS.forEach(alarm -> connection.alarms().lower(alarm, topic));
+    }
+
+    /** The next batch; empty if the learner was stopped, or must find out again where training stands. */
+    private Optional<IncomingBatch> await(TrainingState state, Log log) {
         long start = System.nanoTime();
         long reported = start;
         long before = start;
         Optional<IncomingBatch> next = Optional.empty();
-        while (next.isEmpty() && !stopped) {
-            next = reader.poll(WAIT);
+        boolean isOver = false;
+        while (next.isEmpty() && !stopped && !isOver) {
+            if (!answerForeign(state, log)) {
+                return Optional.empty();
+            }
+            next = log.reader().poll(WAIT);
             long now = System.nanoTime();
             meters.idle((now - before) / 1e9);
             meters.progress();
+            isOver = next.isEmpty() && now - start > LOOK_AROUND_NANOS && isOvertaken(log.reader());
             before = now;
+            if (next.isEmpty() && now - start > connection.patience().toNanos()) {
+                reportMissing(log.reader(), (now - start) / 1_000_000_000);
+            }
             if (next.isEmpty() && now - reported > config.idleReportMs() * 1_000_000) {
                 LOG.info(
                         "has waited {} s for batch {}; the newest version is {}",
                         (now - start) / 1_000_000_000,
-                        reader.due(),
+                        log.reader().due(),
                         state.newest().getVersion());
                 reported = now;
             }
@@ -225,19 +319,74 @@ public final class Learner implements AutoCloseable {
         return next;
     }
 
-    private void step(
-            TrainingState state,
-            IncomingBatch incoming,
-            VersionCommitter committer,
-            BatchReader reader,
-            TrajectoryFetcher trajectories) {
+    private static boolean isOvertaken(BatchReader reader) {
+        boolean isOvertaken = reader.isOvertaken();
+        if (isOvertaken) {
+            LOG.info("batches from {} on were consumed by somebody else; begins again", reader.due());
+        }
+        return isOvertaken;
+    }
+
+    private void reportMissing(BatchReader reader, long seconds) {
+        if (!reader.ahead().isEmpty() || reader.isDueAgain()) {
+            connection
+                    .alarms()
+                    .raise(
+                            BATCH_LOST,
+                            connection.topics().batches(),
+                            "batch " + reader.due() + " is not on the log and has not come for " + seconds + " s"
+                                    + (reader.ahead().isEmpty()
+                                            ? "; its version was lost, and is to be learnt again"
+                                            : "; batches " + reader.ahead() + " wait for it"),
+                            connection.command("repair"));
+        }
+    }
+
+    /**
+     * Manifests that are not of the chain go to the dead letters, and their keys back to whom they belong.
+     *
+     * @return false if the newest version itself is not of the chain
+     */
+    private boolean answerForeign(TrainingState state, Log log) {
+        if (log.foreign().isEmpty()) {
+            return true;
+        }
+        PolicyVersion newest = state.newest();
+        Optional<List<ProducerRecord<byte[], byte[]>>> records = log.foreign().answers(log.feed(), newest);
+        if (records.isEmpty()) {
+            LOG.warn(
+                    "version {}, which this learner made, does not extend the chain that is on {} now; begins again from there",
+                    newest.getVersion(),
+                    connection.topics().policyVersions());
+            return false;
+        }
+        if (!records.get().isEmpty()) {
+            log.committer().commit("what is written because of foreign manifests", newest.getVersion(), records.get());
+        }
+        return true;
+    }
+
+    private void step(TrainingState state, IncomingBatch incoming, Log log) {
         long startedAtMs = clock.millis();
         Map<String, Double> seconds = new HashMap<>();
         seconds.put("seconds_idle", idleSeconds);
         seconds.put("seconds_previous_commit", commitSeconds);
-        state.requireKnown(incoming.batch());
         long fetchStart = System.nanoTime();
-        TrainingBatch batch = TrainingBatch.of(incoming.batch(), trajectories.fetch(incoming.batch()));
+        TrainingBatch batch;
+        try {
+            state.requireKnown(incoming.batch());
+            batch = TrainingBatch.of(incoming.batch(), log.trajectories().fetch(incoming.batch()));
+        } catch (InconsistentBatchException | TrajectoryUnavailableException e) {
+            connection
+                    .alarms()
+                    .raise(
+                            BATCH_UNUSABLE,
+                            connection.topics().batches(),
+                            String.valueOf(e.getMessage()),
+                            connection.command("repair"));
+            log.reader().setAside();
+            return;
+        }
         seconds.put("seconds_fetch", (System.nanoTime() - fetchStart) / 1e9);
         meters.progress();
 
@@ -254,21 +403,24 @@ public final class Learner implements AutoCloseable {
         TrainingStep step;
         if (report.isStarved()) {
             step = record.of(state.newest(), startedAtMs, finishedAtMs);
-            committer.commitStarved(state.newest(), step, incoming, reader.group());
+            log.committer()
+                    .commitStarved(state.newest(), step, incoming, log.reader().group());
             LOG.info("batch {} was starved: no token was left to train on", step.getBatchId());
         } else {
-            VersionCommitter.Committed committed = committer.commit(
-                    state.next(incoming, report, finishedAtMs),
-                    state.weights(),
-                    state.optimizer().state(),
-                    manifest -> record.of(manifest, startedAtMs, finishedAtMs),
-                    incoming,
-                    reader.group());
+            VersionCommitter.Committed committed = log.committer()
+                    .commit(
+                            state.next(incoming, report, finishedAtMs),
+                            state.weights(),
+                            state.optimizer().state(),
+                            manifest -> record.of(manifest, startedAtMs, finishedAtMs),
+                            incoming,
+                            log.reader().group());
             state.published(committed.manifest());
             step = committed.step();
         }
         commitSeconds = (System.nanoTime() - commitStart) / 1e9;
-        reader.trained(incoming);
+        log.reader().trained(incoming);
+        lowerBatchAlarms();
         meters.committed(step);
         meters.progress();
     }
@@ -276,6 +428,7 @@ public final class Learner implements AutoCloseable {
     /** Asks {@link #run()} to end soon; returns at once. */
     public void stop() {
         stopped = true;
+        stopping.countDown();
         optimizer.cancel();
         wakeup.run();
     }

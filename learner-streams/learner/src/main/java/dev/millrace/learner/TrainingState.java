@@ -1,7 +1,6 @@
 package dev.millrace.learner;
 
 import dev.millrace.corrections.control.ControlState;
-import dev.millrace.learner.batch.BatchProgress;
 import dev.millrace.learner.batch.IncomingBatch;
 import dev.millrace.learner.batch.InconsistentBatchException;
 import dev.millrace.learner.step.StepReport;
@@ -42,11 +41,6 @@ final class TrainingState {
     /** What the step controls remember with the newest version. */
     ControlState controls() {
         return new ControlState(newest.getControls());
-    }
-
-    /** How far the batches are consumed, as the newest version says. */
-    BatchProgress progress() {
-        return new BatchProgress(newest.getBatchId(), newest.getRolloutsConsumed());
     }
 
     void published(PolicyVersion manifest) {

@@ -8,8 +8,6 @@ import static org.assertj.core.api.Assertions.within;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.algorithm.Mode;
 import dev.millrace.infra.broker.EmbeddedBroker;
-import dev.millrace.learner.batch.OutOfSequenceException;
-import dev.millrace.learner.batch.TrajectoryUnavailableException;
 import dev.millrace.learner.commit.FencedLearnerException;
 import dev.millrace.learner.commit.VersionCommitter;
 import dev.millrace.learner.step.DecayConfig;
@@ -18,10 +16,8 @@ import dev.millrace.learner.step.StepConfig;
 import dev.millrace.log.deadletter.DeadLetterHeaders;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.session.Engine;
-import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TrainingStep;
-import dev.millrace.schemas.Trajectory;
 import dev.millrace.weights.BrokenVersionPolicy;
 import dev.millrace.weights.WeightsConfig;
 import io.micrometer.core.instrument.MeterRegistry;
@@ -29,7 +25,6 @@ import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Clock;
-import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
@@ -335,31 +330,6 @@ class LearnerIT {
     }
 
     @Test
-    void shouldStopWhereABatchIsMissing() {
-        log.produce(1, 6);
-        log.produce(SyntheticRollouts.batch(2, List.of()));
-
-        assertThatThrownBy(() -> run(5))
-                .isInstanceOf(OutOfSequenceException.class)
-                .hasMessageStartingWith("batch 1 is missing: after batch 0 comes batch 2 at ");
-        assertThat(log.hashes()).isEqualTo(firstVersions(2));
-    }
-
-    @Test
-    void shouldStopAtAPointerToNothing() {
-        log.produce(1, 6);
-        Trajectory nowhere = log.nextTrajectory();
-        List<BatchEntry> entries = new ArrayList<>(List.of(SyntheticRollouts.entry(nowhere, 0, 7_000)));
-        log.produce(entries);
-
-        assertThatThrownBy(() -> run(5))
-                .isInstanceOf(TrajectoryUnavailableException.class)
-                .hasMessageStartingWith("batch 1 points at a trajectory at "
-                        + log.connection().topics().trajectories() + "-0@7000");
-        assertThat(log.versions()).hasSize(2);
-    }
-
-    @Test
     void shouldRefuseToGoOnWithAnotherShapeOrVocabulary() {
         log.produce(1, 6);
         run(1);
@@ -374,10 +344,6 @@ class LearnerIT {
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageStartingWith(
                         "the run's version 1 has the vocabulary vocabulary, this learner is configured for other");
-    }
-
-    private List<String> firstVersions(int count) {
-        return log.hashes().subList(0, count);
     }
 
     private void run(int maxSteps) {

@@ -11,19 +11,23 @@ import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.weights.PolicyFeed;
 import java.nio.charset.StandardCharsets;
 import java.time.Clock;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Random;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ExecutionException;
 import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
+import java.util.stream.LongStream;
 import org.apache.avro.specific.SpecificRecord;
 import org.apache.kafka.clients.consumer.CloseOptions;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -142,6 +146,80 @@ final class SyntheticLog implements AutoCloseable {
         return rollouts.next();
     }
 
+    /** Writes a trajectory and says where it lies. */
+    long produce(Trajectory trajectory) {
+        return send(connection.topics().trajectories(), trajectory);
+    }
+
+    /** Under which its topics are. */
+    String prefix() {
+        return connection.topics().prefix();
+    }
+
+    /** Writes every trajectory to another log, at the same offsets. */
+    void copyTrajectoriesTo(SyntheticLog other) {
+        for (ConsumerRecord<byte[], byte[]> record : read(connection.topics().trajectories())) {
+            other.send(other.connection.topics().trajectories(), record.key(), record.value());
+        }
+    }
+
+    /** Offsets of the committed records of a topic. */
+    List<Long> offsets(String topic) {
+        return read(topic).stream().map(ConsumerRecord::offset).toList();
+    }
+
+    /** Hashes of the versions that the run's followers have, from version 0 on. */
+    List<String> chain() {
+        try (PolicyFeed feed = new PolicyFeed(connection, LearnerIT.weights())) {
+            long newest = feed.newestCommitted().orElseThrow().getVersion();
+            return LongStream.rangeClosed(0, newest)
+                    .mapToObj(version -> feed.manifest(version).getWeights().getSha256())
+                    .toList();
+        }
+    }
+
+    /** Hash in the last record under a key of {@code policy-versions}; empty if that has no value. */
+    Optional<String> lastManifest(byte[] key) {
+        String topic = connection.topics().policyVersions();
+        return read(topic).stream()
+                .filter(record -> Arrays.equals(record.key(), key))
+                .reduce((earlier, later) -> later)
+                .map(ConsumerRecord::value)
+                .map(value -> AvroSerde.of(PolicyVersion.class, connection.registry())
+                        .deserializer()
+                        .deserialize(topic, value)
+                        .getWeights()
+                        .getSha256());
+    }
+
+    /** What lies on {@code batches}. */
+    List<LearnerBatch> batches() {
+        return read(connection.topics().batches(), LearnerBatch.class);
+    }
+
+    /** Writes a record as somebody does who is not the run's. */
+    void produceForeign(String topic, byte[] key, byte[] value) {
+        send(topic, key, value);
+    }
+
+    /** The bytes of a manifest. */
+    byte[] bytes(PolicyVersion manifest) {
+        return AvroSerde.of(PolicyVersion.class, connection.registry())
+                .serializer()
+                .serialize(connection.topics().policyVersions(), manifest);
+    }
+
+    /** Commits in the learner's group what a repair does. */
+    void commitProgress(long offset, String metadata) {
+        TopicPartition partition = new TopicPartition(connection.topics().batches(), 0);
+        KafkaConsumer<byte[], byte[]> consumer = consumer();
+        try {
+            consumer.commitSync(Map.of(partition, new OffsetAndMetadata(offset, metadata)));
+        } finally {
+            consumer.close(CloseOptions.timeout(Duration.ZERO));
+        }
+    }
+
     private <T extends SpecificRecord> long send(String topic, T record) {
         @SuppressWarnings("unchecked")
         Class<T> type = (Class<T>) record.getClass();
@@ -150,7 +228,10 @@ final class SyntheticLog implements AutoCloseable {
     }
 
     private long send(String topic, byte[] value) {
-        byte[] key = SyntheticRollouts.RUN.policyId().getBytes(StandardCharsets.UTF_8);
+        return send(topic, SyntheticRollouts.RUN.policyId().getBytes(StandardCharsets.UTF_8), value);
+    }
+
+    private long send(String topic, byte[] key, byte[] value) {
         try {
             return producer.send(new ProducerRecord<>(topic, key, value)).get().offset();
         } catch (InterruptedException | ExecutionException e) {
@@ -201,6 +282,7 @@ final class SyntheticLog implements AutoCloseable {
     private <T extends SpecificRecord> List<T> read(String topic, Class<T> type) {
         AvroSerde<T> serde = AvroSerde.of(type, connection.registry());
         return read(topic).stream()
+                .filter(record -> record.value() != null && record.value()[0] == 0) // all else is none of ours
                 .map(record -> serde.deserializer().deserialize(topic, record.value()))
                 .toList();
     }

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.corrections.control.ControlState;
+import dev.millrace.learner.batch.BatchProgress;
 import dev.millrace.learner.batch.IncomingBatch;
 import dev.millrace.learner.batch.InconsistentBatchException;
 import dev.millrace.learner.step.StepFigures;
@@ -40,7 +41,11 @@ class TrainingStateTest {
 
             VersionFacts next = state.next(
                     new IncomingBatch(
-                            batch, new TopicPartition("batches", 0), new OffsetAndMetadata(1), 102, List.of()),
+                            batch,
+                            new TopicPartition("batches", 0),
+                            new OffsetAndMetadata(1),
+                            new BatchProgress(3, 102),
+                            List.of()),
                     new StepReport(
                             1,
                             0.1,

@@ -4,6 +4,7 @@ import dev.millrace.log.LogConnection;
 import dev.millrace.log.follow.LogReader;
 import dev.millrace.log.follow.ReadLimit;
 import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.refusal.RefusalReason;
 import dev.millrace.schemas.refusal.RefusedException;
 import dev.millrace.schemas.serde.AvroSerde;
@@ -11,67 +12,189 @@ import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.weights.PolicyPartition;
 import java.time.Duration;
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Queue;
 import java.util.Set;
-import org.apache.kafka.clients.consumer.Consumer;
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.consumer.OffsetOutOfRangeException;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.TimeoutException;
 import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.Deserializer;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Reads the batches of one policy in order, from the offset that was committed with the newest version.
+ * Reads the batches of one policy in order, each once.
+ *
+ * <p>Which batch is due follows from {@link ConsumedBatches}; the committed offset only says where to look for it. A batch that
+ * was consumed is passed over, as is a copy of one; one that is ahead waits; what is none of this run goes to the dead letters.
+ * Where the log has lost records, the reader says so, and looks for the due batch before the place that is lost.
  *
  * <p>The partition is assigned, not subscribed to: there is one learner, its transactional id fences every other, and
  * a restart then waits for no rebalance. Used by one thread, except {@link #wakeup()}.
  */
 public final class BatchReader implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(BatchReader.class);
+    private static final String TAIL_LOST = "log-tail-lost";
+    private static final String FOREIGN = "foreign-batch";
+    private static final int FIRST_LOOK_BACK = 8;
+    /** A batch that could not be trained on is tried again so much later: what is away may have come back. */
+    private static final long RETRY_NANOS = 5_000_000_000L;
 
+    private final LogConnection connection;
     private final LogReader log;
     private final TopicPartition partition;
+    private final Duration limit;
+    private final ConsumedBatches consumed;
     private final BatchSequence sequence;
     private final Deserializer<LearnerBatch> batches;
     private final RefusedBatches refused;
-    private BatchProgress progress;
+    private final AheadBatches ahead = new AheadBatches();
+    private final TrainedTrajectories trajectories = new TrainedTrajectories();
     private final Queue<ConsumerRecord<byte[], byte[]>> polled = new ArrayDeque<>();
+    /** Records of the due batch that could not be trained on. */
+    private final List<ConsumerRecord<byte[], byte[]>> setAside = new ArrayList<>();
 
-    /** @param newest what the newest version says; batches that were starved since then are known by the committed offset */
-    public BatchReader(LogConnection connection, BatchProgress newest) {
+    private BatchProgress progress;
+    /** Every record before this offset was read before, by this learner or an earlier one. */
+    private long readBefore;
+
+    private long setAsideAt;
+    private @Nullable ConsumerRecord<byte[], byte[]> current;
+    /** Whether all of the log was searched for what those that are ahead wait for. */
+    private boolean isSearched;
+
+    /**
+     * @param newest version
+     * @param limit of every question to the log
+     */
+    public BatchReader(LogConnection connection, PolicyVersion newest, Duration limit) {
         String topic = connection.topics().batches();
+        this.connection = connection;
+        this.limit = limit;
         this.log = new LogReader(
                 connection,
                 Map.of("group.id", connection.group("learner"), "auto.offset.reset", "none", "max.poll.records", 16));
-        Consumer<byte[], byte[]> consumer = log.consumer();
-        this.batches = AvroSerde.of(LearnerBatch.class, connection.registry()).deserializer();
-        this.refused = new RefusedBatches(connection.topics().deadLetters(), connection.run());
-        this.partition = new TopicPartition(
-                topic, PolicyPartition.of(connection.run().policyId(), topic, consumer.partitionsFor(topic)));
-        consumer.assign(List.of(partition));
-        OffsetAndMetadata committed = consumer.committed(Set.of(partition)).get(partition);
-        if (committed == null) {
-            consumer.seek(partition, connection.lineage().beginning(topic, partition.partition()));
-        } else {
-            consumer.seek(partition, committed);
+        try {
+            this.batches =
+                    AvroSerde.of(LearnerBatch.class, connection.registry()).deserializer();
+            this.refused = new RefusedBatches(connection.topics().deadLetters(), connection.run());
+            this.partition = new TopicPartition(
+                    topic,
+                    PolicyPartition.of(
+                            connection.run().policyId(), topic, log.consumer().partitionsFor(topic)));
+            log.consumer().assign(List.of(partition));
+            Optional<OffsetAndMetadata> committed = committed();
+            this.consumed = ConsumedBatches.of(
+                    newest,
+                    ConsumedBatches.stepsAfter(connection, newest, limit),
+                    committed.flatMap(offset -> BatchProgress.parse(offset.metadata())));
+            this.progress = consumed.progress();
+            this.sequence = new BatchSequence(connection.run(), progress.batchId());
+            long begin = begin();
+            this.readBefore = committed.map(OffsetAndMetadata::offset).orElse(begin);
+            place(begin);
+        } catch (RuntimeException e) {
+            log.close();
+            throw e;
         }
-        this.progress = Optional.ofNullable(committed)
-                .flatMap(offset -> BatchProgress.parse(offset.metadata()))
-                .filter(known -> known.batchId() > newest.batchId())
-                .orElse(newest);
-        this.sequence = new BatchSequence(connection.run(), progress.batchId(), committed != null);
         LOG.info(
-                "reads {} from {}, batch {} is due",
+                "reads {} from {}, batch {} is due{}",
                 partition,
-                committed == null ? "its beginning (no offset is committed)" : committed.offset(),
-                sequence.next());
+                log.position(partition),
+                sequence.next(),
+                consumed.lostVersion() < 0
+                        ? ""
+                        : "; the versions up to " + consumed.lostVersion() + " that were made before are no longer on "
+                                + connection.topics().policyVersions()
+                                + ", and are learnt again from their batches");
+    }
+
+    private Optional<OffsetAndMetadata> committed() {
+        return Optional.ofNullable(
+                log.consumer().committed(Set.of(partition), limit).get(partition));
+    }
+
+    /** What lies before it is gone, or of an older epoch. */
+    private long begin() {
+        return Math.max(
+                log.begin(partition, limit), connection.lineage().beginning(partition.topic(), partition.partition()));
+    }
+
+    /** Goes to where the due batch is to be looked for: not behind the first batch that was not consumed. */
+    private void place(long begin) {
+        long end = log.end(partition, limit);
+        long from = readBefore;
+        if (from > end) {
+            connection
+                    .alarms()
+                    .raise(
+                            TAIL_LOST,
+                            partition.toString(),
+                            partition + " ends at offset " + end + ", but was read up to offset " + readBefore
+                                    + ": its last " + (readBefore - end) + " offsets are lost; batch " + sequence.next()
+                                    + " is due",
+                            "it ends by itself with that batch; if it does not come, " + connection.command("repair"));
+            from = end;
+            readBefore = end;
+        } else if (from < begin) {
+            LOG.warn(
+                    "{} begins at offset {}, behind offset {}, up to which it was read: what lay between was removed by the"
+                            + " topic's retention (topics.record_retention_ms)",
+                    partition,
+                    begin,
+                    from);
+            from = begin;
+        }
+        seek(lookedBack(from, begin));
+    }
+
+    /** An offset from which on the due batch lies, if it lies before {@code from} at all: that of a batch before it. */
+    private long lookedBack(long from, long begin) {
+        long start = from;
+        for (long back = FIRST_LOOK_BACK; start > begin; back *= 4) {
+            start = Math.max(begin, from - back);
+            Optional<Long> first = firstBatch(start, from);
+            if (first.isPresent() && first.get() <= sequence.next()) {
+                return start;
+            }
+        }
+        return start;
+    }
+
+    private Optional<Long> firstBatch(long start, long end) {
+        log.consumer().seek(partition, start);
+        List<Long> ids = new ArrayList<>();
+        log.readUntil(
+                () -> !ids.isEmpty() || log.position(partition) >= end,
+                ReadLimit.withoutProgress(limit),
+                record -> ours(record).ifPresent(batch -> ids.add(batch.getBatchId())));
+        return ids.stream().findFirst();
+    }
+
+    private Optional<LearnerBatch> ours(ConsumerRecord<byte[], byte[]> record) {
+        try {
+            LearnerBatch batch = batches.deserialize(record.topic(), record.value());
+            if (batch != null) {
+                sequence.placeOf(batch);
+                return Optional.of(batch);
+            }
+        } catch (MalformedRecordException | RefusedException e) {
+            return Optional.empty(); // refused when it is its turn
+        }
+        return Optional.empty();
+    }
+
+    private void seek(long offset) {
+        polled.clear();
+        log.consumer().seek(partition, offset);
     }
 
     /** As whom to commit offsets. */
@@ -84,13 +207,39 @@ public final class BatchReader implements AutoCloseable {
         return sequence.next();
     }
 
+    /** What was consumed when reading began. */
+    public ConsumedBatches consumed() {
+        return consumed;
+    }
+
+    /** Ids of batches that wait for the due one, lowest first. */
+    public List<Long> ahead() {
+        return ahead.ids();
+    }
+
+    /** Whether the due batch is known to have been consumed once, by a learner whose version of it the log has lost. */
+    public boolean isDueAgain() {
+        return consumed.learntBefore().containsKey(due());
+    }
+
     /**
-     * The next batch; empty if none came within the limit or {@link #wakeup()} was called.
-     *
-     * @throws OutOfSequenceException if what comes next cannot be trained on after what was
+     * Whether somebody else has committed that batches are consumed which this reader still waits for; false where that cannot
+     * be asked now.
      */
-    public Optional<IncomingBatch> poll(Duration limit) {
-        long deadline = System.nanoTime() + limit.toNanos();
+    public boolean isOvertaken() {
+        try {
+            return committed()
+                    .flatMap(offset -> BatchProgress.parse(offset.metadata()))
+                    .filter(said -> said.batchId() > progress.batchId())
+                    .isPresent();
+        } catch (TimeoutException e) {
+            return false;
+        }
+    }
+
+    /** The next batch; empty if none came within the limit or {@link #wakeup()} was called. */
+    public Optional<IncomingBatch> poll(Duration wait) {
+        long deadline = System.nanoTime() + wait.toNanos();
         do {
             while (!polled.isEmpty()) {
                 Optional<IncomingBatch> next = next(polled.remove());
@@ -98,55 +247,172 @@ public final class BatchReader implements AutoCloseable {
                     return next;
                 }
             }
+            Optional<IncomingBatch> waiting = isReadToItsEnd() ? waiting() : Optional.empty();
+            if (waiting.isPresent()) {
+                return waiting;
+            }
             Duration left = Duration.ofNanos(Math.max(0, deadline - System.nanoTime()));
             try {
                 log.readUntil(() -> !polled.isEmpty(), ReadLimit.within(left), polled::add);
             } catch (WakeupException e) {
                 return Optional.empty();
-            } catch (OffsetOutOfRangeException e) {
-                throw new OutOfSequenceException("batch " + sequence.next() + " is missing: offset "
-                        + e.offsetOutOfRangePartitions()
-                        + " is no longer on the log; this learner was away for longer than the"
-                        + " retention of that topic");
+            } catch (OffsetOutOfRangeException e) { // the log lost its tail, or its head, while it was read
+                place(begin());
             }
         } while (!polled.isEmpty() || System.nanoTime() < deadline);
         return Optional.empty();
     }
 
+    private boolean isReadToItsEnd() {
+        return log.consumer().currentLag(partition).orElse(1) == 0;
+    }
+
+    /** The due batch, where it does not come behind what was read: one that waited, or could not be trained on before. */
+    private Optional<IncomingBatch> waiting() {
+        Optional<ConsumerRecord<byte[], byte[]>> early = ahead.take(sequence.next());
+        if (early.isPresent()) {
+            return next(early.get());
+        }
+        if (!setAside.isEmpty() && System.nanoTime() - setAsideAt > RETRY_NANOS) {
+            setAsideAt = System.nanoTime();
+            return next(setAside.remove(0));
+        }
+        boolean isToBeSearched = ahead.ids().isEmpty() ? ahead.takeForgot() : !isSearched;
+        if (isToBeSearched && setAside.isEmpty()) {
+            isSearched = true;
+            seek(begin());
+        }
+        return Optional.empty();
+    }
+
     private Optional<IncomingBatch> next(ConsumerRecord<byte[], byte[]> record) {
-        String where = partition + "@" + record.offset();
+        boolean isNew = record.offset() >= readBefore;
+        readBefore = Math.max(readBefore, record.offset() + 1);
         try {
             LearnerBatch batch = batches.deserialize(record.topic(), record.value());
             if (batch == null) {
                 throw new RefusedException(RefusalReason.UNREADABLE, "", "a batch has a value; this record has none");
             }
-            if (!sequence.isNext(batch, where)) {
-                LOG.info("passes over batch {} at {}: it was consumed before", batch.getBatchId(), where);
-                return Optional.empty();
-            }
-            BatchProgress after = new BatchProgress(
-                    batch.getBatchId(),
-                    progress.rolloutsConsumed() + batch.getEntries().size());
-            return Optional.of(new IncomingBatch(
-                    batch,
-                    partition,
-                    new OffsetAndMetadata(record.offset() + 1, record.leaderEpoch(), after.text()),
-                    after.rolloutsConsumed(),
-                    refused.waiting()));
+            return switch (sequence.placeOf(batch)) {
+                case KNOWN -> {
+                    LOG.debug(
+                            "passes over batch {} at offset {}: it was consumed", batch.getBatchId(), record.offset());
+                    yield Optional.empty();
+                }
+                case AHEAD -> {
+                    isAhead(batch, record);
+                    yield Optional.empty();
+                }
+                case DUE -> {
+                    trajectories.requireNew(batch);
+                    current = record;
+                    yield Optional.of(incoming(batch, record));
+                }
+            };
         } catch (MalformedRecordException e) {
-            refused.add(record, new RefusedException(RefusalReason.UNREADABLE, "", String.valueOf(e.getMessage())));
-            return Optional.empty();
+            refuse(record, isNew, RefusalReason.UNREADABLE, "", String.valueOf(e.getMessage()));
         } catch (RefusedException e) {
-            refused.add(record, e);
-            return Optional.empty();
+            refuse(
+                    record,
+                    isNew,
+                    e.refusal().reason(),
+                    e.refusal().field(),
+                    e.refusal().message());
+            isForeign(record, e);
+        }
+        return Optional.empty();
+    }
+
+    private void isAhead(LearnerBatch batch, ConsumerRecord<byte[], byte[]> record) throws RefusedException {
+        if (batch.getEntries().isEmpty()) {
+            throw new RefusedException(
+                    RefusalReason.IDENTITY,
+                    "batch_id",
+                    "batch " + batch.getBatchId() + " comes before batch " + sequence.next() + " and has no entry");
+        }
+        trajectories.requireNew(batch);
+        if (ahead.ids().isEmpty()) {
+            LOG.warn(
+                    "batch {} at {}@{} comes before batch {}, and waits for it",
+                    batch.getBatchId(),
+                    partition,
+                    record.offset(),
+                    sequence.next());
+        }
+        ahead.add(batch.getBatchId(), record);
+    }
+
+    private void isForeign(ConsumerRecord<byte[], byte[]> record, RefusedException e) {
+        connection
+                .alarms()
+                .raise(
+                        FOREIGN,
+                        partition.toString(),
+                        "the record at " + partition + "@" + record.offset() + " is no batch of this run's: "
+                                + e.refusal().message()
+                                + "; somebody else than the run's topology writes to this topic",
+                        "stop whoever that is; the record goes to "
+                                + connection.topics().deadLetters() + ", and nothing of the run is lost");
+    }
+
+    private void refuse(
+            ConsumerRecord<byte[], byte[]> record, boolean isNew, RefusalReason reason, String field, String why) {
+        if (isNew) { // the dead letter of what was read before went with the offset behind it
+            refused.add(record, new RefusedException(reason, field, why));
+        }
+    }
+
+    private IncomingBatch incoming(LearnerBatch batch, ConsumerRecord<byte[], byte[]> record) {
+        BatchProgress after = new BatchProgress(
+                batch.getBatchId(),
+                progress.rolloutsConsumed() + batch.getEntries().size());
+        return new IncomingBatch(
+                batch,
+                partition,
+                new OffsetAndMetadata(
+                        readBefore, readBefore == record.offset() + 1 ? record.leaderEpoch() : Optional.empty(), ""),
+                after,
+                refused.waiting());
+    }
+
+    /** The batch given last cannot be trained on: another one of its id may come, and it is tried again from time to time. */
+    public void setAside() {
+        if (current != null) {
+            setAside.add(current);
+            setAsideAt = System.nanoTime();
+            current = null;
         }
     }
 
     /** The batch and what was refused before it are committed. */
     public void trained(IncomingBatch batch) {
-        sequence.trained(batch.batch().getBatchId());
-        progress = new BatchProgress(batch.batch().getBatchId(), batch.rolloutsConsumed());
+        sequence.consumed(batch.batch().getBatchId());
+        progress = batch.progress();
         refused.written(batch.deadLetters().size());
+        trajectories.add(batch.batch());
+        connection.alarms().lower(TAIL_LOST, partition.toString());
+        for (ConsumerRecord<byte[], byte[]> unusable : setAside) {
+            refused.add(
+                    unusable,
+                    new RefusedException(
+                            RefusalReason.MISFIT,
+                            "entries",
+                            "it cannot be trained on, and another batch " + progress.batchId() + " was"));
+        }
+        setAside.clear();
+        if (current != null) {
+            for (ConsumerRecord<byte[], byte[]> misplaced : ahead.consumed(current.offset())) {
+                refused.add(
+                        misplaced,
+                        new RefusedException(
+                                RefusalReason.IDENTITY,
+                                "batch_id",
+                                "it is out of place: behind it come batches that go before it, such as batch "
+                                        + progress.batchId()));
+            }
+        }
+        isSearched &= !ahead.ids().isEmpty();
+        current = null;
     }
 
     /** Ends a {@link #poll} under way, or the next one; from any thread. */

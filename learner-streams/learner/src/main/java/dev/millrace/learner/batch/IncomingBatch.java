@@ -11,13 +11,27 @@ import org.apache.kafka.common.TopicPartition;
  *
  * @param batch       the batch
  * @param partition   where it lay
- * @param committed   the offset after it, with the progress in its metadata
- * @param rolloutsConsumed in all batches up to this one
+ * @param behind      the offset behind all that was read
+ * @param progress    what is consumed with it
  * @param deadLetters records before it that were refused
  */
 public record IncomingBatch(
         LearnerBatch batch,
         TopicPartition partition,
-        OffsetAndMetadata committed,
-        long rolloutsConsumed,
-        List<ProducerRecord<byte[], byte[]>> deadLetters) {}
+        OffsetAndMetadata behind,
+        BatchProgress progress,
+        List<ProducerRecord<byte[], byte[]>> deadLetters) {
+
+    /** Rollouts in all batches up to this one. */
+    public long rolloutsConsumed() {
+        return progress.rolloutsConsumed();
+    }
+
+    /** The offset to commit with the step, and the progress as its metadata. */
+    public OffsetAndMetadata committed(long newestVersion) {
+        return new OffsetAndMetadata(
+                behind.offset(),
+                behind.leaderEpoch(),
+                progress.at(newestVersion).text());
+    }
+}

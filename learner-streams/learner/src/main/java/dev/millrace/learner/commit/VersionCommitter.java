@@ -16,6 +16,7 @@ import dev.millrace.weights.VersionWriter;
 import dev.millrace.weights.WeightsConfig;
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
@@ -42,6 +43,7 @@ public final class VersionCommitter implements AutoCloseable {
     private final VersionWriter versions;
     private final Serializer<TrainingStep> steps;
     private final int trainingLogPartition;
+    private Map<Long, String> learntBefore = Map.of();
 
     /** Makes the producer; a seam for tests that kill a learner between any two of its calls. */
     @FunctionalInterface
@@ -133,7 +135,7 @@ public final class VersionCommitter implements AutoCloseable {
         Committed committed = inTransaction("version " + facts.version(), facts.version(), out -> {
             PolicyVersion manifest = versions.write(facts, weights, optimizer);
             TrainingStep step = record.apply(manifest);
-            sendStep(out, step, batch, group);
+            sendStep(out, step, batch, group, manifest.getVersion());
             return new Committed(manifest, step);
         });
         versions.continueFrom(committed.manifest(), weights);
@@ -150,20 +152,44 @@ public final class VersionCommitter implements AutoCloseable {
     public void commitStarved(
             PolicyVersion newest, TrainingStep step, IncomingBatch batch, ConsumerGroupMetadata group) {
         inTransaction("the step on batch " + step.getBatchId(), newest.getVersion(), out -> {
-            sendStep(out, step, batch, group);
+            sendStep(out, step, batch, group, newest.getVersion());
             return step;
         });
     }
 
+    /** Writes records that belong to no step, such as dead letters, on their own. */
+    public void commit(String what, long newestVersion, List<ProducerRecord<byte[], byte[]>> records) {
+        inTransaction(what, newestVersion, out -> {
+            records.forEach(out::send);
+            return records;
+        });
+    }
+
+    /**
+     * Says of which batches the training log has the step already, since their versions were lost and are made again: where the
+     * weights are the same, it is not written twice.
+     *
+     * @param hashes of the weights, by batch
+     */
+    public void learntBefore(Map<Long, String> hashes) {
+        learntBefore = Map.copyOf(hashes);
+    }
+
     private void sendStep(
-            Producer<byte[], byte[]> out, TrainingStep step, IncomingBatch batch, ConsumerGroupMetadata group) {
-        out.send(new ProducerRecord<>(
-                trainingLog,
-                trainingLogPartition,
-                policyId.getBytes(StandardCharsets.UTF_8),
-                steps.serialize(trainingLog, step)));
+            Producer<byte[], byte[]> out,
+            TrainingStep step,
+            IncomingBatch batch,
+            ConsumerGroupMetadata group,
+            long newestVersion) {
+        if (step.getStarved() || !step.getWeightsSha256().equals(learntBefore.get(step.getBatchId()))) {
+            out.send(new ProducerRecord<>(
+                    trainingLog,
+                    trainingLogPartition,
+                    policyId.getBytes(StandardCharsets.UTF_8),
+                    steps.serialize(trainingLog, step)));
+        }
         batch.deadLetters().forEach(out::send);
-        out.sendOffsetsToTransaction(Map.of(batch.partition(), batch.committed()), group);
+        out.sendOffsetsToTransaction(Map.of(batch.partition(), batch.committed(newestVersion)), group);
     }
 
     private <T> T inTransaction(String what, long version, Function<Producer<byte[], byte[]>, T> work) {

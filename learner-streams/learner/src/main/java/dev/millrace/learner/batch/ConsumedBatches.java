@@ -1,0 +1,140 @@
+package dev.millrace.learner.batch;
+
+import dev.millrace.log.LogConnection;
+import dev.millrace.log.follow.LogReader;
+import dev.millrace.log.follow.ReadLimit;
+import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.TrainingStep;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.schemas.serde.MalformedRecordException;
+import dev.millrace.weights.PolicyPartition;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.function.Predicate;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.Deserializer;
+
+/**
+ * What was consumed of the batches, as the log tells it: the newest version's batch, and behind it those that the training
+ * log, or the metadata of the committed offset, says were starved at that version.
+ *
+ * <p>What the two say of later versions is not consumed: their manifests are lost, and their batches are learnt again.
+ *
+ * @param progress the last batch that was consumed
+ * @param lostVersion newest version that was made and is on the chain no longer; -1 if none is lost
+ * @param learntBefore hash of the weights that each batch made whose version is lost, as far as the training log has it
+ */
+public record ConsumedBatches(BatchProgress progress, long lostVersion, Map<Long, String> learntBefore) {
+    private static final int FIRST_LOOK = 64;
+
+    public ConsumedBatches {
+        learntBefore = Map.copyOf(learntBefore);
+    }
+
+    /**
+     * @param tip the newest version
+     * @param steps of the training log behind the tip's, in the order of their batches
+     * @param committed what the metadata of the committed offset says
+     */
+    static ConsumedBatches of(PolicyVersion tip, List<TrainingStep> steps, Optional<BatchProgress> committed) {
+        long version = tip.getVersion();
+        BatchProgress progress = new BatchProgress(tip.getBatchId(), tip.getRolloutsConsumed(), version);
+        Map<Long, String> learntBefore = new HashMap<>();
+        long lost = -1;
+        for (TrainingStep step : steps) {
+            if (step.getVersion() > version) {
+                lost = Math.max(lost, step.getVersion());
+                if (!step.getStarved()) {
+                    learntBefore.put(step.getBatchId(), step.getWeightsSha256());
+                }
+            } else if (step.getStarved()
+                    && step.getVersion() == version
+                    && step.getBatchId() == progress.batchId() + 1) {
+                progress = new BatchProgress(step.getBatchId(), step.getRolloutsConsumed(), version);
+            }
+        }
+        if (committed.isPresent()) {
+            BatchProgress said = committed.get();
+            lost = said.version() > version ? Math.max(lost, said.version()) : lost;
+            boolean isOfTip = said.version() == version || (said.version() < 0 && lost < 0);
+            if (isOfTip && said.batchId() > progress.batchId()) {
+                progress = said.at(version); // the training log has lost what the offset still says
+            }
+        }
+        return new ConsumedBatches(progress, lost, learntBefore);
+    }
+
+    /**
+     * The steps of the run and epoch that the training log has behind the one that made a version.
+     *
+     * @throws IllegalStateException if it cannot be read within the limit
+     */
+    static List<TrainingStep> stepsAfter(LogConnection connection, PolicyVersion tip, Duration limit) {
+        return tail(connection, limit, steps -> steps.get(0).getBatchId() <= tip.getBatchId()).stream()
+                .filter(step -> step.getBatchId() > tip.getBatchId())
+                .sorted(Comparator.comparingLong(TrainingStep::getBatchId))
+                .toList();
+    }
+
+    /**
+     * The last step of the run and epoch that the training log has.
+     *
+     * @throws IllegalStateException if it cannot be read within the limit
+     */
+    public static Optional<TrainingStep> lastStep(LogConnection connection, Duration limit) {
+        List<TrainingStep> steps = tail(connection, limit, some -> true);
+        return steps.isEmpty() ? Optional.empty() : Optional.of(steps.get(steps.size() - 1));
+    }
+
+    /** @param isEnough asked of what was found, if anything was, and otherwise more is read */
+    private static List<TrainingStep> tail(
+            LogConnection connection, Duration limit, Predicate<List<TrainingStep>> isEnough) {
+        String topic = connection.topics().trainingLog();
+        try (LogReader log = new LogReader(connection)) {
+            TopicPartition partition = new TopicPartition(
+                    topic,
+                    PolicyPartition.of(
+                            connection.run().policyId(), topic, log.consumer().partitionsFor(topic)));
+            log.consumer().assign(List.of(partition));
+            long begin = log.begin(partition, limit);
+            long end = log.end(partition, limit);
+            for (long back = FIRST_LOOK; ; back *= 4) {
+                long start = Math.max(begin, end - back);
+                List<TrainingStep> steps = read(connection, log, partition, start, end, limit);
+                if (start == begin || (!steps.isEmpty() && isEnough.test(steps))) {
+                    return steps;
+                }
+            }
+        }
+    }
+
+    private static List<TrainingStep> read(
+            LogConnection connection, LogReader log, TopicPartition partition, long start, long end, Duration limit) {
+        Deserializer<TrainingStep> serde =
+                AvroSerde.of(TrainingStep.class, connection.registry()).deserializer();
+        List<TrainingStep> steps = new ArrayList<>();
+        log.consumer().seek(partition, start);
+        boolean isRead = log.readTo(Map.of(partition, end), ReadLimit.withoutProgress(limit), record -> {
+            try {
+                TrainingStep step = serde.deserialize(record.topic(), record.value());
+                if (step != null
+                        && connection.run().owns(step.getRunId(), step.getEpoch())
+                        && connection.run().policyId().equals(step.getPolicyId())) {
+                    steps.add(step);
+                }
+            } catch (MalformedRecordException e) {
+                // not a step, so it tells nothing; whoever reads the training log as a whole dead-letters it
+            }
+        });
+        if (!isRead) {
+            throw new IllegalStateException(partition + " could not be read to its end at offset " + end + " within "
+                    + limit.toMillis() + " ms (weights.read_timeout_ms); " + log.progress());
+        }
+        return steps;
+    }
+}

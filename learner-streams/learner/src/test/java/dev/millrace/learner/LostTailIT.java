@@ -1,0 +1,182 @@
+package dev.millrace.learner;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.millrace.infra.broker.BrokerConfig;
+import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.log.alarm.Alarm;
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.TrainingStep;
+import java.nio.file.Path;
+import java.util.List;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInfo;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** What a power loss leaves of a run's topics, and that training goes on from there. */
+@Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class LostTailIT {
+    @TempDir
+    private static Path directory;
+
+    private static EmbeddedBroker broker;
+    /** What an undisturbed learner makes of {@code produce(4, 6)}. */
+    private static List<String> undisturbed;
+
+    private SyntheticLog log;
+
+    @BeforeAll
+    static void startBroker() {
+        broker = EmbeddedBroker.start(directory);
+        try (SyntheticLog quiet = new SyntheticLog(broker.bootstrapServers(), "undisturbed.")) {
+            quiet.produce(4, 6);
+            RunningLearner.toVersion(quiet, 4);
+            undisturbed = quiet.hashes();
+        }
+    }
+
+    @AfterAll
+    static void stopBroker() {
+        broker.close();
+    }
+
+    @BeforeEach
+    void openRun(TestInfo test) {
+        log = new SyntheticLog(
+                broker.bootstrapServers(), test.getTestMethod().orElseThrow().getName() + ".");
+    }
+
+    @AfterEach
+    void closeRun() {
+        log.close();
+    }
+
+    @Test
+    void shouldMakeLostVersionsAgainOutOfTheirBatches() {
+        log.produce(4, 6);
+        RunningLearner.toVersion(log, 3);
+        long offsetOfVersion2 =
+                log.offsets(log.connection().topics().policyVersions()).get(2);
+
+        cut(log.connection().topics().policyVersions() + "-0", offsetOfVersion2);
+        assertThat(log.hashes()).isEqualTo(undisturbed.subList(0, 2));
+        RunningLearner.toVersion(log, 4);
+
+        assertThat(log.hashes()).isEqualTo(undisturbed);
+        assertThat(log.steps())
+                .as("a step that is made again to the same weights is not written twice")
+                .extracting(TrainingStep::getBatchId)
+                .containsExactly(0L, 1L, 2L, 3L);
+        assertThat(log.committedOffset()).isEqualTo(4);
+    }
+
+    @Test
+    void shouldNotBeginOnceMoreWithTheInitialWeightsWhereAllVersionsAreLost() throws Exception {
+        log.produce(2, 6);
+        RunningLearner.toVersion(log, 2);
+
+        cut(log.connection().topics().policyVersions() + "-0", 0);
+        try (RunningLearner learner = RunningLearner.start(log)) {
+            Alarm alarm = learner.awaitAlarm("chain-lost");
+
+            assertThat(alarm.sentence())
+                    .isEqualTo(log.connection().topics().policyVersions()
+                            + " has no version of this epoch, but "
+                            + log.connection().topics().trainingLog()
+                            + " says that batch 1 made version 2: the versions were lost or deleted");
+            assertThat(alarm.remedy()).isEqualTo(log.connection().command("repair"));
+        }
+        assertThat(log.versions()).isEmpty();
+    }
+
+    @Test
+    void shouldGoOnWithoutTheCommittedOffset() {
+        log.produce(2, 6);
+        log.produce(List.of());
+        log.produce(List.of());
+        log.produce(1, 6);
+        RunningLearner.whenConsumed(log, 4);
+        assertThat(log.committedOffset()).isEqualTo(4);
+
+        broker.close();
+        for (int partition = 0; partition < 4; partition++) {
+            CutLog.everything(directory, "__consumer_offsets-" + partition);
+        }
+        startAgain();
+        assertThat(log.committedOffset()).isEqualTo(-1);
+        RunningLearner.toVersion(log, 3);
+
+        assertThat(log.hashes()).hasSize(4).doesNotHaveDuplicates();
+        assertThat(log.steps()).extracting(TrainingStep::getBatchId).containsExactly(0L, 1L, 2L, 3L, 4L);
+        assertThat(log.steps()).extracting(TrainingStep::getRolloutsConsumed).containsExactly(6L, 12L, 12L, 12L, 18L);
+        assertThat(log.committedOffset()).isEqualTo(5);
+    }
+
+    @Test
+    void shouldWaitForLostBatchesUntilTheyComeAgain() throws Exception {
+        log.produce(4, 6);
+        RunningLearner.toVersion(log, 3);
+        List<LearnerBatch> batches = log.batches();
+
+        cut(log.connection().topics().batches() + "-0", 1);
+        try (RunningLearner learner = RunningLearner.start(log)) {
+            Alarm alarm = learner.awaitAlarm("log-tail-lost");
+            assertThat(alarm.sentence())
+                    .isEqualTo(log.connection().topics().batches() + "-0 ends at offset 1, but was read up to offset 3:"
+                            + " its last 2 offsets are lost; batch 3 is due");
+            assertThat(alarm.remedy()).endsWith(log.connection().command("repair"));
+
+            batches.subList(1, 4).forEach(log::produce);
+            learner.awaitVersion(4);
+            learner.awaitNoAlarm("log-tail-lost");
+        }
+
+        assertThat(log.hashes()).isEqualTo(undisturbed);
+        assertThat(log.steps()).extracting(TrainingStep::getBatchId).containsExactly(0L, 1L, 2L, 3L);
+        assertThat(log.deadLetters()).isEmpty();
+    }
+
+    @Test
+    void shouldSayWhichBatchIsMissingWhereBothItAndItsVersionAreLost() throws Exception {
+        log.produce(3, 6);
+        RunningLearner.toVersion(log, 3);
+        List<LearnerBatch> batches = log.batches();
+        long offsetOfVersion2 =
+                log.offsets(log.connection().topics().policyVersions()).get(2);
+
+        broker.close();
+        CutLog.from(directory, log.connection().topics().policyVersions() + "-0", offsetOfVersion2);
+        CutLog.from(directory, log.connection().topics().batches() + "-0", 1);
+        startAgain();
+        try (RunningLearner learner = RunningLearner.start(log)) {
+            Alarm alarm = learner.awaitAlarm("batch-lost");
+            assertThat(alarm.sentence()).startsWith("batch 1 is not on the log and has not come for ");
+            assertThat(alarm.sentence()).endsWith("; its version was lost, and is to be learnt again");
+            assertThat(alarm.remedy()).isEqualTo(log.connection().command("repair"));
+
+            batches.subList(1, 3).forEach(log::produce);
+            learner.awaitVersion(3);
+            learner.awaitNoAlarm("batch-lost");
+        }
+
+        assertThat(log.hashes()).isEqualTo(undisturbed.subList(0, 4));
+    }
+
+    private static void cut(String partition, long offset) {
+        broker.close();
+        CutLog.from(directory, partition, offset);
+        startAgain();
+    }
+
+    /** On the same port, so that clients find it again. */
+    private static void startAgain() {
+        String address = broker.bootstrapServers();
+        int port = Integer.parseInt(address.substring(address.lastIndexOf(':') + 1));
+        broker = EmbeddedBroker.start(directory, BrokerConfig.defaults().withPort(port));
+    }
+}

@@ -1,0 +1,121 @@
+package dev.millrace.learner;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.algorithm.Mode;
+import dev.millrace.learner.commit.VersionCommitter;
+import dev.millrace.log.LogConnection;
+import dev.millrace.log.alarm.Alarm;
+import dev.millrace.policy.session.Engine;
+import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import java.time.Clock;
+import java.time.Duration;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
+
+/** A learner of little patience on a thread of its own, and the alarms that it raises. */
+final class RunningLearner implements AutoCloseable {
+    private static final long LIMIT_SECONDS = 30;
+
+    private final SyntheticLog log;
+    private final LogConnection connection;
+    private final MeterRegistry registry = new SimpleMeterRegistry();
+    private final Learner learner;
+    private final CompletableFuture<Void> end;
+
+    private RunningLearner(SyntheticLog log) {
+        this.log = log;
+        this.connection = log.connection().withPatience(Duration.ofSeconds(1));
+        this.learner = learner(connection, 0, registry);
+        this.end = CompletableFuture.runAsync(learner::run);
+    }
+
+    static RunningLearner start(SyntheticLog log) {
+        return new RunningLearner(log);
+    }
+
+    /** Trains on this thread until there is this version. */
+    static void toVersion(SyntheticLog log, int version) {
+        try (Learner learner = learner(log.connection(), version, new SimpleMeterRegistry())) {
+            learner.run();
+        }
+    }
+
+    /** Trains on this thread until so many batches are consumed. */
+    static void whenConsumed(SyntheticLog log, int batches) {
+        try (Learner learner = learner(log.connection(), 0, new SimpleMeterRegistry())) {
+            learner.observe(step -> {
+                if (step.batchId() == batches - 1) {
+                    learner.stop();
+                }
+            });
+            learner.run();
+        }
+    }
+
+    private static Learner learner(LogConnection connection, int maxSteps, MeterRegistry registry) {
+        return new Learner(
+                connection,
+                LearnerIT.config(maxSteps),
+                Algorithm.defaults().with(a -> a.mode(Mode.RECORDED)),
+                LearnerIT.weights(),
+                InitialPolicy.random(SyntheticRollouts.SHAPE, SyntheticRollouts.TOKENIZER_HASH, SyntheticRollouts.SEED),
+                Engine.cpu(),
+                registry,
+                Clock.systemUTC(),
+                VersionCommitter.Producers.kafka());
+    }
+
+    void awaitVersion(long version) {
+        await(() -> !log.versions().isEmpty()
+                && log.versions().stream().anyMatch(manifest -> manifest.getVersion() == version));
+    }
+
+    /** Until this offset of {@code batches} is committed. */
+    void awaitOffset(long offset) {
+        await(() -> log.committedOffset() == offset);
+    }
+
+    Alarm awaitAlarm(String name) {
+        await(() -> alarm(name).isPresent());
+        return alarm(name).orElseThrow();
+    }
+
+    void awaitNoAlarm(String name) {
+        await(() -> alarm(name).isEmpty());
+    }
+
+    private Optional<Alarm> alarm(String name) {
+        return connection.alarms().standing().stream()
+                .filter(alarm -> alarm.name().equals(name))
+                .findFirst();
+    }
+
+    private void await(BooleanSupplier condition) {
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(LIMIT_SECONDS);
+        while (!condition.getAsBoolean()) {
+            if (end.isDone()) {
+                end.join();
+            }
+            assertThat(end).as("the learner runs").isNotDone();
+            assertThat(System.nanoTime()).as("waited for %s s", LIMIT_SECONDS).isLessThan(deadline);
+            LockSupport.parkNanos(5_000_000);
+        }
+    }
+
+    /** Ends it in good order; whatever ended it before is thrown. */
+    @Override
+    public void close() {
+        learner.stop();
+        try {
+            end.orTimeout(LIMIT_SECONDS, TimeUnit.SECONDS).join();
+        } finally {
+            learner.close();
+        }
+    }
+}
