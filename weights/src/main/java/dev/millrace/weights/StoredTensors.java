@@ -13,6 +13,8 @@ import java.util.Optional;
 
 /** Reads what lies of a version in an object store: tensor after tensor, in the manifest's order. */
 final class StoredTensors {
+    private static final long MOST_BYTES = Integer.MAX_VALUE - 8; // of a Java array
+
     private final Optional<ObjectStore> store;
 
     /** @param store empty if the configuration names none; reading then says so */
@@ -29,13 +31,17 @@ final class StoredTensors {
      */
     Map<String, ByteBuffer> read(PublishedTensors published) {
         long version = published.manifest().getVersion();
-        URI uri = URI.create(published.location().getUri());
+        URI uri = uri(published);
         ObjectStore from = store.orElseThrow(() -> new IllegalStateException("version " + version + " lies at " + uri
                 + ", but weights.store is kafka here; give every role of the run the same weights.store"));
         Map<String, ByteBuffer> tensors = new LinkedHashMap<>();
         try (InputStream in = from.get(uri)) {
             for (TensorEntry entry : published.location().getTensors()) {
-                byte[] data = in.readNBytes(Math.toIntExact(PublishedTensors.encodedBytes(entry)));
+                if (PublishedTensors.encodedBytes(entry) > MOST_BYTES) {
+                    throw published.corrupt("has " + entry.getName() + " in " + PublishedTensors.encodedBytes(entry)
+                            + " bytes, and a tensor has at most " + MOST_BYTES);
+                }
+                byte[] data = in.readNBytes((int) PublishedTensors.encodedBytes(entry));
                 if (data.length < PublishedTensors.encodedBytes(entry)) {
                     throw published.corrupt("is incomplete: it ends within " + entry.getName() + ", after "
                             + data.length + " of " + PublishedTensors.encodedBytes(entry) + " bytes");
@@ -54,6 +60,14 @@ final class StoredTensors {
                     version, "version " + version + " cannot be read from " + uri + ": " + e, e);
         } catch (IllegalArgumentException e) {
             throw new IllegalStateException("version " + version + ": " + e.getMessage(), e);
+        }
+    }
+
+    private static URI uri(PublishedTensors published) {
+        try {
+            return URI.create(published.location().getUri());
+        } catch (IllegalArgumentException e) {
+            throw published.corrupt("lies at what is no address: " + e.getMessage());
         }
     }
 }

@@ -1,12 +1,17 @@
 package dev.millrace.policy.huggingface;
 
+import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonProcessingException;
-import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.core.StreamReadConstraints;
+import com.fasterxml.jackson.core.StreamReadFeature;
+import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.json.JsonMapper;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.weights.Weights;
 import java.io.IOException;
+import java.io.InputStream;
 import java.nio.FloatBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -15,6 +20,9 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.stream.Stream;
 
 /**
@@ -32,7 +40,15 @@ public final class CheckpointDirectory {
     /** Older Llama checkpoints store the rotary frequencies, which follow from the config. */
     private static final String DERIVED_SUFFIX = ".rotary_emb.inv_freq";
 
-    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final int MOST_CONFIG_BYTES = 1 << 20;
+    private static final int MOST_FILES = 1000;
+    private static final ObjectMapper JSON = JsonMapper.builder(JsonFactory.builder()
+                    .enable(StreamReadFeature.STRICT_DUPLICATE_DETECTION)
+                    .streamReadConstraints(
+                            StreamReadConstraints.builder().maxNestingDepth(100).build())
+                    .build())
+            .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
+            .build();
 
     private final Path directory;
 
@@ -50,9 +66,16 @@ public final class CheckpointDirectory {
         if (!Files.isRegularFile(path)) {
             throw new CheckpointException(directory + " holds no " + CONFIG);
         }
+        byte[] text;
+        try (InputStream in = Files.newInputStream(path)) {
+            text = in.readNBytes(MOST_CONFIG_BYTES + 1);
+        }
+        if (text.length > MOST_CONFIG_BYTES) {
+            throw new CheckpointException(path + " has more than " + MOST_CONFIG_BYTES
+                    + " bytes, which no description of a model needs; give the directory of a checkpoint");
+        }
         try {
-            JsonNode json = JSON.readTree(path.toFile());
-            return HuggingFaceConfig.read(path.toString(), json);
+            return HuggingFaceConfig.read(path.toString(), JSON.readTree(text));
         } catch (JsonProcessingException e) {
             throw new CheckpointException(path + " is not JSON: " + e.getOriginalMessage(), e);
         }
@@ -61,37 +84,112 @@ public final class CheckpointDirectory {
     /**
      * Reads description and tensors.
      *
-     * @throws CheckpointException if a tensor is missing, has another shape, or is none of the decoder's
+     * @throws CheckpointException if a tensor is missing, has another shape, is none of the decoder's, or has a number that is not
+     *     finite
      */
     public Weights load() throws IOException {
         DecoderShape shape = shape();
-        Weights weights = Weights.zeros(shape);
-        Map<String, SafetensorsFile> byTensor = new HashMap<>();
-        List<SafetensorsFile> files = new ArrayList<>();
-        try {
-            for (Path path : safetensors()) {
-                SafetensorsFile file = SafetensorsFile.open(path);
-                files.add(file);
-                for (String name : file.names()) {
-                    if (byTensor.put(name, file) != null) {
-                        throw new CheckpointException(directory + ": tensor " + name + " is in two files");
+        try (Tensors tensors = new Tensors(shape)) {
+            Weights weights = Weights.zeros(shape); // only now, when files of that size are there
+            for (TensorSpec spec : shape.tensors()) {
+                tensors.read(spec, weights.tensor(spec.name()));
+            }
+            if (shape.tiedHead()) {
+                tensors.requireSameHead(weights.tensor(EMBEDDING));
+            }
+            return weights;
+        }
+    }
+
+    /**
+     * Reads everything and keeps nothing: whether {@link #load} would succeed, with the memory of the largest tensor.
+     *
+     * @throws CheckpointException as {@link #load}
+     */
+    public void check() throws IOException {
+        DecoderShape shape = shape();
+        try (Tensors tensors = new Tensors(shape)) {
+            int largest = shape.tensors().stream()
+                    .mapToInt(TensorSpec::elementCount)
+                    .max()
+                    .orElseThrow();
+            FloatBuffer buffer = FloatBuffer.allocate(largest);
+            for (TensorSpec spec : shape.tensors()) {
+                tensors.read(spec, buffer.clear());
+                if (spec.name().equals(EMBEDDING) && shape.tiedHead()) {
+                    tensors.requireSameHead(buffer.flip());
+                }
+            }
+        }
+    }
+
+    /** The files' tensors, each of which has its place in the decoder. */
+    private final class Tensors implements AutoCloseable {
+        private final List<SafetensorsFile> files = new ArrayList<>();
+        private final Map<String, SafetensorsFile> fileOf = new HashMap<>();
+        private final DecoderShape shape;
+
+        Tensors(DecoderShape shape) throws IOException {
+            this.shape = shape;
+            try {
+                for (Path path : safetensors()) {
+                    SafetensorsFile file = SafetensorsFile.open(path);
+                    files.add(file);
+                    for (String name : file.names()) {
+                        if (fileOf.put(name, file) != null) {
+                            throw new CheckpointException(directory + ": tensor " + name + " is in two files");
+                        }
                     }
                 }
-            }
-            for (TensorSpec spec : shape.tensors()) {
-                SafetensorsFile file = byTensor.remove(spec.name());
-                if (file == null) {
-                    throw new CheckpointException(directory + ": tensor " + spec.name() + " is missing");
+                for (TensorSpec spec : shape.tensors()) {
+                    SafetensorsFile file = fileOf.get(spec.name());
+                    if (file == null) {
+                        throw new CheckpointException(directory + ": tensor " + spec.name() + " is missing");
+                    }
+                    file.require(spec);
                 }
-                file.read(spec, weights.tensor(spec.name()));
+                refuseLeftOver();
+            } catch (IOException | RuntimeException e) {
+                close();
+                throw e;
             }
-            refuseLeftOver(weights, byTensor);
-        } finally {
+        }
+
+        /** A tensor nobody reads is a part of the model we would silently leave out. */
+        private void refuseLeftOver() {
+            Set<String> left = new TreeSet<>(fileOf.keySet());
+            shape.tensors().forEach(spec -> left.remove(spec.name()));
+            left.removeIf(name -> name.endsWith(DERIVED_SUFFIX) || shape.tiedHead() && name.equals(HEAD));
+            if (!left.isEmpty()) {
+                throw new CheckpointException(directory + ": the decoder has no place for " + left);
+            }
+        }
+
+        void read(TensorSpec spec, FloatBuffer into) throws IOException {
+            Objects.requireNonNull(fileOf.get(spec.name())).read(spec, into);
+        }
+
+        /** A tied head stored once more is no part of its own, if it is the same. */
+        void requireSameHead(FloatBuffer embedding) throws IOException {
+            SafetensorsFile head = fileOf.get(HEAD);
+            if (head == null) {
+                return;
+            }
+            TensorSpec spec = TensorSpec.of(HEAD, shape.vocabSize(), shape.hiddenSize());
+            FloatBuffer stored = FloatBuffer.allocate(spec.elementCount());
+            head.read(spec, stored);
+            if (!stored.flip().equals(embedding)) {
+                throw new CheckpointException(
+                        directory + ": tie_word_embeddings is true, but " + HEAD + " differs from " + EMBEDDING);
+            }
+        }
+
+        @Override
+        public void close() throws IOException {
             for (SafetensorsFile file : files) {
                 file.close();
             }
         }
-        return weights;
     }
 
     private List<Path> safetensors() throws IOException {
@@ -100,33 +198,14 @@ public final class CheckpointDirectory {
                             path -> path.getFileName().toString().endsWith(SUFFIX))
                     .sorted()
                     .toList();
+            if (paths.size() > MOST_FILES) {
+                throw new CheckpointException(
+                        directory + " holds " + paths.size() + " files *" + SUFFIX + ", more than " + MOST_FILES);
+            }
             if (paths.isEmpty()) {
                 throw new CheckpointException(directory + " holds no *" + SUFFIX + " file");
             }
             return paths;
-        }
-    }
-
-    /**
-     * A tensor nobody reads is a part of the model we would silently leave out; a tied head stored once more is none, if it
-     * is the same.
-     */
-    private void refuseLeftOver(Weights weights, Map<String, SafetensorsFile> left) throws IOException {
-        left.keySet().removeIf(name -> name.endsWith(DERIVED_SUFFIX));
-        SafetensorsFile head = weights.shape().tiedHead() ? left.remove(HEAD) : null;
-        if (head != null) {
-            TensorSpec spec = TensorSpec.of(
-                    HEAD, weights.shape().vocabSize(), weights.shape().hiddenSize());
-            FloatBuffer stored = FloatBuffer.allocate(spec.elementCount());
-            head.read(spec, stored);
-            if (!stored.flip().equals(weights.tensor(EMBEDDING))) {
-                throw new CheckpointException(
-                        directory + ": tie_word_embeddings is true, but " + HEAD + " differs from " + EMBEDDING);
-            }
-        }
-        if (!left.isEmpty()) {
-            throw new CheckpointException(directory + ": the decoder has no place for "
-                    + left.keySet().stream().sorted().toList());
         }
     }
 

@@ -1,7 +1,5 @@
 package dev.millrace.policy.huggingface;
 
-import com.fasterxml.jackson.core.JsonProcessingException;
-import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.policy.decoder.TensorSpec;
@@ -11,11 +9,11 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.FloatBuffer;
 import java.nio.channels.FileChannel;
-import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
-import java.util.ArrayList;
-import java.util.List;
+import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.TreeSet;
 
@@ -31,37 +29,47 @@ import java.util.TreeSet;
 final class SafetensorsFile implements AutoCloseable {
     private static final int LENGTH_BYTES = Long.BYTES;
     private static final long MAX_HEADER_BYTES = 100_000_000;
+    private static final int BLOCK_BYTES = 1 << 20;
     private static final String METADATA = "__metadata__";
     private static final ObjectMapper JSON = new ObjectMapper();
 
     private final Path path;
     private final FileChannel channel;
-    private final JsonNode header;
+    private final Map<String, SafetensorsHeader.Entry> entries;
     private final long dataStart;
 
-    private SafetensorsFile(Path path, FileChannel channel, JsonNode header, long dataStart) {
+    private SafetensorsFile(
+            Path path, FileChannel channel, Map<String, SafetensorsHeader.Entry> entries, long dataStart) {
         this.path = path;
         this.channel = channel;
-        this.header = header;
+        this.entries = entries;
         this.dataStart = dataStart;
     }
 
+    /** @throws CheckpointException if its header is not what it must be; see {@link SafetensorsHeader} */
     static SafetensorsFile open(Path path) throws IOException {
+        if (!Files.isRegularFile(path)) {
+            throw new CheckpointException(path + " is no regular file, so it holds no tensors");
+        }
         FileChannel channel = FileChannel.open(path, StandardOpenOption.READ);
         try {
-            ByteBuffer length = read(path, channel, 0, LENGTH_BYTES);
-            long headerBytes = length.getLong(0);
+            long headerBytes = read(path, channel, 0, LENGTH_BYTES).getLong(0);
             if (headerBytes < 2 || headerBytes > MAX_HEADER_BYTES) {
                 throw new CheckpointException(path + " is no safetensors file: its header would be " + headerBytes
                         + " bytes long, more than " + MAX_HEADER_BYTES + " or less than 2");
             }
-            String header = new String(
-                    read(path, channel, LENGTH_BYTES, (int) headerBytes).array(), StandardCharsets.UTF_8);
-            return new SafetensorsFile(path, channel, JSON.readTree(header), LENGTH_BYTES + headerBytes);
-        } catch (JsonProcessingException e) {
-            channel.close();
-            throw new CheckpointException(
-                    path + " is no safetensors file: its header is not JSON: " + e.getOriginalMessage(), e);
+            long dataBytes = channel.size() - LENGTH_BYTES - headerBytes;
+            if (dataBytes < 0) {
+                throw ended(path, channel.size());
+            }
+            return new SafetensorsFile(
+                    path,
+                    channel,
+                    SafetensorsHeader.read(
+                            path.toString(),
+                            read(path, channel, LENGTH_BYTES, (int) headerBytes).array(),
+                            dataBytes),
+                    LENGTH_BYTES + headerBytes);
         } catch (IOException | RuntimeException e) {
             channel.close();
             throw e;
@@ -69,49 +77,60 @@ final class SafetensorsFile implements AutoCloseable {
     }
 
     Set<String> names() {
-        Set<String> names = new TreeSet<>();
-        header.fieldNames().forEachRemaining(names::add);
-        names.remove(METADATA);
-        return names;
+        return new TreeSet<>(entries.keySet());
     }
 
-    /** Reads one tensor as float32, whatever its float type in the file. */
-    void read(TensorSpec spec, FloatBuffer into) throws IOException {
-        JsonNode entry = header.get(spec.name());
-        List<Long> dims = new ArrayList<>();
-        entry.path("shape").forEach(dim -> dims.add(dim.asLong()));
-        if (!dims.equals(spec.dims())) {
+    /** Refuses a tensor that is there and cannot be read as this one. */
+    void require(TensorSpec spec) {
+        SafetensorsHeader.Entry entry = entry(spec);
+        if (!entry.dims().equals(spec.dims())) {
+            throw new CheckpointException(path + ": " + spec.name() + " has the shape " + entry.dims()
+                    + ", the config asks for " + spec.dims());
+        }
+        if (!entry.type().equals("F32")
+                && !entry.type().equals("F16")
+                && !entry.type().equals("BF16")) {
             throw new CheckpointException(
-                    path + ": " + spec.name() + " has the shape " + dims + ", the config asks for " + spec.dims());
+                    path + ": " + spec.name() + " has the type " + entry.type() + ", supported are F32, F16 and BF16");
         }
-        String type = entry.path("dtype").asText();
-        int width = switch (type) {
-            case "F32" -> Float.BYTES;
-            case "F16", "BF16" -> Short.BYTES;
-            default ->
-                throw new CheckpointException(
-                        path + ": " + spec.name() + " has the type " + type + ", supported are F32, F16 and BF16");
-        };
-        long begin = entry.path("data_offsets").path(0).asLong(-1);
-        long end = entry.path("data_offsets").path(1).asLong(-1);
-        if (begin < 0 || end - begin != (long) spec.elementCount() * width || dataStart + end > channel.size()) {
-            throw new CheckpointException(path + ": " + spec.name() + " lies at bytes " + begin + " to " + end + " of "
-                    + (channel.size() - dataStart) + ", and needs " + (long) spec.elementCount() * width);
-        }
-        ByteBuffer bytes = channel.map(FileChannel.MapMode.READ_ONLY, dataStart + begin, end - begin)
-                .order(ByteOrder.LITTLE_ENDIAN);
-        switch (type) {
-            case "F32" -> into.put(bytes.asFloatBuffer());
-            case "F16" -> {
-                while (bytes.hasRemaining()) {
-                    into.put(halfToFloat(bytes.getShort()));
+    }
+
+    private SafetensorsHeader.Entry entry(TensorSpec spec) {
+        return Objects.requireNonNull(entries.get(spec.name()), spec.name());
+    }
+
+    /**
+     * Reads one tensor as float32, whatever its float type in the file.
+     *
+     * @throws CheckpointException if it cannot be read as that, or a number in it is not finite
+     */
+    void read(TensorSpec spec, FloatBuffer into) throws IOException {
+        require(spec);
+        SafetensorsHeader.Entry entry = entry(spec);
+        int from = into.position();
+        for (long at = entry.begin(); at < entry.end(); at += BLOCK_BYTES) {
+            ByteBuffer bytes = read(path, channel, dataStart + at, (int) Math.min(BLOCK_BYTES, entry.end() - at));
+            switch (entry.type()) {
+                case "F32" -> into.put(bytes.asFloatBuffer());
+                case "F16" -> {
+                    while (bytes.hasRemaining()) {
+                        into.put(halfToFloat(bytes.getShort()));
+                    }
+                }
+                default -> {
+                    while (bytes.hasRemaining()) {
+                        into.put(Float.intBitsToFloat(
+                                bytes.getShort() << Short.SIZE)); // bfloat16 is the upper half of a float
+                    }
                 }
             }
-            default -> {
-                while (bytes.hasRemaining()) {
-                    into.put(Float.intBitsToFloat(
-                            bytes.getShort() << Short.SIZE)); // bfloat16 is the upper half of a float
-                }
+        }
+        for (int i = from; i < into.position(); i++) {
+            if (!Float.isFinite(into.get(i))) {
+                throw new CheckpointException(
+                        path + ": " + spec.name() + " has " + into.get(i) + " as element "
+                                + (i - from) + " of " + (into.position() - from)
+                                + ", and a policy with such a weight samples nothing; give a checkpoint from before it diverged");
             }
         }
     }
@@ -168,11 +187,15 @@ final class SafetensorsFile implements AutoCloseable {
         ByteBuffer bytes = ByteBuffer.allocate(count).order(ByteOrder.LITTLE_ENDIAN);
         while (bytes.hasRemaining()) {
             if (channel.read(bytes, from + bytes.position()) < 0) {
-                throw new CheckpointException(path + " is no safetensors file: it ends after "
-                        + (from + bytes.position()) + " bytes, within its header");
+                throw ended(path, from + bytes.position());
             }
         }
-        return bytes;
+        return bytes.flip();
+    }
+
+    private static CheckpointException ended(Path path, long after) {
+        return new CheckpointException(path + " is no safetensors file: it ends after " + after
+                + " bytes, within what its header says is there");
     }
 
     @Override

@@ -81,7 +81,7 @@ class CheckpointDirectoryTest {
                 "\"rope_scaling\": null",
                 "\"rope_scaling\": {\"type\": \"linear\"}",
                 "rotary positions of type linear are not supported");
-        refuses("\"vocab_size\": 6,", "", "vocab_size=: must be a number");
+        refuses("\"vocab_size\": 6,", "", "vocab_size=: must be a whole number from 1 to 134217728");
         refuses(
                 "\"hidden_size\": 4",
                 "\"hidden_size\": 5",
@@ -164,20 +164,83 @@ class CheckpointDirectoryTest {
                 .hasMessageEndingWith("model.embed_tokens.weight has the shape [2], the config asks for [11, 16]");
         file(
                 "extra.safetensors",
-                extra.formatted("model.embed_tokens.weight", "F64", 8).replace("[2]", "[11,16]"),
-                ByteBuffer.allocate(8));
+                extra.formatted("model.embed_tokens.weight", "F64", 1408).replace("[2]", "[11,16]"),
+                ByteBuffer.allocate(1408));
         assertThatThrownBy(checkpoint::load).hasMessageContaining("has the type F64, supported are F32, F16 and BF16");
         file(
                 "extra.safetensors",
                 extra.formatted("model.embed_tokens.weight", "F32", 8).replace("[2]", "[11,16]"),
                 ByteBuffer.allocate(8));
         assertThatThrownBy(checkpoint::load)
-                .hasMessageEndingWith("model.embed_tokens.weight lies at bytes 0 to 8 of 8, and needs 704");
+                .hasMessageEndingWith(
+                        "model.embed_tokens.weight lies at bytes 0 to 8, and needs 704 for F32 of the shape [11, 16]");
         Files.write(directory.resolve("extra.safetensors"), new byte[] {1, 2, 3});
         assertThatThrownBy(checkpoint::load)
-                .hasMessageEndingWith("is no safetensors file: it ends after 3 bytes, within its header");
+                .hasMessageEndingWith(
+                        "is no safetensors file: it ends after 3 bytes, within what its header says is there");
         Files.delete(directory.resolve("extra.safetensors"));
         assertThatThrownBy(checkpoint::load).hasMessageEndingWith("holds no *.safetensors file");
+    }
+
+    @Test
+    void shouldRefuseNumbersThatAreNotWhatTheyLookLike() throws IOException {
+        refuses(
+                "\"vocab_size\": 6",
+                "\"vocab_size\": 4294967302",
+                "vocab_size=4294967302: must be a whole number from 1");
+        refuses("\"vocab_size\": 6", "\"vocab_size\": 6.5", "vocab_size=6.5: must be a whole number");
+        refuses("\"vocab_size\": 6", "\"vocab_size\": 6.0", "vocab_size=6.0: must be a whole number");
+        refuses("\"vocab_size\": 6", "\"vocab_size\": -6", "vocab_size=-6: must be a whole number");
+        refuses("\"vocab_size\": 6", "\"vocab_size\": 1e300", "must be a whole number");
+        refuses("\"vocab_size\": 6", "\"vocab_size\": \"6\"", "vocab_size=\"6\": must be a whole number");
+        refuses("\"vocab_size\": 6", "\"vocab_size\": 6, \"vocab_size\": 7", "Duplicate field 'vocab_size'");
+        refuses("\"num_attention_heads\": 2", "\"num_attention_heads\": 0", "num_attention_heads=0: must be a whole");
+        refuses("\"num_attention_heads\": 2", "\"num_attention_heads\": 2, \"head_dim\": 2.5", "head_dim=2.5");
+        refuses(
+                "\"num_attention_heads\": 2",
+                "\"num_attention_heads\": 2, \"num_key_value_heads\": 4294967298",
+                "num_key_value_heads=4294967298");
+        refuses("\"num_hidden_layers\": 1", "\"num_hidden_layers\": 2000000000", "from 1 to 10000");
+        refuses("\"vocab_size\": 6", "\"vocab_size\": 134217728", "a float32 buffer holds at most 536870911");
+        refuses("\"rms_norm_eps\": 1e-05", "\"rms_norm_eps\": \"NaN\"", "rms_norm_eps=\"NaN\": must be a number");
+        refuses("\"rms_norm_eps\": 1e-05", "\"rms_norm_eps\": 1e400", "rmsNormEps must be above 0 and below 1");
+        refuses("\"tie_word_embeddings\": true", "\"tie_word_embeddings\": \"true\"", "must be true or false");
+        refuses("\"rope_scaling\": null", "\"rope_scaling\": [8]", "must be described by keys and values");
+        refuses("\"rope_scaling\": null", "\"rope_theta\": \"x\"", "rope_theta=\"x\": must be a number");
+        config(LLAMA + "{}");
+        assertThatThrownBy(() -> new CheckpointDirectory(directory).shape()).isInstanceOf(CheckpointException.class);
+        config(" ".repeat(1 << 21));
+        assertThatThrownBy(() -> new CheckpointDirectory(directory).shape())
+                .hasMessageContaining("has more than 1048576 bytes");
+    }
+
+    @Test
+    void shouldNameTheTensorWhoseWeightIsNotFiniteBeforeAnythingIsSampled() throws IOException {
+        CheckpointDirectory checkpoint = new CheckpointDirectory(directory);
+        for (float broken : new float[] {Float.NaN, Float.POSITIVE_INFINITY, Float.NEGATIVE_INFINITY}) {
+            Weights weights = Weights.random(Shapes.TIED, 1);
+            weights.tensor("model.norm.weight").put(3, broken);
+            checkpoint.save(weights);
+            String sentence = "model.norm.weight has " + broken + " as element 3 of 16, and a policy with such a weight"
+                    + " samples nothing; give a checkpoint from before it diverged";
+            assertThatThrownBy(checkpoint::load)
+                    .isInstanceOf(CheckpointException.class)
+                    .hasMessageEndingWith(sentence);
+            assertThatThrownBy(checkpoint::check)
+                    .isInstanceOf(CheckpointException.class)
+                    .hasMessageEndingWith(sentence);
+        }
+        checkpoint.save(Weights.random(Shapes.TIED, 1));
+        checkpoint.check();
+    }
+
+    @Test
+    void shouldReserveNothingForAModelWhoseFilesAreNotThere() throws IOException {
+        config(LLAMA.replace("\"num_hidden_layers\": 1", "\"num_hidden_layers\": 10000")
+                .replace("\"intermediate_size\": 3", "\"intermediate_size\": 1048576"));
+        file("model.safetensors", "{}", ByteBuffer.allocate(0));
+        assertThatThrownBy(new CheckpointDirectory(directory)::load)
+                .hasMessageEndingWith("tensor model.embed_tokens.weight is missing");
     }
 
     private void refuses(String key, String replacement, String reason) throws IOException {

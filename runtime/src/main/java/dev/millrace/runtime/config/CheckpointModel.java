@@ -1,8 +1,11 @@
 package dev.millrace.runtime.config;
 
+import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.core.StreamReadFeature;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.json.JsonMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.api.tokenizer.Tokenizer;
 import dev.millrace.policy.decoder.DecoderShape;
@@ -10,6 +13,7 @@ import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.huggingface.CheckpointException;
 import dev.millrace.policy.weights.Weights;
 import java.io.IOException;
+import java.io.InputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Optional;
@@ -22,7 +26,11 @@ import java.util.Optional;
 public final class CheckpointModel {
     private static final String KEY = "checkpoint";
     private static final String TOKENIZER = "tokenizer.json";
-    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final int MOST_TOKENIZER_BYTES = 1 << 27;
+    private static final ObjectMapper JSON = JsonMapper.builder(JsonFactory.builder()
+                    .enable(StreamReadFeature.STRICT_DUPLICATE_DETECTION)
+                    .build())
+            .build();
 
     private final Path directory;
 
@@ -83,7 +91,7 @@ public final class CheckpointModel {
         JsonNode ids = vocabulary(file);
         for (int id = 0; id < found; id++) {
             String symbol = tokenizer.decode(new int[] {id});
-            if (ids.path(symbol).asInt(-1) != id) {
+            if (!ids.path(symbol).isInt() || ids.path(symbol).intValue() != id) {
                 throw new ConfigException(
                         file + " gives '" + symbol + "' " + (ids.has(symbol) ? "the id " + ids.get(symbol) : "no id")
                                 + " and the task's vocabulary the id " + id
@@ -93,8 +101,21 @@ public final class CheckpointModel {
     }
 
     private static JsonNode vocabulary(Path file) {
+        if (!Files.isRegularFile(file)) {
+            throw new ConfigException(file + " is no regular file; give the directory of a checkpoint");
+        }
+        byte[] text;
+        try (InputStream in = Files.newInputStream(file)) {
+            text = in.readNBytes(MOST_TOKENIZER_BYTES + 1);
+        } catch (IOException e) {
+            throw new ConfigException("cannot read " + file + ": " + e.getMessage(), e);
+        }
+        if (text.length > MOST_TOKENIZER_BYTES) {
+            throw new ConfigException(file + " has more than " + MOST_TOKENIZER_BYTES
+                    + " bytes, which no tokenizer needs; give the directory of a checkpoint");
+        }
         try {
-            JsonNode ids = JSON.readTree(file.toFile()).at("/model/vocab");
+            JsonNode ids = JSON.readTree(text).at("/model/vocab");
             if (!ids.isObject()) {
                 throw new ConfigException(file
                         + " has no model.vocab that gives tokens their ids, so it cannot be compared with the task's");
@@ -110,6 +131,17 @@ public final class CheckpointModel {
     private DecoderShape shape() {
         try {
             return new CheckpointDirectory(directory).shape();
+        } catch (CheckpointException e) {
+            throw new ConfigException("model.checkpoint: " + e.getMessage(), e);
+        } catch (IOException e) {
+            throw new ConfigException("model.checkpoint: cannot read " + directory + ": " + e.getMessage(), e);
+        }
+    }
+
+    /** Reads all of it and keeps nothing, so that a run whose checkpoint cannot be its version 0 does not begin. */
+    public void check() {
+        try {
+            new CheckpointDirectory(directory).check();
         } catch (CheckpointException e) {
             throw new ConfigException("model.checkpoint: " + e.getMessage(), e);
         } catch (IOException e) {

@@ -11,6 +11,7 @@ import dev.millrace.policy.session.Device;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.InferenceException;
 import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.runtime.config.CheckpointModel;
 import dev.millrace.runtime.config.ConfigBinder;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigTree;
@@ -125,6 +126,9 @@ public final class TrainRun {
                     e);
         }
         RunLog.requireRegistry(config.topics(), config.run().schemaRegistryUrl().written());
+        if (!directory.resumed() && !config.model().checkpoint().isEmpty()) {
+            new CheckpointModel(config.model().checkpoint()).check();
+        }
     }
 
     private RunResult started() throws Exception {

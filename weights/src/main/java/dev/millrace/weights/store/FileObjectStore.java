@@ -127,7 +127,13 @@ public final class FileObjectStore implements ObjectStore {
 
     @Override
     public InputStream get(URI uri) throws IOException {
-        return Files.newInputStream(path(uri));
+        Path path = path(uri);
+        Path real = path.toRealPath();
+        if (!real.startsWith(directory.toRealPath()) || !Files.isRegularFile(real)) {
+            throw new IllegalArgumentException(uri + " leads to " + real + ", which is no file of the store "
+                    + directory.toUri() + "; no link may lead out of it");
+        }
+        return Files.newInputStream(real);
     }
 
     @Override

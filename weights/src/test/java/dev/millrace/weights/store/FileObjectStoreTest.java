@@ -101,6 +101,23 @@ class FileObjectStoreTest {
     }
 
     @Test
+    void shouldFollowNoLinkOutOfItsDirectoryAndReadNothingButFiles() throws IOException {
+        Path objects = Files.createDirectories(directory.resolve("store"));
+        Path secret = Files.writeString(directory.resolve("secret"), "s");
+        Path out = Files.createSymbolicLink(objects.resolve("out"), secret);
+        Path endless = Files.createSymbolicLink(objects.resolve("endless"), Path.of("/dev/zero"));
+        Path folder = Files.createDirectories(objects.resolve("folder"));
+        for (Path path : List.of(out, endless, folder)) {
+            assertThatIllegalArgumentException()
+                    .isThrownBy(() -> store.get(path.toUri()))
+                    .withMessageContaining("which is no file of the store");
+        }
+        URI uri = store.put("a", SHA, content());
+        Files.createSymbolicLink(objects.resolve("b"), Path.of(uri));
+        assertThat(read(objects.resolve("b").toUri())).isEqualTo("abcdef");
+    }
+
+    @Test
     void shouldKnowKafkaAndDirectoriesOnly() {
         assertThat(ObjectStore.of("kafka")).isEmpty();
         for (String location : List.of("", "s3://bucket/a", "/data", "file:data", "a b")) {
