@@ -36,6 +36,7 @@ public final class Engine {
         if (intraOpThreads < 1) {
             throw new IllegalArgumentException("intraOpThreads must be at least 1: intraOpThreads=" + intraOpThreads);
         }
+        this.environment = QuietRuntime.environment(); // first: it decides where the runtime's libraries come from
         if (device.kind() == Device.Kind.CUDA
                 && !OrtEnvironment.getAvailableProviders().contains(OrtProvider.CUDA)) {
             throw new IllegalArgumentException("device " + device
@@ -44,7 +45,6 @@ public final class Engine {
         }
         this.device = device;
         this.intraOpThreads = intraOpThreads;
-        this.environment = QuietRuntime.environment();
     }
 
     /** The CPU with one thread per call. */

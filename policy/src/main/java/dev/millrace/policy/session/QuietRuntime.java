@@ -8,7 +8,7 @@ import java.nio.file.Path;
 import org.jspecify.annotations.Nullable;
 
 /**
- * ONNX Runtime's environment, which tells nobody that it is used.
+ * ONNX Runtime's environment, which tells nobody that it is used, and leaves nothing behind: see {@link NativeLibraries}.
  *
  * <p>Since 1.29 the library has a telemetry client on Linux. It copies the process' command line, and from some 4000 bytes on,
  * which a class path reaches easily, it ends the process while the environment is made, without a word. The variable
@@ -26,6 +26,7 @@ final class QuietRuntime {
     /** @throws IllegalStateException where making it would end the process */
     static OrtEnvironment environment() {
         require(System.getenv(VARIABLE), commandLineBytes());
+        NativeLibraries.share();
         OrtEnvironment environment = OrtEnvironment.getEnvironment();
         try {
             environment.setTelemetry(false);
