@@ -1,12 +1,22 @@
 package dev.millrace.replay.archive;
 
+import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.core.StreamReadConstraints;
+import com.fasterxml.jackson.core.StreamReadFeature;
 import com.fasterxml.jackson.databind.DeserializationFeature;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.MapperFeature;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.SerializationFeature;
+import com.fasterxml.jackson.databind.json.JsonMapper;
+import com.fasterxml.jackson.databind.node.IntNode;
+import com.fasterxml.jackson.databind.node.MissingNode;
 import dev.millrace.schemas.run.EpochLineage;
 import java.io.IOException;
+import java.io.InputStream;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
@@ -44,9 +54,21 @@ record ArchiveIndex(
 
     static final int FORMAT = 1;
     private static final String NAME = "index.json";
-    private static final ObjectMapper JSON = new ObjectMapper()
+    private static final int MOST_BYTES = 1 << 28;
+    private static final ObjectMapper JSON = JsonMapper.builder(JsonFactory.builder()
+                    .enable(StreamReadFeature.STRICT_DUPLICATE_DETECTION)
+                    .streamReadConstraints(StreamReadConstraints.builder()
+                            .maxNestingDepth(16)
+                            .maxNumberLength(32)
+                            .build())
+                    .build())
             .enable(SerializationFeature.INDENT_OUTPUT)
-            .enable(DeserializationFeature.FAIL_ON_UNKNOWN_PROPERTIES);
+            .enable(DeserializationFeature.FAIL_ON_UNKNOWN_PROPERTIES)
+            .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
+            .enable(DeserializationFeature.FAIL_ON_NULL_FOR_PRIMITIVES)
+            .disable(DeserializationFeature.ACCEPT_FLOAT_AS_INT)
+            .disable(MapperFeature.ALLOW_COERCION_OF_SCALARS)
+            .build();
 
     /**
      * The file of one partition.
@@ -68,7 +90,13 @@ record ArchiveIndex(
             long end,
             long records,
             String sha256,
-            List<long[]> blocks) {}
+            List<long[]> blocks) {
+
+        /** What it must be called. */
+        static String name(String topic, int partition) {
+            return topic + "-" + partition + ".avro";
+        }
+    }
 
     void write(Path folder) {
         Path whole = folder.resolve(NAME + ".new");
@@ -80,25 +108,55 @@ record ArchiveIndex(
         }
     }
 
+    /** @throws ArchiveException if the folder holds no archive, or one whose index is not as {@link #write} writes it */
     static ArchiveIndex read(Path folder) {
-        Path file = folder.resolve(NAME);
+        Path file = in(folder);
         try {
-            ArchiveIndex index = JSON.readValue(Files.readString(file), ArchiveIndex.class);
-            if (index.format() != FORMAT) {
+            if (!Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS) && Files.exists(file)) {
                 throw new ArchiveException(
-                        file + " is of format " + index.format() + ", this version reads format " + FORMAT);
+                        file + " is no file; give the folder that 'millrace export' wrote to the end");
             }
+            byte[] text;
+            try (InputStream in = Files.newInputStream(file)) {
+                text = in.readNBytes(MOST_BYTES + 1);
+            }
+            if (text.length > MOST_BYTES) {
+                throw new ArchiveException(file + " has more than " + MOST_BYTES
+                        + " bytes, which no index has; give the folder that 'millrace export' wrote to the end");
+            }
+            ArchiveIndex index = parse(file, text);
+            IndexCheck.require(folder, index);
             return index;
         } catch (NoSuchFileException e) {
             throw new ArchiveException(
                     folder + " holds no archive (it has no " + NAME
                             + "); give the folder that 'millrace export' wrote to the end",
                     e);
-        } catch (JsonProcessingException e) {
-            throw new ArchiveException(file + " is no index of an archive: " + e.getOriginalMessage(), e);
         } catch (IOException e) {
             throw new ArchiveException("cannot read " + file + ": " + e.getMessage(), e);
         }
+    }
+
+    private static ArchiveIndex parse(Path file, byte[] text) throws IOException {
+        try {
+            JsonNode tree = JSON.readTree(text);
+            JsonNode format = tree == null ? MissingNode.getInstance() : tree.path("format");
+            if (format.isIntegralNumber() && !format.equals(IntNode.valueOf(FORMAT))) {
+                throw new ArchiveException(file + " is of format " + format + ", this version reads format " + FORMAT);
+            }
+            ArchiveIndex index = JSON.treeToValue(tree, ArchiveIndex.class);
+            if (index == null) {
+                throw new ArchiveException(file + " is no index of an archive: it is empty");
+            }
+            return index;
+        } catch (JsonProcessingException e) {
+            throw new ArchiveException(file + " is no index of an archive: " + e.getOriginalMessage(), e);
+        }
+    }
+
+    /** Where it is in a folder. */
+    static Path in(Path folder) {
+        return folder.resolve(NAME);
     }
 
     /** True if there is one in the folder. */

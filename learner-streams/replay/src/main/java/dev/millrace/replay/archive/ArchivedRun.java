@@ -6,13 +6,8 @@ import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
-import java.io.IOException;
-import java.io.InputStream;
-import java.nio.file.Files;
 import java.nio.file.Path;
-import java.security.MessageDigest;
 import java.util.Comparator;
-import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -30,7 +25,7 @@ public final class ArchivedRun implements RecordedRun {
             new TreeMap<>(Comparator.comparing(TopicPartition::topic).thenComparing(TopicPartition::partition));
     private final LongAdder verified = new LongAdder();
 
-    /** @throws ArchiveException if the folder holds no archive */
+    /** @throws ArchiveException if the folder holds no archive, or its index is not that of one */
     public ArchivedRun(Path folder) {
         this.folder = folder;
         this.index = ArchiveIndex.read(folder);
@@ -53,25 +48,8 @@ public final class ArchivedRun implements RecordedRun {
 
     /** @throws ArchiveException naming the first file that is missing or is not as it was written */
     public void verify() {
-        for (PartitionFile file : files.values()) {
-            Path path = folder.resolve(file.file());
-            MessageDigest digest = PartitionWriter.sha256();
-            try (InputStream in = Files.newInputStream(path)) {
-                byte[] buffer = new byte[1 << 16];
-                for (int read = in.read(buffer); read >= 0; read = in.read(buffer)) {
-                    digest.update(buffer, 0, read);
-                    verified.add(read);
-                }
-            } catch (IOException e) {
-                throw new ArchiveException(
-                        "cannot read " + path + ", which the archive's index names: " + e.getMessage(), e);
-            }
-            String found = HexFormat.of().formatHex(digest.digest());
-            if (!found.equals(file.sha256())) {
-                throw new ArchiveException(path + " is not as it was exported: its SHA-256 is " + found
-                        + ", the index says " + file.sha256() + "; copy the archive again");
-            }
-        }
+        files.forEach((partition, file) ->
+                new FileCheck(folder.resolve(file.file()), file, partition.topic(), verified::add).require());
     }
 
     /** True if the archive has all that the log held when it was exported; false if it is a range. */
@@ -86,6 +64,11 @@ public final class ArchivedRun implements RecordedRun {
 
     Map<Integer, String> schemas() {
         return index.schemas();
+    }
+
+    /** Records in all of its files. */
+    long records() {
+        return files.values().stream().mapToLong(PartitionFile::records).sum();
     }
 
     /** Every partition that the archive has. */
@@ -143,7 +126,7 @@ public final class ArchivedRun implements RecordedRun {
     @Override
     public FileCursor read(TopicPartition partition, long from) {
         PartitionFile file = file(partition);
-        return new FileCursor(folder.resolve(file.file()), partition, file.blocks(), from);
+        return new FileCursor(folder.resolve(file.file()), partition, file, from);
     }
 
     @Override

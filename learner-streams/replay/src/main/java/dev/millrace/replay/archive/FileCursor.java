@@ -1,5 +1,6 @@
 package dev.millrace.replay.archive;
 
+import dev.millrace.replay.archive.ArchiveIndex.PartitionFile;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
@@ -15,19 +16,27 @@ import org.apache.kafka.common.TopicPartition;
 final class FileCursor implements RecordCursor {
     private final Path file;
     private final TopicPartition partition;
-    private final List<long[]> blocks;
+    private final PartitionFile index;
     private final DataFileReader<GenericRecord> reader;
     private long from;
+    private long last;
+    /** Of the record that is read next, if that is the first of a block that the index names; -1 if not. */
+    private long due = -1;
 
-    /** @param blocks offsets and positions, ascending */
-    FileCursor(Path file, TopicPartition partition, List<long[]> blocks, long from) {
+    /** @param index what the index says of the file */
+    FileCursor(Path file, TopicPartition partition, PartitionFile index, long from) {
         this.file = file;
         this.partition = partition;
-        this.blocks = blocks;
+        this.index = index;
+        this.last = index.from() - 1;
         try {
             reader = new DataFileReader<>(file.toFile(), new GenericDatumReader<>());
-        } catch (IOException e) {
+        } catch (IOException | AvroRuntimeException e) {
             throw broken(e);
+        }
+        if (!reader.getSchema().equals(ArchivedRecord.SCHEMA)) {
+            close();
+            throw broken(new IOException("its records are not those of an archive"));
         }
         seek(from);
     }
@@ -35,22 +44,24 @@ final class FileCursor implements RecordCursor {
     /** Goes to the first record at this offset or behind it. */
     void seek(long offset) {
         from = offset;
-        long position = -1;
+        last = index.from() - 1;
+        List<long[]> blocks = index.blocks();
+        if (blocks.isEmpty()) {
+            return;
+        }
+        long[] at = blocks.get(0);
         for (long[] block : blocks) {
             if (block[0] > offset) {
                 break;
             }
-            position = block[1];
+            at = block;
         }
         try {
-            if (position >= 0) {
-                reader.seek(position);
-            } else if (!blocks.isEmpty()) {
-                reader.seek(blocks.get(0)[1]);
-            }
+            reader.seek(at[1]);
         } catch (IOException e) {
             throw broken(e);
         }
+        due = at[0];
     }
 
     @Override
@@ -58,7 +69,18 @@ final class FileCursor implements RecordCursor {
         try {
             while (reader.hasNext()) {
                 GenericRecord record = reader.next();
-                if (ArchivedRecord.offset(record) >= from) {
+                long offset = ArchivedRecord.offset(record);
+                if (offset <= last || offset >= index.end()) {
+                    throw broken(new IOException("a record of offset " + offset + " follows one of " + last
+                            + ", and offsets ascend, from " + index.from() + " to " + (index.end() - 1)));
+                }
+                if (due >= 0 && offset != due) {
+                    throw broken(new IOException("the index says that a block begins with offset " + due
+                            + ", and it begins with " + offset));
+                }
+                due = -1;
+                last = offset;
+                if (offset >= from) {
                     return Optional.of(ArchivedRecord.toRecord(record, partition));
                 }
             }

@@ -34,7 +34,7 @@ final class PartitionWriter implements AutoCloseable {
 
     /** @param topic without the run's prefix */
     PartitionWriter(Path folder, String topic, TopicPartition of) throws IOException {
-        this.file = folder.resolve(topic + "-" + of.partition() + ".avro");
+        this.file = folder.resolve(PartitionFile.name(topic, of.partition()));
         this.topic = topic;
         this.partition = of.partition();
         OutputStream out = new DigestOutputStream(Files.newOutputStream(file), digest);

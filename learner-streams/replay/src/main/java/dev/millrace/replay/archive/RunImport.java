@@ -28,6 +28,7 @@ import org.apache.kafka.common.TopicPartition;
  */
 public final class RunImport {
     private static final Duration PATIENCE = Duration.ofSeconds(30);
+    private static final long MOST_WITHOUT = 1_000_000_000;
 
     private final ArchivedRun archive;
     private final LogConnection connection;
@@ -66,6 +67,7 @@ public final class RunImport {
     /** @throws ArchiveException if the topics hold something, or a record comes to lie elsewhere */
     public void run() {
         List<TopicPartition> partitions = archive.partitions();
+        requireFillable();
         try (LogReader log = ends()) {
             requireEmpty(partitions, log.consumer());
         }
@@ -83,6 +85,16 @@ public final class RunImport {
                     now -> passed = now);
         }
         deleteFirst(tombstoned);
+    }
+
+    /** Offsets without a record are made again one by one. */
+    private void requireFillable() {
+        long without = toPass() - archive.records();
+        if (without > MOST_WITHOUT) {
+            throw new ArchiveException(
+                    "the archive has " + without + " offsets without a record, and more than " + MOST_WITHOUT
+                            + " cannot be made again in reasonable time; export a younger run, or replay the archive as it is");
+        }
     }
 
     /** Says where partitions end, whatever is committed. */

@@ -55,15 +55,17 @@ class ArchivedRangeTest {
     }
 
     private void requireRefused(Path file, String how) {
-        try (ArchivedRun run = new ArchivedRun(archive)) {
-            assertThatThrownBy(run::verify)
-                    .as(how + " " + file.getFileName())
-                    .isInstanceOf(ArchiveException.class)
-                    .hasMessageContaining(file.toString())
-                    .hasMessageMatching(
-                            "(?s).*(is not as it was exported: its SHA-256 is [0-9a-f]{64}, the index"
-                                    + " says [0-9a-f]{64}; copy the archive again|cannot read .*, which the archive's index names.*)");
-        }
+        assertThatThrownBy(() -> {
+                    try (ArchivedRun run = new ArchivedRun(archive)) {
+                        run.verify();
+                    }
+                })
+                .as(how + " " + file.getFileName())
+                .isInstanceOf(ArchiveException.class)
+                .hasMessageContaining(file.toString())
+                .hasMessageMatching(
+                        "(?s).*(is not as it was exported: its SHA-256 is [0-9a-f]{64}, the index"
+                                + " says [0-9a-f]{64}; copy the archive again|cannot read .*, which the archive's index names.*)");
     }
 
     @Test
