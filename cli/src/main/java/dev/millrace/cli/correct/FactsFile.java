@@ -81,12 +81,11 @@ record FactsFile(List<FactsLine> lines) {
     }
 
     private TokenBatch layout() {
-        int[] offsets = new int[lines.size() + 1];
+        int[] offsets = SequenceFile.offsets(lines.size(), s -> lines.get(s).mask().length);
         int[] groups = new int[lines.size()];
         Map<String, Integer> indexOf = new HashMap<>();
         for (int s = 0; s < lines.size(); s++) {
             FactsLine line = lines.get(s);
-            offsets[s + 1] = Math.addExact(offsets[s], line.mask().length);
             String group = line.group().isEmpty() ? "\n" + line.id() : line.group(); // no group has such a name
             groups[s] = indexOf.computeIfAbsent(group, unseen -> indexOf.size());
         }

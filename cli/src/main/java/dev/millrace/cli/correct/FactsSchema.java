@@ -70,6 +70,9 @@ final class FactsSchema {
                                 .orElse("; known: " + String.join(", ", known)));
             }
         }
+        if (line.has("group") && !line.get("group").isTextual()) {
+            throw new BadLineException("group must be a text: " + line.get("group"));
+        }
         byte[] mask = LineSchema.mask(LineSchema.list(line, "mask"));
         Map<StageInput, float[]> vectors = new HashMap<>();
         for (Map.Entry<StageInput, String> field : VECTORS.entrySet()) {
@@ -104,6 +107,9 @@ final class FactsSchema {
         }
         Map<String, Double> components = new LinkedHashMap<>();
         if (isThere(line, StageInput.REWARD_COMPONENTS, COMPONENTS)) {
+            if (!line.get(COMPONENTS).isObject()) {
+                throw new BadLineException(COMPONENTS + " must be numbers by name: " + line.get(COMPONENTS));
+            }
             for (Map.Entry<String, JsonNode> part : line.get(COMPONENTS).properties()) {
                 components.put(part.getKey(), finite(part.getValue(), COMPONENTS + "." + part.getKey()));
             }
@@ -138,7 +144,10 @@ final class FactsSchema {
         long[] values = new long[length];
         for (int t = 0; t < length; t++) {
             JsonNode value = list.get(t);
-            if (!value.isIntegralNumber() || value.longValue() < least || value.longValue() > most) {
+            if (!value.isIntegralNumber()
+                    || !value.canConvertToLong()
+                    || value.longValue() < least
+                    || value.longValue() > most) {
                 throw new BadLineException(
                         field + "[" + t + "] must be a whole number from " + least + " to " + most + ": " + value);
             }

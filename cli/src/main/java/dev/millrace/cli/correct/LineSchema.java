@@ -1,6 +1,9 @@
 package dev.millrace.cli.correct;
 
+import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.core.StreamReadConstraints;
+import com.fasterxml.jackson.core.StreamReadFeature;
 import com.fasterxml.jackson.core.json.JsonReadFeature;
 import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.JsonNode;
@@ -23,7 +26,11 @@ final class LineSchema {
     private static final List<String> POLICIES = List.of("behavior", "old", "proximal", "current");
 
     /** Reads NaN and infinities too, so that they are refused in the place where they stand. */
-    private final ObjectMapper json = JsonMapper.builder()
+    private final ObjectMapper json = JsonMapper.builder(JsonFactory.builder()
+                    .enable(StreamReadFeature.STRICT_DUPLICATE_DETECTION)
+                    .streamReadConstraints(
+                            StreamReadConstraints.builder().maxNestingDepth(16).build())
+                    .build())
             .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
             .enable(JsonReadFeature.ALLOW_NON_NUMERIC_NUMBERS)
             .build();
@@ -102,7 +109,10 @@ final class LineSchema {
         byte[] mask = new byte[list.size()];
         for (int t = 0; t < mask.length; t++) {
             JsonNode value = list.get(t);
-            if (!value.isIntegralNumber() || value.longValue() < 0 || value.longValue() > 1) {
+            if (!value.isIntegralNumber()
+                    || !value.canConvertToLong()
+                    || value.longValue() < 0
+                    || value.longValue() > 1) {
                 throw new BadLineException("mask[" + t + "] must be 0 or 1: " + value);
             }
             mask[t] = (byte) value.intValue();

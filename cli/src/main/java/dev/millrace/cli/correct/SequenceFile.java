@@ -3,10 +3,8 @@ package dev.millrace.cli.correct;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.ratio.RatioKind;
-import java.io.BufferedReader;
+import dev.millrace.runtime.RefusedRequestException;
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -14,6 +12,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.BiConsumer;
 import java.util.function.Function;
+import java.util.function.IntUnaryOperator;
 
 /**
  * The sequences of a file, as one batch.
@@ -46,13 +45,12 @@ record SequenceFile(List<SequenceLine> lines, int badLines) {
             throws IOException {
         Map<String, Integer> lineOfId = new HashMap<>();
         int badLines = 0;
-        try (BufferedReader reader = Files.newBufferedReader(path, StandardCharsets.UTF_8)) {
-            int number = 0;
-            for (String text = reader.readLine(); text != null; text = reader.readLine()) {
-                number++;
+        try (BoundedLines all = new BoundedLines(path)) {
+            for (String text = all.next(); text != null; text = all.next()) {
                 if (text.isBlank()) {
                     continue;
                 }
+                int number = all.number();
                 try {
                     L line = schema.read(number, text);
                     Integer earlier = lineOfId.putIfAbsent(idOf.apply(line), number);
@@ -69,12 +67,23 @@ record SequenceFile(List<SequenceLine> lines, int badLines) {
         return badLines;
     }
 
+    /** Where each sequence begins in a batch of them; the last is behind all. */
+    static int[] offsets(int sequences, IntUnaryOperator length) {
+        int[] offsets = new int[sequences + 1];
+        for (int s = 0; s < sequences; s++) {
+            long next = (long) offsets[s] + length.applyAsInt(s);
+            if (next > Integer.MAX_VALUE) {
+                throw new RefusedRequestException("the sequences up to number " + (s + 1) + " have " + next
+                        + " tokens, and one batch has at most " + Integer.MAX_VALUE + "; split the file");
+            }
+            offsets[s + 1] = (int) next;
+        }
+        return offsets;
+    }
+
     /** The layout of the good lines. */
     TokenBatch batch() {
-        int[] offsets = new int[lines.size() + 1];
-        for (int s = 0; s < lines.size(); s++) {
-            offsets[s + 1] = Math.addExact(offsets[s], lines.get(s).mask().length);
-        }
+        int[] offsets = offsets(lines.size(), s -> lines.get(s).mask().length);
         byte[] mask = new byte[offsets[lines.size()]];
         for (int s = 0; s < lines.size(); s++) {
             System.arraycopy(lines.get(s).mask(), 0, mask, offsets[s], offsets[s + 1] - offsets[s]);

@@ -1,6 +1,7 @@
 package dev.millrace.cli.correct;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -336,5 +337,68 @@ class CorrectCommandTest {
         assertThat(run(GROUP, "--algorithm", "m2po", "--ratio", "full")).isEqualTo(2);
         assertThat(run(GROUP, "--preset", "disabled", "--algorithm", "m2po")).isEqualTo(2);
         assertThat(run(GROUP)).isEqualTo(2);
+    }
+
+    @Test
+    void shouldRefuseNumbersThatOnlyLookRightWhenTheyWrap() throws IOException {
+        String two64 = "18446744073709551617"; // 1 in the lowest 64 bits
+        int exit = run(
+                List.of(
+                        ON_POLICY,
+                        ON_POLICY.replace("\"b\"", "\"c\"").replace("[1]", "[" + two64 + "]"),
+                        ON_POLICY.replace("\"b\"", "\"d\"").replace("\"mask\":[1]", "\"mask\":[0],\"mask\":[1]"),
+                        ON_POLICY.replace("\"b\"", "\"e\"").replace("-0.5", "-1e400"),
+                        ON_POLICY.replace("\"b\"", "\"f\"").replace("[1]", "[".repeat(2000))),
+                "--preset",
+                "decoupled_k3_rs_token_tis");
+        assertThat(exit).isEqualTo(1);
+        assertThat(err.toString())
+                .contains(":2: mask[0] must be 0 or 1: " + two64)
+                .contains(":3: not JSON: Duplicate field 'mask'")
+                .contains(":4: behavior_log_probs[0] must be a finite number")
+                .contains(":5: not JSON");
+        assertThat(corrected()).hasSize(1);
+    }
+
+    @Test
+    void shouldRefuseAlgorithmsFilesWhoseFieldsAreOfAnotherKind() throws IOException {
+        String line =
+                "{\"id\":\"%s\",\"mask\":[1],\"reward\":1,\"behavior_log_probs\":[-1],\"proximal_log_probs\":[-1],"
+                        + "\"old_log_probs\":[-1]%s}";
+        run(
+                List.of(
+                        line.formatted("a", ",\"versions\":[18446744073709551617]"),
+                        line.formatted("b", ",\"group\":7"),
+                        line.formatted("c", ",\"reward_components\":[1]")),
+                "--algorithm",
+                "grpo");
+        assertThat(err.toString())
+                .contains("must be a whole number from 0 to 2147483647: 18446744073709551617")
+                .contains("group must be a text: 7")
+                .contains("reward_components must be numbers by name: [1]");
+    }
+
+    @Test
+    void shouldRefuseADeviceWithoutEndAndWhatIsNoText() throws IOException {
+        assumeTrue(Files.exists(Path.of("/dev/zero")));
+        Files.write(folder.resolve("bytes"), new byte[] {(byte) 0xff, (byte) 0xfe});
+        CommandLine command = Main.commandLine();
+        command.setOut(new PrintWriter(out, true)).setErr(new PrintWriter(err, true));
+        for (String in : List.of("/dev/zero", folder.resolve("bytes").toString())) {
+            assertThat(command.execute(
+                            "correct",
+                            "--in",
+                            in,
+                            "--out",
+                            folder.resolve("out").toString(),
+                            "--preset",
+                            "decoupled_k3_rs_token_tis"))
+                    .isEqualTo(1);
+        }
+        assertThat(err.toString())
+                .contains(
+                        "/dev/zero: line 1 has more than 67108864 characters; give a file with one JSON object per line")
+                .contains("bytes is no text in UTF-8, behind line 0");
+        assertThat(folder.resolve("out")).doesNotExist();
     }
 }
