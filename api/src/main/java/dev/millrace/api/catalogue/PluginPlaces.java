@@ -23,6 +23,8 @@ final class PluginPlaces {
      */
     record Place(Path path, List<Path> jars) {}
 
+    private static final int MOST_ENTRIES = 1000;
+
     private PluginPlaces() {}
 
     /**
@@ -35,6 +37,7 @@ final class PluginPlaces {
             try {
                 Path real = path.toRealPath();
                 if (!Files.isDirectory(real)) {
+                    requireFile(real);
                     places.add(new Place(real, List.of(real)));
                     continue;
                 }
@@ -48,8 +51,10 @@ final class PluginPlaces {
                                     "the plug-in folder " + entry + " holds no jar; put the plug-in's jar and"
                                             + " what it needs there, or remove the folder");
                         }
+                        jars.forEach(PluginPlaces::requireFile);
                         places.add(new Place(entry, jars));
                     } else if (isJar(entry)) {
+                        requireFile(entry);
                         places.add(new Place(entry, List.of(entry)));
                     }
                 }
@@ -60,6 +65,14 @@ final class PluginPlaces {
         return new ArrayList<>(places);
     }
 
+    /** Whoever opens a pipe waits until somebody writes to it, and a device may have no end. */
+    private static void requireFile(Path jar) {
+        if (!Files.isRegularFile(jar)) {
+            throw new PluginException(
+                    jar + " is no regular file, so it is no plug-in; name a jar, or a folder of jars");
+        }
+    }
+
     private static boolean isJar(Path path) {
         return path.getFileName().toString().endsWith(".jar");
     }
@@ -67,7 +80,12 @@ final class PluginPlaces {
     private static List<Path> entries(Path folder) throws IOException {
         try (Stream<Path> entries = Files.list(folder)) {
             List<Path> sorted = new ArrayList<>();
-            for (Path entry : entries.sorted().toList()) {
+            List<Path> found = entries.limit(MOST_ENTRIES + 1L).sorted().toList();
+            if (found.size() > MOST_ENTRIES) {
+                throw new PluginException(folder + " holds more than " + MOST_ENTRIES
+                        + " files, so it is no folder of plug-ins; name a jar, or a folder of jars");
+            }
+            for (Path entry : found) {
                 sorted.add(entry.toRealPath());
             }
             return sorted;

@@ -2,6 +2,7 @@ package dev.millrace.api.catalogue;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.millrace.api.catalogue.LoadedPlugin.Origin;
 import dev.millrace.api.catalogue.TestDoor.Bell;
@@ -112,6 +113,16 @@ class CatalogueTest {
         Files.createDirectories(folder.resolve("plugins/empty"));
         assertThatThrownBy(() -> Catalogue.of(List.of(folder.resolve("plugins"))))
                 .hasMessageContaining("holds no jar");
+    }
+
+    @Test
+    void shouldOpenNoDeviceAndNoPipeAsAJar() throws Exception {
+        assertThatThrownBy(() -> Catalogue.of(List.of(Path.of("/dev/zero"))))
+                .hasMessage("/dev/zero is no regular file, so it is no plug-in; name a jar, or a folder of jars");
+        Path pipe = folder.resolve("pipe.jar");
+        assumeTrue(new ProcessBuilder("mkfifo", pipe.toString()).start().waitFor() == 0);
+        assertThatThrownBy(() -> Catalogue.of(List.of(folder)))
+                .hasMessageContaining("pipe.jar is no regular file, so it is no plug-in");
     }
 
     @Test
