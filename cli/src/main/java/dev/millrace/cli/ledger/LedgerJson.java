@@ -9,6 +9,7 @@ import dev.millrace.audit.ledger.Tally;
 import dev.millrace.schemas.run.RunIdentity;
 import java.util.Map;
 import java.util.SortedMap;
+import java.util.TreeMap;
 
 /** The ledger as JSON; the names are a contract. */
 final class LedgerJson {
@@ -21,6 +22,8 @@ final class LedgerJson {
         json.put("run_id", run.runId()).put("epoch", run.epoch()).put("policy_id", run.policyId());
         json.put("adds_up", balance.addsUp()).put("complete", balance.gaps().isEmpty());
         put(json.putObject("all"), chosen.values().stream().reduce(Tally.NONE, Tally::plus));
+        var epochs = json.putArray("epochs");
+        epochs(chosen).forEach((epoch, tally) -> put(epochs.addObject().put("epoch", epoch), tally));
         var rows = json.putArray("versions");
         chosen.forEach((origin, tally) -> {
             ObjectNode row = rows.addObject();
@@ -45,6 +48,17 @@ final class LedgerJson {
         return json;
     }
 
+    /** Of the run's own epochs, each in all. */
+    private static SortedMap<Integer, Tally> epochs(SortedMap<RolloutOrigin, Tally> chosen) {
+        SortedMap<Integer, Tally> epochs = new TreeMap<>();
+        chosen.forEach((origin, tally) -> {
+            if (!origin.equals(RolloutOrigin.NOT_OURS)) {
+                epochs.merge(origin.epoch(), tally, Tally::plus);
+            }
+        });
+        return epochs;
+    }
+
     private static void put(ObjectNode json, Tally tally) {
         json.put("generated", tally.generated()).put("trained", tally.trained());
         reasons(json.putObject("masked"), tally.masked());
@@ -54,7 +68,7 @@ final class LedgerJson {
                 .put("waiting_for_score", tally.waitingForScore())
                 .put("waiting_for_batch", tally.waitingForBatch())
                 .put("waiting_for_step", tally.waitingForStep());
-        json.put("untold", tally.untold());
+        json.put("untold", tally.untold()).put("superseded", tally.superseded());
     }
 
     private static void reasons(ObjectNode json, Map<String, Long> counts) {

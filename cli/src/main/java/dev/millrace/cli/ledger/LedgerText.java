@@ -13,7 +13,9 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.SortedMap;
+import java.util.TreeMap;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /**
  * The ledger as lines of at most {@value Lines#WIDTH} columns: a table by version, with neighbours together where there
@@ -34,6 +36,8 @@ final class LedgerText {
             Column.count("refused", row -> row.tally().deadLetteredInAll()),
             Column.count(
                     "in flight", row -> row.tally().inFlight() + row.tally().untold()));
+    private static final Column<Row> SUPERSEDED =
+            Column.count("superseded", row -> row.tally().superseded());
 
     private final Balance balance;
     private final VersionRange versions;
@@ -50,20 +54,9 @@ final class LedgerText {
         Tally all = chosen.values().stream().reduce(Tally.NONE, Tally::plus);
         List<String> lines = new ArrayList<>();
         lines.add("");
-        lines.addAll(TableText.lines(Table.of("", COLUMNS, rows(chosen))));
+        lines.addAll(TableText.lines(Table.of("", columns(all), rows(chosen))));
         lines.add("");
-        lines.addAll(Lines.wrapped(
-                "",
-                String.format(
-                        Locale.ROOT,
-                        "%,d generated = %,d trained + %,d masked + %,d dropped + %,d dead-lettered + %,d in flight%s",
-                        all.generated(),
-                        all.trained(),
-                        all.maskedInAll(),
-                        all.droppedInAll(),
-                        all.deadLetteredInAll(),
-                        all.inFlight(),
-                        all.untold() == 0 ? "" : String.format(Locale.ROOT, " + %,d untold", all.untold()))));
+        lines.addAll(Lines.wrapped("", sum(all)));
         detail(lines, "masked", "by " + reasons(all.masked()), all.maskedInAll());
         detail(lines, "dropped", reasons(all.dropped()), all.droppedInAll());
         detail(lines, "refused", reasons(all.deadLettered()), all.deadLetteredInAll());
@@ -101,11 +94,32 @@ final class LedgerText {
                     "refused records that are no rollouts: " + reasons(balance.otherDeadLetters()),
                     balance.otherDeadLetters().size());
         }
+        detail(lines, "superseded", "in flight in an older epoch when the run went on to the next", all.superseded());
         detail(lines, "untold", "their decisions are deleted, or were never made", all.untold());
         balance.gaps().forEach(gap -> detail(lines, "deleted", gap, 1));
         lines.add("");
         verdict(lines);
         return lines;
+    }
+
+    private static List<Column<Row>> columns(Tally all) {
+        return all.superseded() == 0
+                ? COLUMNS
+                : Stream.concat(COLUMNS.stream(), Stream.of(SUPERSEDED)).toList();
+    }
+
+    private static String sum(Tally all) {
+        return String.format(
+                Locale.ROOT,
+                "%,d generated = %,d trained + %,d masked + %,d dropped + %,d dead-lettered + %,d in flight%s%s",
+                all.generated(),
+                all.trained(),
+                all.maskedInAll(),
+                all.droppedInAll(),
+                all.deadLetteredInAll(),
+                all.inFlight(),
+                all.superseded() == 0 ? "" : String.format(Locale.ROOT, " + %,d superseded", all.superseded()),
+                all.untold() == 0 ? "" : String.format(Locale.ROOT, " + %,d untold", all.untold()));
     }
 
     private void verdict(List<String> lines) {
@@ -151,6 +165,11 @@ final class LedgerText {
             String name =
                     first.version() == last.version() ? "" + first.version() : first.version() + "-" + last.version();
             rows.add(new Row((epochs ? "epoch " + first.epoch() + ": " : "") + name, sum));
+        }
+        if (epochs) {
+            SortedMap<Integer, Tally> byEpoch = new TreeMap<>();
+            ours.forEach(e -> byEpoch.merge(e.getKey().epoch(), e.getValue(), Tally::plus));
+            byEpoch.forEach((epoch, tally) -> rows.add(new Row("epoch " + epoch + ": all", tally)));
         }
         if (chosen.containsKey(RolloutOrigin.NOT_OURS)) {
             rows.add(new Row("not a rollout", chosen.get(RolloutOrigin.NOT_OURS)));

@@ -12,18 +12,31 @@ import java.util.Optional;
 /**
  * Where one rollout has got to, in a few words.
  *
- * @param word trained, masked, dropped, refused or in flight
+ * @param word trained, masked, dropped, refused, in flight, or superseded: in flight in an epoch that the run has left
  * @param detail what else there is to say
  */
 record RolloutStatus(String word, String detail) {
+    private static final String IN_FLIGHT = "in flight";
 
-    /** @param trace of this rollout alone */
-    static RolloutStatus of(GroupTrace trace, String prefix) {
+    /**
+     * @param trace of this rollout alone
+     * @param epoch in which the run is
+     */
+    static RolloutStatus of(GroupTrace trace, String prefix, int epoch) {
+        RolloutStatus found = of(trace, prefix);
+        boolean isOfOlderEpoch = !trace.rollouts().isEmpty()
+                && trace.rollouts().stream().allMatch(rollout -> rollout.value().getEpoch() < epoch);
+        return isOfOlderEpoch && found.word.equals(IN_FLIGHT)
+                ? new RolloutStatus("superseded", found.detail + ", and the run has gone on to epoch " + epoch)
+                : found;
+    }
+
+    private static RolloutStatus of(GroupTrace trace, String prefix) {
         for (FoundEntry found : trace.entries()) {
             String batch = "batch " + found.batchId();
             Optional<TrainingStep> step = trace.stepOf(found);
             if (step.isEmpty()) {
-                return new RolloutStatus("in flight", batch + " waits for its step");
+                return new RolloutStatus(IN_FLIGHT, batch + " waits for its step");
             }
             StepEntry word = trace.lastWord(found, step.get());
             return word.getTrainedTokens() > 0
@@ -49,10 +62,10 @@ record RolloutStatus(String word, String detail) {
             return new RolloutStatus("refused", letter.get().letter().reason());
         }
         if (!trace.trajectories().isEmpty()) {
-            return new RolloutStatus("in flight", "joined; waits for its group or batch");
+            return new RolloutStatus(IN_FLIGHT, "joined; waits for its group or batch");
         }
         return new RolloutStatus(
-                "in flight", trace.scores().isEmpty() ? "waits for a score" : "scored; waits to be joined");
+                IN_FLIGHT, trace.scores().isEmpty() ? "waits for a score" : "scored; waits to be joined");
     }
 
     @Override

@@ -90,6 +90,7 @@ public final class TraceCommand implements Callable<Integer> {
                     trace.bytesRead() / 1e6,
                     (System.nanoTime() - begun) / 1e9);
             String prefix = audited.connection().topics().prefix();
+            int epoch = audited.connection().run().epoch();
             if (trace.isEmpty()) {
                 throw new NotFoundException(
                         hint(new Tracer(audited.connection(), PATIENCE), trace, one) + " (" + cost + ")");
@@ -97,15 +98,15 @@ public final class TraceCommand implements Callable<Integer> {
             if (json) {
                 out.println(
                         one
-                                ? json(trace, prefix).toPrettyString()
-                                : groupJson(trace, prefix).toPrettyString());
+                                ? json(trace, prefix, epoch).toPrettyString()
+                                : groupJson(trace, prefix, epoch).toPrettyString());
             } else {
                 out.println(audited.title());
                 out.println();
                 if (one) {
-                    printRollout(trace, prefix, out);
+                    printRollout(trace, prefix, epoch, out);
                 } else {
-                    printGroup(trace, prefix, out);
+                    printGroup(trace, prefix, epoch, out);
                 }
                 out.println();
                 out.println(cost);
@@ -147,8 +148,8 @@ public final class TraceCommand implements Callable<Integer> {
                         + (samples.size() == 1 ? " is on the log" : " are on the log");
     }
 
-    private void printRollout(GroupTrace trace, String prefix, PrintWriter out) {
-        out.println("rollout " + id + " — " + RolloutStatus.of(trace, prefix));
+    private void printRollout(GroupTrace trace, String prefix, int epoch, PrintWriter out) {
+        out.println("rollout " + id + " — " + RolloutStatus.of(trace, prefix, epoch));
         long before = Long.MIN_VALUE;
         for (RolloutEvent event : new RolloutEvents(trace, prefix).inOrder()) {
             out.println();
@@ -160,7 +161,7 @@ public final class TraceCommand implements Callable<Integer> {
         }
     }
 
-    private static void printGroup(GroupTrace trace, String prefix, PrintWriter out) {
+    private static void printGroup(GroupTrace trace, String prefix, int epoch, PrintWriter out) {
         out.println("group " + trace.groupId()
                 + trace.prompt()
                         .map(found ->
@@ -168,7 +169,7 @@ public final class TraceCommand implements Callable<Integer> {
                                         + found.value().getSamples() + " samples")
                         .orElse(""));
         out.println();
-        TableText.lines(Table.of("", columns(trace, prefix), rolloutIds(trace)), GROUP_WIDTH)
+        TableText.lines(Table.of("", columns(trace, prefix, epoch), rolloutIds(trace)), GROUP_WIDTH)
                 .forEach(out::println);
         List<Found<Rollout>> found = trace.rollouts();
         trace.prompt().ifPresent(prompt -> {
@@ -183,7 +184,7 @@ public final class TraceCommand implements Callable<Integer> {
         });
     }
 
-    private static List<Column<String>> columns(GroupTrace trace, String prefix) {
+    private static List<Column<String>> columns(GroupTrace trace, String prefix, int epoch) {
         return List.of(
                 Column.text("sample", id -> id.substring(trace.groupId().length() + 1)),
                 Column.number(
@@ -204,7 +205,7 @@ public final class TraceCommand implements Callable<Integer> {
                 Column.text("what became of it", id -> {
                     GroupTrace one = trace.of(id);
                     int records = one.rollouts().size();
-                    return RolloutStatus.of(one, prefix) + (records > 1 ? " (" + records + " records)" : "");
+                    return RolloutStatus.of(one, prefix, epoch) + (records > 1 ? " (" + records + " records)" : "");
                 }));
     }
 
@@ -234,19 +235,19 @@ public final class TraceCommand implements Callable<Integer> {
         return List.copyOf(ids);
     }
 
-    private static ObjectNode json(GroupTrace trace, String prefix) {
+    private static ObjectNode json(GroupTrace trace, String prefix, int epoch) {
         ObjectNode json = new ObjectMapper().createObjectNode();
-        return put(json, trace, prefix);
+        return put(json, trace, prefix, epoch);
     }
 
-    private static ObjectNode put(ObjectNode json, GroupTrace trace, String prefix) {
+    private static ObjectNode put(ObjectNode json, GroupTrace trace, String prefix, int epoch) {
         json.put(
                         "rollout_id",
                         trace.rollouts().isEmpty()
                                 ? null
                                 : trace.rollouts().get(0).value().getRolloutId())
                 .put("group_id", trace.groupId());
-        RolloutStatus fate = RolloutStatus.of(trace, prefix);
+        RolloutStatus fate = RolloutStatus.of(trace, prefix, epoch);
         json.put("fate", fate.word()).put("detail", fate.detail());
         ArrayNode events = json.putArray("events");
         new RolloutEvents(trace, prefix).inOrder().forEach(event -> {
@@ -257,12 +258,12 @@ public final class TraceCommand implements Callable<Integer> {
         return json;
     }
 
-    private static ObjectNode groupJson(GroupTrace trace, String prefix) {
+    private static ObjectNode groupJson(GroupTrace trace, String prefix, int epoch) {
         ObjectNode json = new ObjectMapper().createObjectNode().put("group_id", trace.groupId());
         ArrayNode rollouts = json.putArray("rollouts");
         rolloutIds(trace)
-                .forEach(rolloutId ->
-                        put(rollouts.addObject(), trace.of(rolloutId), prefix).put("rollout_id", rolloutId));
+                .forEach(rolloutId -> put(rollouts.addObject(), trace.of(rolloutId), prefix, epoch)
+                        .put("rollout_id", rolloutId));
         return json;
     }
 }

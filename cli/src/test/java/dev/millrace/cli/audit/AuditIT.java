@@ -170,7 +170,7 @@ class AuditIT {
                 .isEqualTo(
                         "{\"generated\":11,\"trained\":0,\"masked\":{},"
                                 + "\"dropped\":{\"duplicate\":1,\"group-short\":1,\"unscored\":1},\"dead_lettered\":{\"reward\":2,\"unreadable\":1,\"wrong-epoch\":1},"
-                                + "\"in_flight\":{\"waiting_for_score\":0,\"waiting_for_batch\":0,\"waiting_for_step\":4},\"untold\":0}");
+                                + "\"in_flight\":{\"waiting_for_score\":0,\"waiting_for_batch\":0,\"waiting_for_step\":4},\"untold\":0,\"superseded\":0}");
         assertThat(ledger.path("versions")).hasSize(3); // garbage, version 0 of epoch 0, version 0 of epoch 1
         assertThat(millrace("ledger").out)
                 .contains("11 generated = 0 trained + 0 masked + 3 dropped + 4 dead-lettered + 4 in")
@@ -329,7 +329,7 @@ class AuditIT {
                 .isEqualTo(
                         "{\"generated\":11,\"trained\":6,\"masked\":{},"
                                 + "\"dropped\":{\"duplicate\":1,\"group-short\":1,\"unscored\":1},\"dead_lettered\":{\"unreadable\":1,\"wrong-epoch\":1},"
-                                + "\"in_flight\":{\"waiting_for_score\":0,\"waiting_for_batch\":0,\"waiting_for_step\":0},\"untold\":0}");
+                                + "\"in_flight\":{\"waiting_for_score\":0,\"waiting_for_batch\":0,\"waiting_for_step\":0},\"untold\":0,\"superseded\":0}");
         Said trace = millrace("trace", "1-3/0", "--json");
         assertThat(trace.json().path("fate").asText()).isEqualTo("trained");
         assertThat(trace.json().findValuesAsText("event"))

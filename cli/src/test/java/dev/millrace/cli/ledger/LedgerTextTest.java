@@ -31,6 +31,7 @@ class LedgerTextTest {
                                 1,
                                 2,
                                 3,
+                                0,
                                 0)));
         return new Balance(
                 tallies,

@@ -77,7 +77,9 @@ public record RunSummary(
         rollouts.put("generated", all.generated()).put("trained", all.trained()).put("masked", all.maskedInAll());
         ObjectNode dropped = rollouts.putObject("dropped");
         all.dropped().forEach(dropped::put);
-        rollouts.put("dead_lettered", all.deadLetteredInAll()).put("in_flight", all.inFlight() + all.untold());
+        rollouts.put("dead_lettered", all.deadLetteredInAll())
+                .put("in_flight", all.inFlight() + all.untold())
+                .put("superseded", all.superseded());
         rollouts.put("adds_up", balance.addsUp());
         if (balance.contradictionCount() > 0) {
             balance.contradictions().forEach(rollouts.putArray("contradictions")::add);

@@ -143,7 +143,8 @@ final class RunResults {
         row(
                 out,
                 "",
-                format("+ %,d dead-lettered + %,d in flight", all.deadLetteredInAll(), all.inFlight() + all.untold()));
+                format("+ %,d dead-lettered + %,d in flight", all.deadLetteredInAll(), all.inFlight() + all.untold())
+                        + (all.superseded() == 0 ? "" : format(" + %,d superseded", all.superseded())));
         balance.contradictions().forEach(sentence -> row(out, "", sentence));
         summary.alarms().forEach(alarm -> row(out, "alarm", alarm.text()));
         row(

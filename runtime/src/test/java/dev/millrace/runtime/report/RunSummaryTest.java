@@ -76,7 +76,16 @@ class RunSummaryTest {
                 new TreeMap<>(Map.of(
                         new RolloutOrigin(0, 3),
                         new Tally(
-                                10, 5, Map.of("m2po", 1L), Map.of("duplicate", 2L), Map.of("reward", 1L), 0, 1, 0, 0))),
+                                10,
+                                5,
+                                Map.of("m2po", 1L),
+                                Map.of("duplicate", 2L),
+                                Map.of("reward", 1L),
+                                0,
+                                1,
+                                0,
+                                0,
+                                0))),
                 0,
                 Map.of(),
                 List.of(),

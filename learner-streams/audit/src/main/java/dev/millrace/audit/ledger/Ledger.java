@@ -32,6 +32,7 @@ public final class Ledger {
         private long unscored;
         private long scored;
         private long untold;
+        private long superseded;
     }
 
     private record Place(int partition, long offset) {
@@ -45,6 +46,7 @@ public final class Ledger {
     private record Contradiction(@Nullable Place place, String sentence) {}
 
     private final RolloutEnds ends = new RolloutEnds();
+    private final int epoch;
     private final PlaceStates states;
     private final SortedMap<RolloutOrigin, Counter> counters = new TreeMap<>();
     private final List<Contradiction> contradictions = new ArrayList<>();
@@ -57,8 +59,12 @@ public final class Ledger {
     private long redriven;
     private boolean recordsBegun;
 
-    /** @param rollouts which offsets of each partition of the rollouts topic are looked at */
-    public Ledger(Map<Integer, OffsetRange> rollouts) {
+    /**
+     * @param rollouts which offsets of each partition of the rollouts topic are looked at
+     * @param epoch in which the run is; what is in flight of an older one is superseded
+     */
+    public Ledger(Map<Integer, OffsetRange> rollouts, int epoch) {
+        this.epoch = epoch;
         this.states = new PlaceStates(rollouts);
     }
 
@@ -200,13 +206,18 @@ public final class Ledger {
         }
         Counter counter = counters.computeIfAbsent(origin, unseen -> new Counter());
         counter.generated++;
-        if (end != RolloutEnds.NONE) {
+        boolean isOfOlderEpoch = origin.epoch() >= 0 && origin.epoch() < epoch;
+        if (end == RolloutEnds.BATCHED && isOfOlderEpoch) {
+            counter.superseded++;
+        } else if (end != RolloutEnds.NONE) {
             counter.byEnd[end]++;
             if (end == RolloutEnds.BATCHED) {
                 waits(FOR_STEP, rolloutId, timestampMs);
             }
         } else if (timestampMs < untoldBeforeMs) {
             counter.untold++;
+        } else if (isOfOlderEpoch) {
+            counter.superseded++;
         } else if (scored) {
             counter.scored++;
             waits(FOR_BATCH, rolloutId, timestampMs);
@@ -265,7 +276,8 @@ public final class Ledger {
                 counter.unscored,
                 counter.scored,
                 counter.byEnd[RolloutEnds.BATCHED],
-                counter.untold);
+                counter.untold,
+                counter.superseded);
     }
 
     private String sentence(Contradiction contradiction) {

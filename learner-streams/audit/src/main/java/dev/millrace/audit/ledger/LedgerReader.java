@@ -40,7 +40,7 @@ import org.apache.kafka.common.serialization.Deserializer;
  * killed at any moment, and leaves no trace. It reads six topics one after the other, decisions before rollouts (see
  * {@link Ledger}), up to a consistent {@link ConsistentCut}. It keeps one byte for each offset of the rollouts topic, one more for
  * each rollout about which the learner decided anew, and one record for each optimiser step. All epochs of the run are
- * read; records of other runs count only where the topology refused them.
+ * read, and what an older one left in flight is superseded; records of other runs count only where the topology refused them.
  */
 public final class LedgerReader {
     private final LogConnection connection;
@@ -122,7 +122,8 @@ public final class LedgerReader {
 
         Reading(ConsistentCut cut) {
             this.cut = cut;
-            this.ledger = new Ledger(cut.ranges(topics.rollouts()));
+            this.ledger =
+                    new Ledger(cut.ranges(topics.rollouts()), connection.run().epoch());
             this.trained = new TrainedBatches(ledger, hasLost(topics.trainingLog()), hasLost(topics.batches()));
         }
 

@@ -4,7 +4,7 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * How many rollouts came to which end: {@code generated = trained + masked + dropped + dead-lettered + in flight}, and
+ * How many rollouts came to which end: {@code generated = trained + masked + dropped + dead-lettered + in flight + superseded}, and
  * those whose end the log no longer tells.
  *
  * @param generated records on the rollouts topic, without those that were redriven and lie on it once more
@@ -16,6 +16,7 @@ import java.util.TreeMap;
  * @param waitingForBatch scored, and not in a batch yet: on its way through join, group or queue
  * @param waitingForStep in a batch that no step has trained on
  * @param untold older than what the log keeps of decisions, and without one that it keeps
+ * @param superseded of an older epoch, and in flight when the run went on to the next; nobody waits for them
  */
 public record Tally(
         long generated,
@@ -26,10 +27,11 @@ public record Tally(
         long waitingForScore,
         long waitingForBatch,
         long waitingForStep,
-        long untold) {
+        long untold,
+        long superseded) {
 
     /** No rollout. */
-    public static final Tally NONE = new Tally(0, 0, Map.of(), Map.of(), Map.of(), 0, 0, 0, 0);
+    public static final Tally NONE = new Tally(0, 0, Map.of(), Map.of(), Map.of(), 0, 0, 0, 0, 0);
 
     public Tally {
         masked = new TreeMap<>(masked);
@@ -68,12 +70,14 @@ public record Tally(
                 waitingForScore + other.waitingForScore,
                 waitingForBatch + other.waitingForBatch,
                 waitingForStep + other.waitingForStep,
-                untold + other.untold);
+                untold + other.untold,
+                superseded + other.superseded);
     }
 
     /** Whether the sum is what was generated. */
     public boolean addsUp() {
-        return generated == trained + maskedInAll() + droppedInAll() + deadLetteredInAll() + inFlight() + untold;
+        return generated
+                == trained + maskedInAll() + droppedInAll() + deadLetteredInAll() + inFlight() + untold + superseded;
     }
 
     private static Map<String, Long> merged(Map<String, Long> one, Map<String, Long> other) {

@@ -91,7 +91,7 @@ final class TrainedBatches {
             Integer entries = assembled.get(name);
             int inStep = step.getRolloutsTrained() + step.getRolloutsMasked();
             if (entries == null) {
-                if (!lostBatches) {
+                if (!lostBatches && !isSkipped(name)) {
                     ledger.contradict("version " + step.getVersion() + " was made from batch " + name
                             + ", which is not on the log");
                 }
@@ -104,10 +104,20 @@ final class TrainedBatches {
         assembled.keySet().forEach(name -> firsts.merge(name.epoch(), name.batchId(), Math::min));
         for (Name name : assembled.keySet()) {
             if (name.batchId() > Objects.requireNonNull(firsts.get(name.epoch()))
-                    && !assembled.containsKey(new Name(name.epoch(), name.batchId() - 1))) {
+                    && !assembled.containsKey(new Name(name.epoch(), name.batchId() - 1))
+                    && !isSkipped(new Name(name.epoch(), name.batchId() - 1))) {
                 ledger.contradict("batch " + name + " is on the log, and the one before it is not");
             }
         }
+    }
+
+    /** Whether a batch that the log has lost was given up, which leaves a starved step without a rollout. */
+    private boolean isSkipped(Name name) {
+        TrainingStep step = trained.get(name);
+        return step != null
+                && step.getStarved()
+                && step.getRolloutsTrained() + step.getRolloutsMasked() == 0
+                && !assembled.containsKey(name);
     }
 
     /** The steps, without what each says of single rollouts, in their order. */

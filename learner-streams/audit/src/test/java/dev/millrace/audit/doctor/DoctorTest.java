@@ -32,7 +32,7 @@ import org.junit.jupiter.api.Test;
 
 class DoctorTest {
     private static final long NOW = 1_000_000;
-    private static final Tally WELL = new Tally(1000, 990, Map.of(), Map.of(), Map.of(), 10, 0, 0, 0);
+    private static final Tally WELL = new Tally(1000, 990, Map.of(), Map.of(), Map.of(), 10, 0, 0, 0, 0);
 
     private static Balance balance(Tally tally, List<OldestPending> waiting, List<String> contradictions) {
         return new Balance(
@@ -161,7 +161,7 @@ class DoctorTest {
     @Test
     void shouldCallARunStalledOnlyWhileSomebodyIsUp() {
         Balance waiting = balance(
-                new Tally(10, 4, Map.of(), Map.of(), Map.of(), 0, 0, 6, 0),
+                new Tally(10, 4, Map.of(), Map.of(), Map.of(), 0, 0, 6, 0, 0),
                 List.of(new OldestPending("a step on its batch", "0-1/0", NOW - 300_000)),
                 List.of());
         List<TrainingStep> old = List.of(step(NOW - 300_000, 0.9, Map.of()));
@@ -193,6 +193,7 @@ class DoctorTest {
                 Map.of("m2po", 350L),
                 Map.of("stale", 150L, "unscored", 50L),
                 Map.of("reward", 150L),
+                0,
                 0,
                 0,
                 0,

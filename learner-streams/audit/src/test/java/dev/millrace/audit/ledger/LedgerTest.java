@@ -13,7 +13,7 @@ class LedgerTest {
     private static final RolloutOrigin FIRST = new RolloutOrigin(0, 3);
     private static final RolloutOrigin SECOND = new RolloutOrigin(0, 4);
 
-    private final Ledger ledger = new Ledger(Map.of(0, new OffsetRange(0, 100), 1, new OffsetRange(50, 200_000)));
+    private final Ledger ledger = new Ledger(Map.of(0, new OffsetRange(0, 100), 1, new OffsetRange(50, 200_000)), 0);
 
     private void rollouts(int partition, long from, long to, RolloutOrigin origin) {
         for (long offset = from; offset < to; offset++) {
@@ -54,11 +54,12 @@ class LedgerTest {
                                 1,
                                 1,
                                 1,
+                                0,
                                 0),
                         SECOND,
-                        new Tally(2, 0, Map.of(), Map.of("duplicate", 1L), Map.of(), 1, 0, 0, 0),
+                        new Tally(2, 0, Map.of(), Map.of("duplicate", 1L), Map.of(), 1, 0, 0, 0, 0),
                         RolloutOrigin.NOT_OURS,
-                        new Tally(1, 0, Map.of(), Map.of(), Map.of(), 1, 0, 0, 0)));
+                        new Tally(1, 0, Map.of(), Map.of(), Map.of(), 1, 0, 0, 0, 0)));
         assertThat(balance.all().generated()).isEqualTo(11);
         assertThat(balance.all().inFlight()).isEqualTo(5);
         assertThat(balance.oldestWaiting())
@@ -139,7 +140,7 @@ class LedgerTest {
         ledger.redriven(0, 7, 9);
         rollouts(0, 7, 10, FIRST);
         assertThat(balance().byOrigin().get(FIRST))
-                .isEqualTo(new Tally(2, 1, Map.of(), Map.of(), Map.of(), 1, 0, 0, 0));
+                .isEqualTo(new Tally(2, 1, Map.of(), Map.of(), Map.of(), 1, 0, 0, 0, 0));
         assertThat(balance().redriven()).isEqualTo(1);
         assertThat(balance().addsUp()).isTrue();
     }
@@ -161,7 +162,8 @@ class LedgerTest {
         ledger.trajectoryDeadLettered(0, 2, "siblings");
         ledger.trajectoryRedriven(0, 2);
         rollouts(0, 0, 3, FIRST);
-        assertThat(balance().all()).isEqualTo(new Tally(3, 1, Map.of(), Map.of(), Map.of("siblings", 1L), 1, 0, 0, 0));
+        assertThat(balance().all())
+                .isEqualTo(new Tally(3, 1, Map.of(), Map.of(), Map.of("siblings", 1L), 1, 0, 0, 0, 0));
         assertThat(balance().addsUp()).isTrue();
     }
 
@@ -193,5 +195,29 @@ class LedgerTest {
         assertThat(words.maskedBy(0)).isNull();
         assertThat(words.maskedBy(2)).isEmpty();
         assertThat(words.maskedBy(3)).isEqualTo("m2po");
+    }
+
+    @Test
+    void shouldCallSupersededWhatAnOlderEpochLeftInFlight() {
+        Ledger later = new Ledger(Map.of(0, new OffsetRange(0, 100)), 2);
+        later.batched(0, 0, 0, null, true);
+        later.batched(0, 1, 1, null, false);
+        later.scored(0, 2);
+        later.batched(0, 4, 1, null, false);
+        for (int offset = 0; offset < 4; offset++) {
+            later.rollout(0, offset, new RolloutOrigin(1, 0), "1-0/" + offset, 1000);
+        }
+        later.rollout(0, 4, new RolloutOrigin(2, 0), "2-0/0", 2000);
+
+        Balance balance = later.balance(Map.of(), List.of());
+
+        assertThat(balance.byOrigin())
+                .isEqualTo(Map.of(
+                        new RolloutOrigin(1, 0),
+                        new Tally(4, 1, Map.of(), Map.of(), Map.of(), 0, 0, 0, 0, 3),
+                        new RolloutOrigin(2, 0),
+                        new Tally(1, 0, Map.of(), Map.of(), Map.of(), 0, 0, 1, 0, 0)));
+        assertThat(balance.oldestWaiting()).extracting(OldestPending::rolloutId).containsExactly("2-0/0");
+        assertThat(balance.addsUp()).isTrue();
     }
 }
