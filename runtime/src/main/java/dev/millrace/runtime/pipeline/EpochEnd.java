@@ -2,15 +2,18 @@ package dev.millrace.runtime.pipeline;
 
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.run.EpochWatch;
+import dev.millrace.log.run.TrueCause;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.MillraceConfig;
 
 /** The roles of a process end with the epoch that they take part in: a rollback begins another, which shuts them out. */
 public final class EpochEnd {
+    private final LogConnection connection;
     private final EpochWatch watch;
 
     public EpochEnd(LogConnection connection) {
+        this.connection = connection;
         this.watch = new EpochWatch(connection);
     }
 
@@ -43,12 +46,14 @@ public final class EpochEnd {
     }
 
     /**
-     * What failed, as a person is to be told: that the run has gone on, where that is why.
+     * What failed, as a person is to be told: that the run has gone on, or that its cluster or topics are no longer what they were,
+     * where that is why.
      *
      * @param failure of a role
      */
     public RuntimeException explained(RuntimeException failure) {
         return watch.sentence()
+                .or(() -> TrueCause.of(connection))
                 .<RuntimeException>map(sentence -> new RefusedRequestException(sentence, failure))
                 .orElse(failure);
     }

@@ -52,7 +52,7 @@ final class RunClaims {
         AtomicReference<RunClaim> before = new AtomicReference<>();
         try (LogTable table = table(found)) {
             table.append(() -> {
-                before.set(found.valid);
+                before.set(found.orGarbage().valid);
                 if (before.get() != null) {
                     requireOurs(before.get(), run);
                     return Map.of();
@@ -91,7 +91,9 @@ final class RunClaims {
                 requireExactly(claim, run);
                 Map<String, String> ids = new TreeMap<>(place.topicIds());
                 ids.putAll(claim.getTopics()); // what is recorded stays: it is what a later place is compared with
-                if (!claim.getClusterId().isEmpty() && claim.getTopics().equals(ids)) {
+                if (!found.isSpoilt
+                        && !claim.getClusterId().isEmpty()
+                        && claim.getTopics().equals(ids)) {
                     return Map.of();
                 }
                 return begun(RunClaim.newBuilder(claim)
@@ -222,10 +224,10 @@ final class RunClaims {
         Found found = new Found();
         try (LogTable table = table(found)) {
             table.catchUp();
+            return found.orGarbage();
         } catch (KafkaException e) {
             throw unreadable(e);
         }
-        return found;
     }
 
     private RunClaim claimed(@Nullable RunClaim claim) {
@@ -236,19 +238,63 @@ final class RunClaims {
         return claim;
     }
 
-    /** What the topic holds, as far as it was read. */
+    /**
+     * What the topic holds, as far as it was read. The run that was first is whose it is: what lies under its keys and is no claim
+     * of this run, or one of an older epoch, counts for nothing.
+     */
     private static final class Found {
         private @Nullable RunClaim valid;
         private final SortedMap<Integer, RunClaim> epochs = new TreeMap<>();
+        /** Whether the last record under the key of the valid claim is none, so that it must be written again. */
+        private boolean isSpoilt;
+
+        private @Nullable MalformedRecordException garbage;
+
+        private void take(String key, RunClaim claim) {
+            boolean isOther = valid != null
+                    && (!valid.getRunId().equals(claim.getRunId()) || valid.getEpoch() > claim.getEpoch());
+            if (key.equals(ClaimKey.VALID)) {
+                isSpoilt = isOther;
+                valid = isOther ? valid : claim;
+            } else if (!isOther) {
+                epochs.put(claim.getEpoch(), claim);
+                if (valid == null || valid.getEpoch() < claim.getEpoch()) {
+                    valid = claim; // behind it comes its like under the other key, or compaction has left none
+                    isSpoilt = true;
+                }
+            }
+        }
+
+        private void spoil(String key, @Nullable MalformedRecordException why) {
+            if (key.equals(ClaimKey.VALID)) {
+                isSpoilt = true;
+                garbage = why == null ? garbage : why;
+            }
+        }
+
+        /** @throws MalformedRecordException if there is garbage and no claim */
+        private Found orGarbage() {
+            if (valid == null && garbage != null) {
+                throw garbage;
+            }
+            return this;
+        }
     }
 
     private LogTable table(Found found) {
         return new LogTable(clientProperties, topics.run(), timeoutMs, (key, value) -> {
-            if (key.equals(ClaimKey.VALID)) {
-                found.valid = serde.deserializer().deserialize(topics.run(), value);
-            } else if (ClaimKey.isEpoch(key) && value != null) {
-                RunClaim claim = Objects.requireNonNull(serde.deserializer().deserialize(topics.run(), value));
-                found.epochs.put(claim.getEpoch(), claim);
+            if (!key.equals(ClaimKey.VALID) && !ClaimKey.isEpoch(key)) {
+                return;
+            }
+            try {
+                RunClaim claim = serde.deserializer().deserialize(topics.run(), value);
+                if (claim == null) {
+                    found.spoil(key, null);
+                } else {
+                    found.take(key, claim);
+                }
+            } catch (MalformedRecordException e) {
+                found.spoil(key, e);
             }
         });
     }

@@ -124,6 +124,20 @@ public final class TopicAdministration implements AutoCloseable {
         return ends;
     }
 
+    /** What a consumer group has committed, by {@code topic-partition}; empty if there is no such group. */
+    public Map<String, Long> committed(String group) {
+        Map<String, Long> offsets = new TreeMap<>();
+        calls.required(
+                        admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata(),
+                        "say what group " + group + " has committed")
+                .forEach((partition, offset) -> {
+                    if (offset != null) {
+                        offsets.put(partition.toString(), offset.offset());
+                    }
+                });
+        return offsets;
+    }
+
     /**
      * Shuts out whoever writes transactions under one of these ids: what is open is aborted, and what comes is refused.
      *

@@ -22,6 +22,7 @@ import dev.millrace.schemas.serde.AvroSerde;
 import java.nio.file.Path;
 import java.time.Clock;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -33,11 +34,14 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 import org.junit.jupiter.api.AfterAll;
@@ -282,19 +286,127 @@ class RunLogIT {
     }
 
     @Test
-    void shouldRefuseAClaimThatIsNone() throws Exception {
+    void shouldPassOverGarbageUnderTheKeyOfTheClaimAndWriteTheClaimAgain() throws Exception {
         RunTopics topics = new RunTopics("garbage.");
-        open(topics, new RunIdentity("r", 0, "default")).close();
-        try (KafkaProducer<String, byte[]> producer =
-                new KafkaProducer<>(client, new StringSerializer(), new ByteArraySerializer())) {
-            producer.send(new ProducerRecord<>(topics.run(), "run", new byte[] {1, 2, 3, 4, 5, 6}))
+        RunIdentity run = new RunIdentity("r", 0, "default");
+        open(topics, run, "eta: 1").close();
+        byte[] claim = lastClaim(topics);
+
+        for (byte[] garbage : Arrays.asList(new byte[] {1, 2, 3, 4, 5, 6}, new byte[0], null, otherClaim(topics))) {
+            write(topics, garbage);
+            assertThat(RunLog.look(client, topics, CONFIG, "").orElseThrow().run())
+                    .isEqualTo(run);
+            try (RunLog again = open(topics, run)) {
+                assertThat(again.claim().configuration()).contains("eta: 1");
+            }
+            assertThat(lastClaim(topics))
+                    .as("compaction keeps the last one only")
+                    .isEqualTo(claim);
+        }
+    }
+
+    @Test
+    void shouldRefuseATopicOfClaimsThatHoldsGarbageOnly() throws Exception {
+        RunTopics topics = new RunTopics("only-garbage.");
+        try (Admin admin = Admin.create(client)) {
+            admin.createTopics(List.of(
+                            new NewTopic(topics.run(), 1, (short) 1).configs(Map.of("cleanup.policy", "compact"))))
+                    .all()
                     .get(10, TimeUnit.SECONDS);
         }
+        write(topics, new byte[] {1, 2, 3, 4, 5, 6});
 
         assertThatThrownBy(() -> open(topics, new RunIdentity("r", 0, "default")))
                 .isInstanceOf(LogSetupException.class)
-                .hasMessage("topic garbage.run holds something else than a claim: not a RunClaim (topic garbage.run): "
-                        + "the first byte is 1 in place of 0");
+                .hasMessage(
+                        "topic only-garbage.run holds something else than a claim: not a RunClaim (topic only-garbage.run): "
+                                + "the first byte is 1 in place of 0");
+    }
+
+    @Test
+    void shouldNameWhatBecameOfClusterTopicsAndEnds() throws Exception {
+        RunTopics topics = new RunTopics("cause.");
+        RunIdentity run = new RunIdentity("run-c", 0, "default");
+        String repair = "; millrace repair --bootstrap-servers " + broker.bootstrapServers()
+                + " --topic-prefix cause. says what is lost and" + " which ways out there are";
+        try (RunLog log = open(topics, run);
+                Admin admin = Admin.create(client)) {
+            assertThat(TrueCause.of(log.connection())).isEmpty();
+
+            admin.alterConsumerGroupOffsets(
+                            log.connection().group("learner"),
+                            Map.of(new TopicPartition(topics.batches(), 0), new OffsetAndMetadata(7)))
+                    .all()
+                    .get(10, TimeUnit.SECONDS);
+            assertThat(TrueCause.of(log.connection()))
+                    .hasValue(
+                            "cause.batches-0 ends at offset 0, and the learner had read it up to offset 7: its last 7 offsets"
+                                    + " are lost, as after a power loss or the election of a leader that lagged"
+                                    + repair);
+
+            admin.deleteTopics(List.of(topics.scores())).all().get(10, TimeUnit.SECONDS);
+            assertThat(TrueCause.of(log.connection()))
+                    .hasValue("of the topics of run run-c these were deleted: [cause.scores]" + repair);
+
+            open(topics, run).close();
+            assertThat(TrueCause.of(log.connection()))
+                    .hasValue(
+                            "of the topics of run run-c these were deleted and made again, and what was on them is gone:"
+                                    + " [cause.scores]" + repair);
+
+            RunClaim claim = deserialized(log.connection(), lastClaim(topics));
+            claim.put(claim.getSchema().getField("cluster_id").pos(), "another");
+            write(
+                    topics,
+                    AvroSerde.of(RunClaim.class, log.connection().registry())
+                            .serializer()
+                            .serialize(topics.run(), claim));
+            assertThat(TrueCause.of(log.connection()).orElseThrow())
+                    .startsWith("the cluster at " + broker.bootstrapServers() + " is ")
+                    .contains(", and run run-c is on another: ");
+
+            admin.deleteTopics(List.of(topics.run())).all().get(10, TimeUnit.SECONDS);
+            assertThat(TrueCause.of(log.connection()).orElseThrow())
+                    .startsWith(
+                            "there is no topic cause.run any more, which says whose the run's topics are: it was deleted, or");
+        }
+    }
+
+    private static void write(RunTopics topics, byte[] value) throws Exception {
+        try (KafkaProducer<String, byte[]> producer =
+                new KafkaProducer<>(client, new StringSerializer(), new ByteArraySerializer())) {
+            producer.send(new ProducerRecord<>(topics.run(), ClaimKey.VALID, value))
+                    .get(10, TimeUnit.SECONDS);
+        }
+    }
+
+    private static byte[] lastClaim(RunTopics topics) {
+        AtomicReference<byte[]> last = new AtomicReference<>();
+        try (LogTable table = new LogTable(client, topics.run(), 10_000, (key, value) -> {
+            if (key.equals(ClaimKey.VALID)) {
+                last.set(value);
+            }
+        })) {
+            table.catchUp();
+        }
+        return last.get();
+    }
+
+    private static RunClaim deserialized(LogConnection connection, byte[] claim) {
+        return AvroSerde.of(RunClaim.class, connection.registry())
+                .deserializer()
+                .deserialize(connection.topics().run(), claim);
+    }
+
+    /** The claim as another run would write it. */
+    private static byte[] otherClaim(RunTopics topics) {
+        try (RunLog found = RunLog.find(client, topics, CONFIG, "")) {
+            RunClaim claim = deserialized(found.connection(), lastClaim(topics));
+            claim.put(claim.getSchema().getField("run_id").pos(), "another");
+            return AvroSerde.of(RunClaim.class, found.connection().registry())
+                    .serializer()
+                    .serialize(topics.run(), claim);
+        }
     }
 
     @Test

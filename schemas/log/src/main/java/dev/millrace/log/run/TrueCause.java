@@ -1,0 +1,137 @@
+package dev.millrace.log.run;
+
+import dev.millrace.log.LogConnection;
+import dev.millrace.log.topics.TopicAdministration;
+import dev.millrace.log.topics.TopicsConfig;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.TreeSet;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Why a role cannot go on, where its own error cannot tell: another cluster answers, a topic was deleted, or deleted and made
+ * again, or the log has lost its tail. Each of them looks to a client like something else, such as another one of its name that
+ * has taken over.
+ *
+ * <p>What the run's claim recorded of its cluster and topics is compared with what is there now, and what the roles have committed
+ * with where the log ends.
+ */
+public final class TrueCause {
+    private static final Logger LOG = LoggerFactory.getLogger(TrueCause.class);
+    private static final long LIMIT_MS = 10_000;
+    private static final List<String> GROUPS = List.of("learner", "generator", "scorer", "topology");
+
+    private final LogConnection connection;
+    private final TopicAdministration administration;
+
+    private TrueCause(LogConnection connection, TopicAdministration administration) {
+        this.connection = connection;
+        this.administration = administration;
+    }
+
+    /**
+     * Looks for it. To be asked before a failure is put down to anything else; takes some seconds at most.
+     *
+     * @return one sentence with the way out; empty if cluster, topics and ends are as they should be, or it cannot be found out now
+     */
+    public static Optional<String> of(LogConnection connection) {
+        TopicsConfig config = limited();
+        try (TopicAdministration administration = new TopicAdministration(connection.clientProperties(), config)) {
+            return new TrueCause(connection, administration)
+                    .find(config)
+                    .map(cause -> cause + "; " + connection.command("repair")
+                            + " says what is lost and which ways out there are");
+        } catch (RuntimeException e) { // whoever asks has a failure in hand, and tells that one
+            LOG.debug("cluster and topics could not be compared with the run's claim", e);
+            return Optional.empty();
+        }
+    }
+
+    private static TopicsConfig limited() {
+        TopicsConfig usual = TopicsConfig.defaults();
+        return new TopicsConfig(
+                usual.partitions(),
+                usual.replicationFactor(),
+                usual.minInsyncReplicas(),
+                usual.recordRetentionMs(),
+                usual.passingRetentionMs(),
+                usual.weightsRetentionBytes(),
+                usual.optimizerRetentionBytes(),
+                usual.maxRecordBytes(),
+                usual.schemasTopic(),
+                LIMIT_MS);
+    }
+
+    private Optional<String> find(TopicsConfig config) {
+        String claimTopic = connection.topics().run();
+        if (administration.existing(List.of(claimTopic)).isEmpty()) {
+            return Optional.of(
+                    "there is no topic " + claimTopic + " any more, which says whose the run's topics are: it was"
+                            + " deleted, or another cluster answers at "
+                            + connection.clientProperties().get("bootstrap.servers"));
+        }
+        Optional<ClaimedRun> claim = new RunClaims(
+                        connection.clientProperties(), connection.topics(), connection.registry(), config.timeoutMs())
+                .found();
+        if (claim.isEmpty()) {
+            return Optional.empty();
+        }
+        LogPlace place = claim.get().place();
+        return otherCluster(place).or(() -> otherTopics(place)).or(() -> lostTail(place));
+    }
+
+    private Optional<String> otherCluster(LogPlace place) {
+        String there = administration.clusterId();
+        return place.clusterId().isEmpty() || place.clusterId().equals(there)
+                ? Optional.empty()
+                : Optional.of("the cluster at "
+                        + connection.clientProperties().get("bootstrap.servers") + " is " + there + ", and run "
+                        + connection.run().runId() + " is on " + place.clusterId()
+                        + ": its topics were copied to another"
+                        + " cluster, or the address is another's");
+    }
+
+    private Optional<String> otherTopics(LogPlace place) {
+        Map<String, String> there =
+                administration.ids(administration.existing(place.topicIds().keySet()));
+        List<String> deleted = new ArrayList<>();
+        List<String> remade = new ArrayList<>();
+        for (String topic : new TreeSet<>(place.topicIds().keySet())) {
+            String id = there.get(topic);
+            if (id == null) {
+                deleted.add(topic);
+            } else if (!id.equals(place.topicIds().get(topic))) {
+                remade.add(topic);
+            }
+        }
+        if (!deleted.isEmpty()) {
+            return Optional.of("of the topics of run " + connection.run().runId() + " these were deleted: " + deleted);
+        }
+        return remade.isEmpty()
+                ? Optional.empty()
+                : Optional.of("of the topics of run " + connection.run().runId()
+                        + " these were deleted and made again, and what was on them is gone: " + remade);
+    }
+
+    private Optional<String> lostTail(LogPlace place) {
+        Map<String, Long> ends =
+                administration.ends(administration.existing(place.topicIds().keySet()));
+        for (String role : GROUPS) {
+            for (Map.Entry<String, Long> committed :
+                    administration.committed(connection.group(role)).entrySet()) {
+                long end = Objects.requireNonNullElse(ends.get(committed.getKey()), Long.MAX_VALUE);
+                if (committed.getValue() > end) {
+                    return Optional.of(committed.getKey() + " ends at offset " + end + ", and the " + role
+                            + " had read it up to offset " + committed.getValue() + ": its last "
+                            + (committed.getValue() - end)
+                            + " offsets are lost, as after a power loss or the election of a leader that lagged");
+                }
+            }
+        }
+        return Optional.empty();
+    }
+}
