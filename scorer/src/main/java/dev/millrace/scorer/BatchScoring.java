@@ -18,7 +18,6 @@ import dev.millrace.scorer.RolloutReading.Scorable;
 import dev.millrace.weights.NewestWeights;
 import dev.millrace.weights.PolicyFeed;
 import java.nio.ByteBuffer;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -57,7 +56,7 @@ final class BatchScoring implements Scoring {
     /** @throws dev.millrace.weights.VersionUnavailableException if no version can be loaded in time */
     static BatchScoring open(
             LogConnection connection, PolicyFeed feed, Engine engine, ScorerConfig config, DecoderShape shape) {
-        NewestWeights loading = new NewestWeights(feed, Duration.ofMillis(config.firstVersionTimeoutMs()));
+        NewestWeights loading = new NewestWeights(feed, connection.limit(config.firstVersionTimeoutMs()));
         return new BatchScoring(
                 connection,
                 config,

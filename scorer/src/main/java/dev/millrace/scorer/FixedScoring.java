@@ -67,7 +67,9 @@ final class FixedScoring implements Scoring {
             ScorerConfig config,
             DecoderShape trained) {
         FixedPolicyConfig policy = config.fixed(purpose);
-        Weights weights = policy.version() >= 0 ? ofTheRun(feed, policy.version(), config) : onDisk(policy.directory());
+        Weights weights = policy.version() >= 0
+                ? ofTheRun(feed, policy.version(), connection.limit(config.firstVersionTimeoutMs()))
+                : onDisk(policy.directory());
         if (weights.shape().vocabSize() != trained.vocabSize()) {
             throw new IllegalStateException(
                     "the " + purpose.role() + " policy in " + policy.directory() + " has a vocabulary of "
@@ -83,8 +85,8 @@ final class FixedScoring implements Scoring {
                 new ScoringSession(engine, weights.shape(), config.tokenBudget()));
     }
 
-    private static Weights ofTheRun(PolicyFeed feed, long version, ScorerConfig config) {
-        feed.awaitAtLeast(version, Duration.ofMillis(config.firstVersionTimeoutMs()));
+    private static Weights ofTheRun(PolicyFeed feed, long version, Duration limit) {
+        feed.awaitAtLeast(version, limit);
         return feed.load(version);
     }
 

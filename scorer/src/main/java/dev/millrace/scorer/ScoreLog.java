@@ -2,7 +2,6 @@ package dev.millrace.scorer;
 
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.follow.EpochBeginning;
-import dev.millrace.log.transaction.FencedWriterException;
 import dev.millrace.log.transaction.TransactionalWriter;
 import dev.millrace.schemas.Score;
 import dev.millrace.schemas.Serving;
@@ -16,6 +15,7 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.BooleanSupplier;
 import org.apache.kafka.clients.consumer.CloseOptions;
 import org.apache.kafka.clients.consumer.CloseOptions.GroupMembershipOperation;
 import org.apache.kafka.clients.consumer.CommitFailedException;
@@ -51,6 +51,7 @@ final class ScoreLog implements AutoCloseable {
     private final TransactionalWriter writer;
     private final Serializer<Score> scores;
     private final Serializer<Serving> servings;
+    private Map<TopicPartition, OffsetAndMetadata> committed = Map.of();
 
     ScoreLog(LogConnection connection, ScorerPurpose purpose, ScorerConfig config) {
         String member = purpose.role() + "-" + config.id();
@@ -72,6 +73,10 @@ final class ScoreLog implements AutoCloseable {
                         Map.entry("auto.offset.reset", "earliest"),
                         Map.entry("enable.auto.commit", false),
                         Map.entry("fetch.max.wait.ms", 100), // closing waits for the fetch under way
+                        // the scoring thread may wait so long for the log
+                        Map.entry(
+                                "max.poll.interval.ms",
+                                Math.toIntExact(connection.patience().toMillis()) + SESSION_TIMEOUT_MS),
                         Map.entry("max.poll.records", config.maxBatchSequences()))),
                 new ByteArrayDeserializer(),
                 new ByteArrayDeserializer());
@@ -90,20 +95,25 @@ final class ScoreLog implements AutoCloseable {
                         0));
     }
 
-    /** Aborts what a predecessor of the same id left open, shuts it out, and joins the group. */
-    void fenceOthers() {
-        writer.fenceOthers();
-        consumer.subscribe(List.of(topics.rollouts()), new ConsumerRebalanceListener() {
-            @Override
-            public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
-                EpochBeginning.seek(consumer, partitions, lineage);
-            }
+    /**
+     * Aborts what a predecessor of the same id left open, shuts it out, and joins the group.
+     *
+     * @return false if it was stopped before that
+     */
+    boolean open(BooleanSupplier stopped) {
+        return writer.takeOver(
+                stopped,
+                () -> consumer.subscribe(List.of(topics.rollouts()), new ConsumerRebalanceListener() {
+                    @Override
+                    public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
+                        EpochBeginning.seek(consumer, partitions, lineage);
+                    }
 
-            @Override
-            public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
-                // nothing is under way when the group moves
-            }
-        });
+                    @Override
+                    public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
+                        // nothing is under way when the group moves
+                    }
+                }));
     }
 
     ConsumerRecords<byte[], byte[]> poll(Duration limit) {
@@ -121,9 +131,15 @@ final class ScoreLog implements AutoCloseable {
      * nothing of it.
      *
      * @param serving may be null
-     * @return false if the group has given our partitions away: their new owner scores them
+     * @param stopped gives up attempts that fail
+     * @return false if nothing is written, because the group has given our partitions away or the log did not take it; what
+     *     is still ours is read again
      */
-    boolean commit(ConsumerRecords<byte[], byte[]> read, List<Score> made, @Nullable Serving serving) {
+    boolean commit(
+            ConsumerRecords<byte[], byte[]> read,
+            List<Score> made,
+            @Nullable Serving serving,
+            BooleanSupplier stopped) {
         Map<TopicPartition, OffsetAndMetadata> progress = new HashMap<>();
         for (TopicPartition partition : read.partitions()) {
             progress.put(partition, new OffsetAndMetadata(consumer.position(partition)));
@@ -149,9 +165,34 @@ final class ScoreLog implements AutoCloseable {
         } catch (CommitFailedException e) {
             readAgain(read);
             return false;
-        } catch (FencedWriterException e) {
-            throw takenOver(e);
+        } catch (RuntimeException e) {
+            if (e.getCause() instanceof FencedInstanceIdException) {
+                throw takenOver(e);
+            }
+            return writer.recover(e, stopped, this::seekToCommitted) && isCommitted(progress);
         }
+    }
+
+    /** What the log says is where we are, whatever became of the last transaction. */
+    private void seekToCommitted() {
+        committed = consumer.committed(consumer.assignment());
+        for (TopicPartition partition : consumer.assignment()) {
+            OffsetAndMetadata offset = committed.get(partition);
+            if (offset == null) {
+                consumer.seekToBeginning(List.of(partition));
+            } else {
+                consumer.seek(partition, offset);
+            }
+        }
+        EpochBeginning.seek(consumer, consumer.assignment(), lineage);
+    }
+
+    private boolean isCommitted(Map<TopicPartition, OffsetAndMetadata> progress) {
+        return !progress.isEmpty()
+                && progress.entrySet().stream().allMatch(wanted -> {
+                    OffsetAndMetadata there = committed.get(wanted.getKey());
+                    return there != null && there.offset() >= wanted.getValue().offset();
+                });
     }
 
     private void readAgain(ConsumerRecords<byte[], byte[]> read) {
@@ -165,8 +206,7 @@ final class ScoreLog implements AutoCloseable {
     private IllegalStateException takenOver(RuntimeException e) {
         return new IllegalStateException(
                 "another scorer with the id " + scorerId
-                        + " has taken over (every scorer of a run needs an id of its own), or the broker gave up a transaction after "
-                        + TRANSACTION_TIMEOUT_MS + " ms: " + e.getMessage(),
+                        + " has taken over; every scorer of a run needs an id of its own",
                 e);
     }
 

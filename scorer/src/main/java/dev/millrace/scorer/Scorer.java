@@ -131,7 +131,7 @@ public final class Scorer implements AutoCloseable {
      */
     public void run() {
         Optional<PolicyVersion> first =
-                feed.awaitFirst(Duration.ofMillis(config.firstVersionTimeoutMs()), () -> stopped);
+                feed.awaitFirst(connection.limit(config.firstVersionTimeoutMs()), () -> stopped);
         if (first.isEmpty()) {
             return;
         }
@@ -140,8 +140,8 @@ public final class Scorer implements AutoCloseable {
         try (Scoring scoring = purpose == ScorerPurpose.LEARNER
                 ? BatchScoring.open(connection, feed, engine, config, shape)
                 : FixedScoring.open(connection, feed, engine, purpose, config, shape)) {
-            log.fenceOthers();
-            while (!stopped) {
+            boolean isOpen = log.open(() -> stopped);
+            while (isOpen && !stopped) {
                 ConsumerRecords<byte[], byte[]> read = read();
                 List<Scorable> scorable = scorable(read, check);
                 List<Score> scores = scorable.isEmpty() ? List.of() : scoring.score(scorable, clock.millis());
@@ -150,8 +150,12 @@ public final class Scorer implements AutoCloseable {
                     commit(read, scorable, scores, serving);
                 }
             }
-            if (servedVersion != Scoring.NOT_SERVING) {
-                log.commit(ConsumerRecords.empty(), List.of(), serving(servedVersion, clock.millis(), true));
+            if (isOpen && servedVersion != Scoring.NOT_SERVING) {
+                log.commit(
+                        ConsumerRecords.empty(),
+                        List.of(),
+                        serving(servedVersion, clock.millis(), true),
+                        () -> stopped);
             }
         }
     }
@@ -217,9 +221,9 @@ public final class Scorer implements AutoCloseable {
             List<Scorable> scored,
             List<Score> scores,
             @Nullable Serving serving) {
-        if (!log.commit(read, scores, serving)) {
+        if (!log.commit(read, scores, serving, () -> stopped)) {
             LOG.warn(
-                    "{} {} lost its partitions before it could commit; {} rollouts are scored again",
+                    "{} {} could not commit what it had read; {} rollouts are scored again",
                     purpose.role(),
                     config.id(),
                     scored.size());

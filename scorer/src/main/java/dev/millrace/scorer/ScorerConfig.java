@@ -15,8 +15,8 @@ import java.util.regex.Pattern;
  * @param topLogProbs whether scores carry the proximal policy's log-probs of the likeliest tokens that a rollout names
  * @param versionWaitMs longest wait for a version that a rollout names and this scorer has not seen yet
  * @param heartbeatMs interval of the records that say which version is served
- * @param firstVersionTimeoutMs longest wait for the first policy version
- * @param commitTimeoutMs longest wait for a commit
+ * @param firstVersionTimeoutMs longest wait for the first policy version; 0 for {@code run.patience_seconds}
+ * @param commitTimeoutMs longest wait for one attempt at a commit; attempts go on for {@code run.patience_seconds}
  * @param reference what {@code reference-scores} are made with: the anchor of KL
  * @param teacher what {@code teacher-scores} are made with: a policy to imitate
  */
@@ -45,7 +45,7 @@ public record ScorerConfig(
         atLeast(2, "cached_versions", cachedVersions);
         atLeast(1, "version_wait_ms", versionWaitMs);
         atLeast(10, "heartbeat_ms", heartbeatMs);
-        atLeast(1, "first_version_timeout_ms", firstVersionTimeoutMs);
+        atLeast(0, "first_version_timeout_ms", firstVersionTimeoutMs);
         atLeast(1, "commit_timeout_ms", commitTimeoutMs);
     }
 
@@ -60,7 +60,7 @@ public record ScorerConfig(
                 false,
                 2_000,
                 1_000,
-                60_000,
+                0,
                 60_000,
                 FixedPolicyConfig.defaults(),
                 FixedPolicyConfig.defaults());

@@ -46,7 +46,7 @@ public final class PolicyFeed implements AutoCloseable {
      *     key of the run, on the thread that follows
      */
     public PolicyFeed(LogConnection connection, WeightsConfig config, LongConsumer onForeign) {
-        this.startLimit = Duration.ofMillis(config.readTimeoutMs());
+        this.startLimit = connection.limit(config.readTimeoutMs());
         this.follower = new ManifestFollower(connection, config.keptManifests(), onForeign);
         this.chunks = new ChunkReader(connection, startLimit);
         this.versions = new VersionLoader(follower::manifest, chunks, connection.registry(), config.store());

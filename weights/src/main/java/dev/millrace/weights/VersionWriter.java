@@ -16,6 +16,7 @@ import dev.millrace.weights.store.ObjectStore;
 import java.io.IOException;
 import java.net.URI;
 import java.nio.ByteBuffer;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
@@ -48,6 +49,7 @@ public final class VersionWriter {
     private final RunTopics topics;
     private final RunIdentity run;
     private final WeightsConfig config;
+    private final Duration sendLimit;
     private final Optional<ObjectStore> store;
     private final Serializer<WeightChunk> chunkSerializer;
     private final Serializer<PolicyVersion> manifestSerializer;
@@ -62,6 +64,7 @@ public final class VersionWriter {
         this.topics = connection.topics();
         this.run = connection.run();
         this.config = config;
+        this.sendLimit = connection.limit(config.sendTimeoutMs());
         this.store = ObjectStore.of(config.store());
         this.chunkSerializer =
                 AvroSerde.of(WeightChunk.class, connection.registry()).serializer();
@@ -244,7 +247,7 @@ public final class VersionWriter {
     private long offsetOf(Future<RecordMetadata> acknowledgement, Sent sent) {
         try {
             return acknowledgement
-                    .get(config.sendTimeoutMs(), TimeUnit.MILLISECONDS)
+                    .get(sendLimit.toMillis(), TimeUnit.MILLISECONDS)
                     .offset();
         } catch (ExecutionException e) {
             if (e.getCause() instanceof KafkaException cause) {
@@ -254,7 +257,7 @@ public final class VersionWriter {
         } catch (TimeoutException e) {
             throw new KafkaException(
                     "a chunk was not acknowledged by " + sent.topic() + "-" + sent.partition() + " within "
-                            + config.sendTimeoutMs() + " ms (send_timeout_ms)",
+                            + sendLimit.toMillis() + " ms (send_timeout_ms)",
                     e);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();

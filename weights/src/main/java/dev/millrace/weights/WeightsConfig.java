@@ -17,8 +17,9 @@ import java.util.Objects;
  *     corrupt: {@code wait} for the next that can be put together, or {@code stop}
  * @param chunkBytes      largest piece of a tensor in one record; a multiple of 4 up to 983040
  * @param keptManifests   how many of the newest versions a reader knows; older ones are unavailable to it
- * @param readTimeoutMs   longest wait without progress while reading a version, and for the first look at the log
- * @param sendTimeoutMs   longest wait for the acknowledgement of a version's chunks
+ * @param readTimeoutMs   longest wait without progress while reading a version, and for the first look at the log; 0 for
+ *     {@code run.patience_seconds}
+ * @param sendTimeoutMs   longest wait for the acknowledgement of a version's chunks; 0 for {@code run.patience_seconds}
  */
 public record WeightsConfig(
         String store,
@@ -41,8 +42,10 @@ public record WeightsConfig(
         Objects.requireNonNull(onBrokenVersion, "on_broken_version must be wait or stop");
         TensorChunks.requireChunkBytes(chunkBytes);
         atLeastOne("kept_manifests", keptManifests);
-        atLeastOne("read_timeout_ms", readTimeoutMs);
-        atLeastOne("send_timeout_ms", sendTimeoutMs);
+        if (readTimeoutMs < 0 || sendTimeoutMs < 0) {
+            throw new IllegalArgumentException("read_timeout_ms and send_timeout_ms must be at least 1, or 0 for the run's"
+                    + " patience: " + readTimeoutMs + " and " + sendTimeoutMs);
+        }
         if (keptManifests < Math.addExact(keepVersions, anchorEvery)) {
             throw new IllegalArgumentException("kept_manifests must be at least keep_versions=" + keepVersions
                     + " and anchor_every=" + anchorEvery
@@ -52,7 +55,7 @@ public record WeightsConfig(
     }
 
     public static WeightsConfig defaults() {
-        return new WeightsConfig("kafka", 8, 512, 30_000, BrokenVersionPolicy.WAIT, 512 * 1024, 1024, 30_000, 60_000);
+        return new WeightsConfig("kafka", 8, 512, 30_000, BrokenVersionPolicy.WAIT, 512 * 1024, 1024, 0, 0);
     }
 
     private static void atLeastOne(String key, long value) {

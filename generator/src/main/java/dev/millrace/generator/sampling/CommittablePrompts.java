@@ -62,14 +62,19 @@ final class CommittablePrompts {
         }
     }
 
-    /** What may be committed and was not handed out before, by partition. */
-    Map<TopicPartition, OffsetAndMetadata> takeOffsets() {
+    /**
+     * What may be committed and was not handed out before, by partition.
+     *
+     * @param named of which the offset is wanted also where it is as before
+     * @param mark kept with each offset, by which it is found out whether they were committed
+     */
+    Map<TopicPartition, OffsetAndMetadata> takeOffsets(Set<TopicPartition> named, String mark) {
         Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
         partitions.forEach((partition, of) -> {
             long low = of.open.isEmpty() ? of.next : of.open.peek().offset;
-            if (low > of.handedOut) {
+            if (low > of.handedOut || named.contains(partition)) {
                 of.handedOut = low;
-                offsets.put(partition, new OffsetAndMetadata(low));
+                offsets.put(partition, new OffsetAndMetadata(low, mark));
             }
         });
         return offsets;

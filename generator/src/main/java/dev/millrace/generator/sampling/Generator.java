@@ -9,7 +9,6 @@ import dev.millrace.weights.NewestWeights;
 import dev.millrace.weights.PolicyFeed;
 import io.micrometer.core.instrument.MeterRegistry;
 import java.time.Clock;
-import java.time.Duration;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
@@ -75,15 +74,14 @@ public final class Generator implements AutoCloseable {
      */
     public void run() {
         Optional<PolicyVersion> first =
-                feed.awaitFirst(Duration.ofMillis(config.firstVersionTimeoutMs()), () -> stopped);
-        if (first.isEmpty()) {
+                feed.awaitFirst(connection.limit(config.firstVersionTimeoutMs()), () -> stopped);
+        if (first.isEmpty() || !writer.takeOver(() -> stopped)) {
             return;
         }
-        writer.fenceOthers();
         DecoderShape shape = PolicyFeed.shapeOf(first.get());
         PromptCheck check = new PromptCheck(
                 connection, environments, first.get().getTokenizerHash(), shape.vocabSize(), config.capacityTokens());
-        try (NewestWeights weights = new NewestWeights(feed, Duration.ofMillis(config.firstVersionTimeoutMs()));
+        try (NewestWeights weights = new NewestWeights(feed, connection.limit(config.firstVersionTimeoutMs()));
                 ContinuousBatcher slots = new ContinuousBatcher(engine, shape, config)) {
             SamplingLoop loop = new SamplingLoop(
                     connection, config, meters, clock, writer, weights, slots, shape.vocabSize(), check);

@@ -19,8 +19,8 @@ import java.util.regex.Pattern;
  * @param commitIntervalMs longest time a finished rollout waits for its commit to begin
  * @param heartbeatMs interval of the records that say which version is served
  * @param drainMs how long a stop lets rollouts in flight finish before it gives them up
- * @param firstVersionTimeoutMs longest wait for the first policy version
- * @param commitTimeoutMs longest wait for a commit
+ * @param firstVersionTimeoutMs longest wait for the first policy version; 0 for {@code run.patience_seconds}
+ * @param commitTimeoutMs longest wait for one attempt at a commit; attempts go on for {@code run.patience_seconds}
  */
 public record GeneratorConfig(
         String id,
@@ -48,7 +48,7 @@ public record GeneratorConfig(
         atLeast(0, "commit_interval_ms", commitIntervalMs);
         atLeast(10, "heartbeat_ms", heartbeatMs);
         atLeast(0, "drain_ms", drainMs);
-        atLeast(1, "first_version_timeout_ms", firstVersionTimeoutMs);
+        atLeast(0, "first_version_timeout_ms", firstVersionTimeoutMs);
         atLeast(1, "commit_timeout_ms", commitTimeoutMs);
         if (weightUpdate == null) {
             throw new IllegalArgumentException("weight_update must be in_flight or group_end: null");
@@ -71,7 +71,7 @@ public record GeneratorConfig(
                 25,
                 1_000,
                 2_000,
-                60_000,
+                0,
                 60_000);
     }
 

@@ -76,6 +76,10 @@ final class PromptSource implements AutoCloseable {
                         Map.entry("auto.offset.reset", "earliest"),
                         Map.entry("enable.auto.commit", false),
                         Map.entry("fetch.max.wait.ms", 100), // closing waits for the fetch under way
+                        // the sampling thread may wait so long for the log
+                        Map.entry(
+                                "max.poll.interval.ms",
+                                Math.toIntExact(connection.patience().toMillis()) + SESSION_TIMEOUT_MS),
                         Map.entry("max.poll.records", MAX_PROMPTS_PER_POLL))),
                 new ByteArrayDeserializer(),
                 new ByteArrayDeserializer());
@@ -170,9 +174,21 @@ final class PromptSource implements AutoCloseable {
         return taken;
     }
 
-    /** Up to where prompts are finished, as far as it was not handed out before. */
-    Map<TopicPartition, OffsetAndMetadata> takeOffsets() {
-        return committable.takeOffsets();
+    /** Up to where prompts are finished, as far as it was not handed out before; see {@link CommittablePrompts#takeOffsets}. */
+    Map<TopicPartition, OffsetAndMetadata> takeOffsets(Set<TopicPartition> named, String mark) {
+        return committable.takeOffsets(named, mark);
+    }
+
+    /**
+     * Whether offsets that were handed out are committed, by the mark that they carry. What has gone to another generator
+     * since says nothing; it is given up anyway.
+     */
+    boolean isCommitted(Map<TopicPartition, OffsetAndMetadata> offsets) {
+        Map<TopicPartition, OffsetAndMetadata> there = consumer.committed(offsets.keySet());
+        return offsets.entrySet().stream().anyMatch(handedOut -> {
+            OffsetAndMetadata found = there.get(handedOut.getKey());
+            return found != null && found.metadata().equals(handedOut.getValue().metadata());
+        });
     }
 
     ConsumerGroupMetadata groupMetadata() {

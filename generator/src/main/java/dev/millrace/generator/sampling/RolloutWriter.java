@@ -1,7 +1,6 @@
 package dev.millrace.generator.sampling;
 
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.transaction.FencedWriterException;
 import dev.millrace.log.transaction.TransactionalWriter;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Serving;
@@ -10,15 +9,20 @@ import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.run.ServerKey;
 import dev.millrace.schemas.serde.AvroSerde;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
+import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.function.BooleanSupplier;
+import java.util.function.Predicate;
 import org.apache.kafka.clients.consumer.CommitFailedException;
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
@@ -55,19 +59,22 @@ final class RolloutWriter implements AutoCloseable {
 
     private final RunTopics topics;
     private final RunIdentity run;
-    private final GeneratorConfig config;
     private final RolloutRecords records;
     private final Serializer<Rollout> rollouts;
     private final Serializer<Serving> servings;
     private final TransactionalWriter writer;
     private final ExecutorService thread;
     private final GeneratorMeters meters;
+    private final Duration patience;
+    private final String markPrefix = UUID.randomUUID() + "/";
+    private long marks;
+    private BooleanSupplier stopped = () -> false;
+    private @Nullable Work submitted;
     private CompletableFuture<Optional<Work>> running = CompletableFuture.completedFuture(Optional.empty());
 
     RolloutWriter(LogConnection connection, GeneratorConfig config, GeneratorMeters meters) {
         this.topics = connection.topics();
         this.run = connection.run();
-        this.config = config;
         this.records = new RolloutRecords(config.id());
         this.rollouts = AvroSerde.of(Rollout.class, connection.registry()).serializer();
         this.servings = AvroSerde.of(Serving.class, connection.registry()).serializer();
@@ -90,11 +97,22 @@ final class RolloutWriter implements AutoCloseable {
             return committing;
         });
         this.meters = meters;
+        this.patience = connection.patience();
     }
 
-    /** Aborts what a predecessor of the same id left open, and shuts it out. */
-    void fenceOthers() {
-        writer.fenceOthers();
+    /**
+     * Aborts what a predecessor of the same id left open, and shuts it out.
+     *
+     * @return false if it was stopped before that
+     */
+    boolean takeOver(BooleanSupplier isStopped) {
+        stopped = isStopped;
+        return writer.takeOver(isStopped, () -> {});
+    }
+
+    /** Unlike any other of a transaction's offsets. */
+    String nextMark() {
+        return markPrefix + marks++;
     }
 
     /** True while a transaction is under way. */
@@ -104,31 +122,47 @@ final class RolloutWriter implements AutoCloseable {
 
     /** Begins a transaction; none may be under way. */
     void submit(Work work) {
+        submitted = work;
         running = CompletableFuture.supplyAsync(() -> commit(work), thread);
     }
 
     /**
-     * Waits until the transaction that was submitted last has ended, if any.
+     * Waits until the transaction that was submitted last has ended, if any; where it failed, until the log takes another.
      *
-     * @return what it held, if the group had moved on to another generation in the meantime and took no offsets of the
-     *     old one, so that nothing of it was written; told once
-     * @throws RuntimeException if it failed otherwise, or did not end within {@code commit_timeout_ms}
+     * @param isCommitted asks the log whether offsets are committed
+     * @return what it held, if nothing of it was written: the group had moved on to another generation in the meantime and
+     *     took no offsets of the old one, or the log did not take it; told once
+     * @throws RuntimeException if it failed in a way that does not pass, or for longer than the run's patience
      */
-    Optional<Work> await() {
+    Optional<Work> await(Predicate<Map<TopicPartition, OffsetAndMetadata>> isCommitted) {
         try {
-            Optional<Work> notWritten = running.get(config.commitTimeoutMs(), TimeUnit.MILLISECONDS);
+            Optional<Work> notWritten = running.get(patience.toMillis(), TimeUnit.MILLISECONDS);
             running = CompletableFuture.completedFuture(Optional.empty());
             return notWritten;
         } catch (ExecutionException e) {
-            throw e.getCause() instanceof RuntimeException cause ? cause : new IllegalStateException(e.getCause());
+            running = CompletableFuture.completedFuture(Optional.empty());
+            if (e.getCause() instanceof RuntimeException failure) {
+                return recovered(failure, Objects.requireNonNull(submitted), isCommitted);
+            }
+            throw new IllegalStateException(e.getCause());
         } catch (TimeoutException e) {
             throw new IllegalStateException(
-                    "rollouts could not be committed within " + config.commitTimeoutMs() + " ms (commit_timeout_ms)",
-                    e);
+                    "rollouts could not be committed within " + patience.toSeconds() + " s (run.patience_seconds)", e);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw new IllegalStateException("interrupted while waiting for a commit", e);
         }
+    }
+
+    private Optional<Work> recovered(
+            RuntimeException failure, Work work, Predicate<Map<TopicPartition, OffsetAndMetadata>> isCommitted) {
+        boolean[] committed = {false};
+        writer.recover(failure, stopped, () -> committed[0] = isCommitted.test(work.offsets()));
+        if (!committed[0]) {
+            return Optional.of(work);
+        }
+        meters.committed(work);
+        return Optional.empty();
     }
 
     private Optional<Work> commit(Work work) {
@@ -136,12 +170,6 @@ final class RolloutWriter implements AutoCloseable {
             writer.write(out -> write(work, out));
         } catch (CommitFailedException e) {
             return Optional.of(work);
-        } catch (FencedWriterException e) {
-            throw new IllegalStateException(
-                    "another generator with the id " + config.id() + " has taken over (every"
-                            + " generator of a run needs an id of its own), or the broker gave up a transaction after "
-                            + TRANSACTION_TIMEOUT_MS + " ms: " + e.getMessage(),
-                    e);
         }
         meters.committed(work);
         return Optional.empty();

@@ -10,6 +10,7 @@ import dev.millrace.weights.NewestWeights;
 import java.time.Clock;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.OptionalLong;
@@ -235,8 +236,22 @@ final class SamplingLoop implements PromptSource.Moves {
         }
         List<Finished> rollouts = finished;
         finished = new ArrayList<>();
-        writer.submit(
-                new Work(rollouts, prompts.takeRefused(), record, prompts.takeOffsets(), prompts.groupMetadata()));
+        List<RefusedPrompt> refused = prompts.takeRefused();
+        writer.submit(new Work(
+                rollouts,
+                refused,
+                record,
+                prompts.takeOffsets(partitionsOf(rollouts, refused), writer.nextMark()),
+                prompts.groupMetadata()));
+    }
+
+    /** Their offsets go along even where they stay as they are: by them it is found out whether the rest is committed. */
+    private static Set<TopicPartition> partitionsOf(List<Finished> rollouts, List<RefusedPrompt> refused) {
+        Set<TopicPartition> partitions = new HashSet<>();
+        rollouts.forEach(rollout -> partitions.add(rollout.sequence().prompt().partition()));
+        refused.forEach(prompt -> partitions.add(
+                new TopicPartition(prompt.record().topic(), prompt.record().partition())));
+        return partitions;
     }
 
     /** A rollout that moves from here to the log does so in the transaction that no longer names it here. */
@@ -247,7 +262,7 @@ final class SamplingLoop implements PromptSource.Moves {
 
     /** Ends the transaction under way; what the group did not take is to be committed again. */
     private void settle() {
-        writer.await().ifPresent(notWritten -> {
+        writer.await(prompts::isCommitted).ifPresent(notWritten -> {
             List<Finished> again = new ArrayList<>(notWritten.rollouts());
             again.addAll(finished);
             finished = again;

@@ -9,7 +9,6 @@ import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import java.nio.charset.StandardCharsets;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.LinkedHashMap;
@@ -17,6 +16,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Deserializer;
 import org.jspecify.annotations.Nullable;
@@ -26,7 +26,6 @@ import org.slf4j.LoggerFactory;
 /** The topic {@code admission} as it is now: the groups of this epoch and its counts. */
 final class AdmissionTable {
     private static final Logger LOG = LoggerFactory.getLogger(AdmissionTable.class);
-    private static final Duration LIMIT = Duration.ofSeconds(60);
     private static final String COUNTS = "counts/";
 
     private final RunIdentity run;
@@ -47,9 +46,10 @@ final class AdmissionTable {
             List<TopicPartition> partitions =
                     log.fromBeginning(connection.topics().admission());
             Map<TopicPartition, Long> ends = log.consumer().endOffsets(partitions);
-            if (!log.readTo(ends, ReadLimit.withoutProgress(LIMIT), record -> table.take(record, entries))) {
-                throw new IllegalStateException("what is under way could not be read: no record came for "
-                        + LIMIT.toSeconds() + " s, at " + log.progress() + " of " + ends);
+            if (!log.readTo(
+                    ends, ReadLimit.withoutProgress(connection.patience()), record -> table.take(record, entries))) {
+                throw new KafkaException("what is under way could not be read: no record came for "
+                        + connection.patience().toSeconds() + " s, at " + log.progress() + " of " + ends);
             }
         }
         return table;

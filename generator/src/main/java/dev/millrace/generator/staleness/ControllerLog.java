@@ -2,7 +2,6 @@ package dev.millrace.generator.staleness;
 
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.follow.LogReader;
-import dev.millrace.log.transaction.FencedWriterException;
 import dev.millrace.log.transaction.TransactionalWriter;
 import dev.millrace.schemas.Admission;
 import dev.millrace.schemas.AdmissionCounts;
@@ -19,6 +18,8 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.BooleanSupplier;
 import org.apache.kafka.clients.consumer.Consumer;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
@@ -79,13 +80,33 @@ final class ControllerLog implements AutoCloseable {
     }
 
     /**
-     * What the last admission of this run and epoch left, or nothing; from here on, {@link #poll} gives what was written after
-     * it to the topics that say what is settled.
+     * Takes over from whoever admitted before, and finds its place.
      *
      * @param room samples that may be under way at most, should the log not be whole any more
+     * @return what the last admission of this run and epoch left, or nothing; from here on, {@link #poll} gives what was written
+     *     after it to the topics that say what is settled. Empty if it was stopped before that
      */
-    ReleasedSamples recover(long room) {
-        writer.fenceOthers(); // before reading: whatever a predecessor left open is aborted by this
+    Optional<ReleasedSamples> open(long room, BooleanSupplier stopped) {
+        AtomicReference<ReleasedSamples> place = new AtomicReference<>();
+        return writer.takeOver(stopped, () -> place.set(read(room)))
+                ? Optional.ofNullable(place.get())
+                : Optional.empty();
+    }
+
+    /**
+     * As {@link #open}, after a failure.
+     *
+     * @throws RuntimeException the failure, if waiting does not mend it
+     */
+    Optional<ReleasedSamples> reopen(RuntimeException failure, long room, BooleanSupplier stopped) {
+        AtomicReference<ReleasedSamples> place = new AtomicReference<>();
+        return writer.recover(failure, stopped, () -> place.set(read(room)))
+                ? Optional.ofNullable(place.get())
+                : Optional.empty();
+    }
+
+    /** After taking over, which aborts whatever was left open. */
+    private ReleasedSamples read(long room) {
         AdmissionTable table = AdmissionTable.read(connection);
         ofOlderEpochs = table.keysOfOlderEpochs();
         Optional<AdmissionCounts> counts = table.counts();
@@ -143,8 +164,7 @@ final class ControllerLog implements AutoCloseable {
     /**
      * Writes requests and what has changed, all or nothing.
      *
-     * @throws IllegalStateException if another admission has taken over
-     * @throws KafkaException if they could not be committed otherwise; this log is then of no more use
+     * @throws KafkaException if they are not committed, or nobody knows: {@link #reopen} finds it out
      */
     void write(List<Outgoing> requests, ReleasedSamples samples) {
         Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
@@ -158,25 +178,17 @@ final class ControllerLog implements AutoCloseable {
         Map<String, Optional<AdmittedGroup>> changes = samples.takeChanges();
         Admission counts = new Admission(run.runId(), run.epoch(), null, samples.counts(positions));
         Map<String, Future<RecordMetadata>> sent = new LinkedHashMap<>();
-        try {
-            writer.write(out -> {
-                requests.forEach(request -> sent.put(request.request().getGroupId(), send(out, request)));
-                ofOlderEpochs.forEach(key -> keep(out, key, null));
-                changes.forEach((groupId, group) -> keep(
-                        out,
-                        groupId,
-                        group.map(g -> new Admission(run.runId(), run.epoch(), g.record(), null))
-                                .orElse(null)));
-                keep(out, AdmissionTable.countsKey(run), counts);
-                out.sendOffsetsToTransaction(offsets, log.consumer().groupMetadata());
-            });
-        } catch (FencedWriterException e) {
-            throw new IllegalStateException(
-                    "another admission of the run has taken over (there is one per run), or the"
-                            + " broker gave up a transaction after " + TRANSACTION_TIMEOUT_MS + " ms: "
-                            + e.getMessage(),
-                    e);
-        }
+        writer.write(out -> {
+            requests.forEach(request -> sent.put(request.request().getGroupId(), send(out, request)));
+            ofOlderEpochs.forEach(key -> keep(out, key, null));
+            changes.forEach((groupId, group) -> keep(
+                    out,
+                    groupId,
+                    group.map(g -> new Admission(run.runId(), run.epoch(), g.record(), null))
+                            .orElse(null)));
+            keep(out, AdmissionTable.countsKey(run), counts);
+            out.sendOffsetsToTransaction(offsets, log.consumer().groupMetadata());
+        });
         ofOlderEpochs = List.of();
         sent.forEach((groupId, metadata) -> placed(samples, groupId, metadata));
     }

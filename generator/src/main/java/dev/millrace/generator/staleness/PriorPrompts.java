@@ -7,13 +7,13 @@ import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.TreeMap;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Deserializer;
 import org.jspecify.annotations.Nullable;
@@ -26,7 +26,6 @@ import org.slf4j.LoggerFactory;
  */
 final class PriorPrompts {
     private static final Logger LOG = LoggerFactory.getLogger(PriorPrompts.class);
-    private static final Duration LIMIT = Duration.ofSeconds(60);
 
     /** A request of this epoch as it lies on the topic. */
     record Request(
@@ -66,15 +65,15 @@ final class PriorPrompts {
                 }
             }
             PriorPrompts prior = new PriorPrompts(ends);
-            boolean isRead = log.readTo(ends, ReadLimit.withoutProgress(LIMIT), record -> {
+            boolean isRead = log.readTo(ends, ReadLimit.withoutProgress(connection.patience()), record -> {
                 PromptRequest prompt = decoded(prompts, record);
                 if (prompt != null) {
                     prior.take(prompt, record, connection.run());
                 }
             });
             if (!isRead) {
-                throw new IllegalStateException("the earlier prompts of the run could not be read: no record came for "
-                        + LIMIT.toSeconds() + " s, at " + log.progress() + " of " + ends);
+                throw new KafkaException("the earlier prompts of the run could not be read: no record came for "
+                        + connection.patience().toSeconds() + " s, at " + log.progress() + " of " + ends);
             }
             prior.keep(room);
             return prior;

@@ -21,6 +21,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.function.ToDoubleFunction;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.errors.WakeupException;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -30,8 +31,8 @@ import org.slf4j.LoggerFactory;
  *
  * <p>Requests are made in the order of their ordinals, each from the task and its ordinal alone; where a group was
  * rewarded alike and is to be sampled again, from the ordinal of its first request. One admission works
- * per run; a second one takes over from the first, which then fails. After a restart it goes on where the last
- * transaction was committed.
+ * per run; a second one takes over from the first, which then fails. After a restart, and after a transaction that failed, it goes
+ * on where the last one was committed.
  *
  * <p>Meters: gauges {@code millrace.admission.released.samples}, {@code .lost.samples}, {@code .settled.samples} (consumed by
  * the learner, or lost), {@code .under.way.samples} and {@code .unknown.records}, all of this epoch; counter
@@ -131,20 +132,22 @@ public final class StalenessController implements AutoCloseable {
      * Releases prompts until {@link #stop()}.
      *
      * @throws dev.millrace.weights.VersionUnavailableException if no policy version appears in time
-     * @throws IllegalStateException if another admission has taken over, or the policy learns nothing from its prompts any more
+     * @throws dev.millrace.log.transaction.TakenOverException if another admission has taken over
+     * @throws dev.millrace.log.patience.PatienceOverException if the log was away for too long
+     * @throws IllegalStateException if the policy learns nothing from its prompts any more
      */
     public void run() {
         try {
             config.sampling().notice().ifPresent(notice -> LOG.warn("admission.sampling: {}", notice));
             Optional<PolicyVersion> first =
-                    feed.awaitFirst(Duration.ofMillis(config.firstVersionTimeoutMs()), () -> stopped);
+                    feed.awaitFirst(connection.limit(config.firstVersionTimeoutMs()), () -> stopped);
             if (first.isEmpty()) {
                 return;
             }
             PolicyVersion newest = first.get();
-            samples = log.recover(2 * gate.room());
-            consumed(newest);
-            show();
+            if (!goesOnWith(log.open(2 * gate.room(), () -> stopped), newest)) {
+                return;
+            }
             LOG.info(
                     "admission goes on with request {}: {} samples under way; of this epoch {} were released, {} lost, {} consumed",
                     samples.nextOrdinal(),
@@ -157,13 +160,35 @@ public final class StalenessController implements AutoCloseable {
                     events.in(record).ifPresent(this::apply);
                 }
                 newest = follow(newest);
-                release(newest.getVersion());
+                if (!released(newest)) {
+                    return;
+                }
                 show();
             }
         } catch (WakeupException e) {
             if (!stopped) {
                 throw e;
             }
+        }
+    }
+
+    /** False if there is nothing to go on with, since it was stopped. */
+    private boolean goesOnWith(Optional<ReleasedSamples> found, PolicyVersion newest) {
+        found.ifPresent(place -> {
+            samples = place;
+            consumed(newest);
+            show();
+        });
+        return found.isPresent();
+    }
+
+    /** Where the log takes nothing, all that was not committed is forgotten, and read again. */
+    private boolean released(PolicyVersion newest) {
+        try {
+            release(newest.getVersion());
+            return true;
+        } catch (KafkaException e) {
+            return goesOnWith(log.reopen(e, 2 * gate.room(), () -> stopped), newest);
         }
     }
 
@@ -265,7 +290,7 @@ public final class StalenessController implements AutoCloseable {
                 .orElseGet(() -> RequestName.first(epoch, ordinal));
     }
 
-    /** What was counted goes along with what is released because of it; a failure ends this admission, and the next reads it back. */
+    /** What was counted goes along with what is released because of it. */
     private void write(List<ControllerLog.Outgoing> requests) {
         log.write(requests, samples);
         writtenAt = System.nanoTime();

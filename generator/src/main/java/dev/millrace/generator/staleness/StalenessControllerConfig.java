@@ -9,7 +9,7 @@ package dev.millrace.generator.staleness;
  * @param groupSize samples of one prompt, at least 1
  * @param taskSeed of the series of prompts
  * @param sampling how rollouts are sampled
- * @param firstVersionTimeoutMs longest wait for the first policy version
+ * @param firstVersionTimeoutMs longest wait for the first policy version; 0 for {@code run.patience_seconds}
  * @param deadLetterLimitBatches how many batches' worth of samples may be dead-lettered while no new version appears; beyond
  *     that only one batch is released a minute, until a version appears
  * @param maxResamples how often a prompt is released once more when {@code topology.groups.zero_variance} is
@@ -32,7 +32,7 @@ public record StalenessControllerConfig(
         atLeast(0, "eta", eta);
         atLeast(1, "batch_sequences", batchSequences);
         atLeast(1, "group_size", groupSize);
-        atLeast(1, "first_version_timeout_ms", firstVersionTimeoutMs);
+        atLeast(0, "first_version_timeout_ms", firstVersionTimeoutMs);
         atLeast(1, "dead_letter_limit_batches", deadLetterLimitBatches);
         atLeast(0, "max_resamples", maxResamples);
         atLeast(1, "zero_variance_limit_batches", zeroVarianceLimitBatches);
@@ -44,7 +44,7 @@ public record StalenessControllerConfig(
     }
 
     public static StalenessControllerConfig defaults() {
-        return new StalenessControllerConfig(2, 256, 8, 1, SamplingConfig.defaults(), 60_000, 4, 1, 32);
+        return new StalenessControllerConfig(2, 256, 8, 1, SamplingConfig.defaults(), 0, 4, 1, 32);
     }
 
     private static void atLeast(long bound, String key, long value) {

@@ -20,17 +20,17 @@ class CommittablePromptsTest {
         committable.read(P, 11, 1);
         committable.read(P, 13, 1); // 12 was a transaction marker
         committable.finished(P, 11);
-        assertThat(committable.takeOffsets()).containsOnly(Map.entry(P, new OffsetAndMetadata(10)));
+        assertThat(committable.takeOffsets(Set.of(), "")).containsOnly(Map.entry(P, new OffsetAndMetadata(10)));
 
         committable.finished(P, 10);
-        assertThat(committable.takeOffsets()).isEmpty(); // 10 has a sample left
+        assertThat(committable.takeOffsets(Set.of(), "")).isEmpty(); // 10 has a sample left
 
         committable.finished(P, 10);
-        assertThat(committable.takeOffsets()).containsOnly(Map.entry(P, new OffsetAndMetadata(13)));
+        assertThat(committable.takeOffsets(Set.of(), "")).containsOnly(Map.entry(P, new OffsetAndMetadata(13)));
         assertThat(committable.openPrompts()).isEqualTo(1);
 
         committable.finished(P, 13);
-        assertThat(committable.takeOffsets()).containsOnly(Map.entry(P, new OffsetAndMetadata(14)));
+        assertThat(committable.takeOffsets(Set.of(), "")).containsOnly(Map.entry(P, new OffsetAndMetadata(14)));
         assertThat(committable.openPrompts()).isZero();
     }
 
@@ -38,18 +38,18 @@ class CommittablePromptsTest {
     void shouldPassOverPromptsWithNothingToDoOnceTheirPredecessorsAreFinished() {
         committable.read(P, 5, 1);
         committable.read(P, 6, 0); // refused
-        assertThat(committable.takeOffsets()).containsOnly(Map.entry(P, new OffsetAndMetadata(5)));
+        assertThat(committable.takeOffsets(Set.of(), "")).containsOnly(Map.entry(P, new OffsetAndMetadata(5)));
         committable.finished(P, 5);
-        assertThat(committable.takeOffsets()).containsOnly(Map.entry(P, new OffsetAndMetadata(7)));
+        assertThat(committable.takeOffsets(Set.of(), "")).containsOnly(Map.entry(P, new OffsetAndMetadata(7)));
     }
 
     @Test
     void shouldHandOutAgainWhatCouldNotBeCommitted() {
         committable.read(P, 3, 1);
         committable.finished(P, 3);
-        assertThat(committable.takeOffsets()).containsOnlyKeys(P);
+        assertThat(committable.takeOffsets(Set.of(), "")).containsOnlyKeys(P);
         committable.requeue(Set.of(P, Q));
-        assertThat(committable.takeOffsets()).containsOnly(Map.entry(P, new OffsetAndMetadata(4)));
+        assertThat(committable.takeOffsets(Set.of(), "")).containsOnly(Map.entry(P, new OffsetAndMetadata(4)));
     }
 
     @Test
@@ -57,10 +57,10 @@ class CommittablePromptsTest {
         committable.read(P, 0, 1);
         committable.read(Q, 0, 1);
         committable.finished(Q, 0);
-        assertThat(committable.takeOffsets().get(Q)).isEqualTo(new OffsetAndMetadata(1));
+        assertThat(committable.takeOffsets(Set.of(), "").get(Q)).isEqualTo(new OffsetAndMetadata(1));
         committable.forget(Set.of(P));
         assertThat(committable.openPrompts()).isZero();
-        assertThat(committable.takeOffsets()).isEmpty();
+        assertThat(committable.takeOffsets(Set.of(), "")).isEmpty();
     }
 
     @Test
@@ -69,5 +69,16 @@ class CommittablePromptsTest {
         committable.finished(P, 1);
         assertThatThrownBy(() -> committable.finished(P, 1)).hasMessageContaining("no sample of prompts-0@1 is open");
         assertThatThrownBy(() -> committable.finished(Q, 1)).hasMessageContaining("prompts-1@1");
+    }
+
+    @Test
+    void shouldMarkWhatIsHandedOutAndHandOutWhatIsNamedAgain() {
+        committable.read(P, 4, 1);
+        committable.read(Q, 0, 0);
+        assertThat(committable.takeOffsets(Set.of(), "a/0"))
+                .containsOnly(
+                        Map.entry(P, new OffsetAndMetadata(4, "a/0")), Map.entry(Q, new OffsetAndMetadata(1, "a/0")));
+        assertThat(committable.takeOffsets(Set.of(P), "a/1"))
+                .containsOnly(Map.entry(P, new OffsetAndMetadata(4, "a/1")));
     }
 }

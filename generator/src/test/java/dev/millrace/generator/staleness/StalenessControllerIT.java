@@ -9,6 +9,7 @@ import dev.millrace.generator.environment.answer.IncPrompts;
 import dev.millrace.generator.run.RunningRole;
 import dev.millrace.generator.run.TestRun;
 import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.log.transaction.TakenOverException;
 import dev.millrace.schemas.Admission;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
@@ -209,8 +210,8 @@ class StalenessControllerIT {
                 assertReleased(2 + 2 * version);
             }
             assertThat(one.awaitEnd())
-                    .isInstanceOf(IllegalStateException.class)
-                    .hasMessageContaining("another admission of the run has taken over");
+                    .isInstanceOf(TakenOverException.class)
+                    .hasMessageContaining("admission-0: somebody newer has taken over");
             two.stop();
         }
     }

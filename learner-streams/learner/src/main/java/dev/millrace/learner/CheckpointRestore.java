@@ -15,7 +15,6 @@ import dev.millrace.weights.VersionFacts;
 import dev.millrace.weights.VersionUnavailableException;
 import dev.millrace.weights.WeightsConfig;
 import java.time.Clock;
-import java.time.Duration;
 import java.util.Optional;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -106,7 +105,7 @@ final class CheckpointRestore {
 
     /** A run whose versions are gone must not begin once more with the initial weights, as if nothing had been learnt. */
     private void requireNothingLearnt() {
-        ConsumedBatches.lastStep(connection, Duration.ofMillis(config.readTimeoutMs()))
+        ConsumedBatches.lastStep(connection, connection.limit(config.readTimeoutMs()))
                 .ifPresent(step -> {
                     throw new LostVersionsException(
                             "chain-lost",

@@ -170,9 +170,7 @@ public final class Learner implements AutoCloseable {
                             new VersionRetention(connection, weightsConfig, fixedVersions(), registry, clock);
                     BatchReader reader = new BatchReader(connection, state.newest(), readLimit());
                     TrajectoryFetcher trajectories = new TrajectoryFetcher(
-                            connection,
-                            config.keptTrajectoryBytes(),
-                            Duration.ofMillis(config.trajectoryTimeoutMs()))) {
+                            connection, config.keptTrajectoryBytes(), connection.limit(config.trajectoryTimeoutMs()))) {
                 wakeup = () -> {
                     reader.wakeup();
                     trajectories.wakeup();
@@ -185,7 +183,7 @@ public final class Learner implements AutoCloseable {
     }
 
     private Duration readLimit() {
-        return Duration.ofMillis(weightsConfig.readTimeoutMs());
+        return connection.limit(weightsConfig.readTimeoutMs());
     }
 
     /** Where training stands on the log; empty only if the learner was stopped. */

@@ -7,7 +7,8 @@ import dev.millrace.learner.step.StepConfig;
  *
  * @param step                how a batch becomes optimiser steps
  * @param maxSteps            the run ends after so many batches, counted from its beginning; 0 for no end
- * @param trajectoryTimeoutMs longest wait without progress for the trajectories of a batch
+ * @param trajectoryTimeoutMs longest wait without progress for the trajectories of a batch; 0 for
+ *     {@code run.patience_seconds}
  * @param keptTrajectoryBytes most bytes of trajectories kept that were passed on the way to a batch's
  * @param idleReportMs        after so long without a batch the learner says what it waits for, and again each time
  */
@@ -18,7 +19,10 @@ public record LearnerConfig(
         if (maxSteps < 0) {
             throw new IllegalArgumentException("max_steps must be at least 0: " + maxSteps);
         }
-        atLeastOne("trajectory_timeout_ms", trajectoryTimeoutMs);
+        if (trajectoryTimeoutMs < 0) {
+            throw new IllegalArgumentException(
+                    "trajectory_timeout_ms must be at least 1, or 0 for the run's patience: " + trajectoryTimeoutMs);
+        }
         if (keptTrajectoryBytes < 0) {
             throw new IllegalArgumentException("kept_trajectory_bytes must be at least 0: " + keptTrajectoryBytes);
         }
@@ -26,7 +30,7 @@ public record LearnerConfig(
     }
 
     public static LearnerConfig defaults() {
-        return new LearnerConfig(StepConfig.defaults(), 0, 30_000, 64L << 20, 30_000);
+        return new LearnerConfig(StepConfig.defaults(), 0, 0, 64L << 20, 30_000);
     }
 
     private static void atLeastOne(String key, long value) {

@@ -88,16 +88,20 @@ final class GroupSetup {
 
     private <T> T within(org.apache.kafka.common.KafkaFuture<T> answer) throws ExecutionException {
         try {
-            return answer.get(config.startTimeoutMs(), TimeUnit.MILLISECONDS);
+            return answer.get(limitMs(), TimeUnit.MILLISECONDS);
         } catch (TimeoutException e) {
             throw new TopologyException(
-                    "the broker did not say within start_timeout_ms " + config.startTimeoutMs()
+                    "the broker did not say within start_timeout_ms " + limitMs()
                             + " whether it has streams groups; is it out of reach?",
                     e);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw new TopologyException("the topology was interrupted", e);
         }
+    }
+
+    private long limitMs() {
+        return connection.limit(config.startTimeoutMs()).toMillis();
     }
 
     private static AlterConfigOp set(String name, int value) {

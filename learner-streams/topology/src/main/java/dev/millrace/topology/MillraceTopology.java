@@ -15,7 +15,6 @@ import dev.millrace.topology.state.RecordTimestampExtractor;
 import dev.millrace.topology.state.StateStores;
 import dev.millrace.topology.task.TaskSupplier;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -46,7 +45,6 @@ import org.apache.kafka.streams.Topology;
  * read as bytes, so that nothing on a topic can stop a task.
  */
 public final class MillraceTopology {
-    private static final Duration FETCH_PATIENCE = Duration.ofSeconds(30);
     /** What a record takes on the log beside its value: key, framing, and headers with what its task had seen. */
     private static final int FRAMING_BYTES = 8192;
 
@@ -86,7 +84,7 @@ public final class MillraceTopology {
                 connection.lineage(),
                 connection.topics(),
                 connection.registry(),
-                () -> new KafkaRecordFetcher(connection, FETCH_PATIENCE),
+                () -> new KafkaRecordFetcher(connection, connection.patience()),
                 maxValueBytes(connection),
                 meters);
         return topology;

@@ -27,7 +27,7 @@ import java.util.List;
  * @param transactionTimeoutMs the broker ends a transaction that was left open after so long, at least 1000; until
  *     then nobody reads what comes behind it
  * @param compression of what is written: none, lz4, zstd, snappy or gzip
- * @param startTimeoutMs longest wait for the topology to run, at least 1000
+ * @param startTimeoutMs longest wait for the topology to run, at least 1000; 0 for {@code run.patience_seconds}
  * @param stopTimeoutMs longest wait for it to stop, at least 1000
  * @param alarmAfterMs a stage that waits for so long without progress is an alarm, at least 1000
  */
@@ -76,7 +76,9 @@ public record RuntimeConfig(
             throw new IllegalArgumentException(
                     "compression must be one of " + String.join(", ", COMPRESSIONS) + ": " + compression);
         }
-        requireAtLeast("start_timeout_ms", startTimeoutMs, 1_000);
+        if (startTimeoutMs != 0) {
+            requireAtLeast("start_timeout_ms", startTimeoutMs, 1_000);
+        }
         requireAtLeast("stop_timeout_ms", stopTimeoutMs, 1_000);
         requireAtLeast("alarm_after_ms", alarmAfterMs, 1_000);
         if (rebalanceProtocol == RebalanceProtocol.STREAMS && !instanceId.isEmpty()) {
@@ -109,7 +111,7 @@ public record RuntimeConfig(
                 "",
                 10_000,
                 "lz4",
-                60_000,
+                0,
                 20_000,
                 60_000);
     }

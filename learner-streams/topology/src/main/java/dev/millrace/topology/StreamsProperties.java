@@ -46,6 +46,12 @@ final class StreamsProperties {
         settings.put(SharedRocksDbMemory.BYTES, config.rocksdbBytes());
         settings.put(StreamsConfig.DEFAULT_TIMESTAMP_EXTRACTOR_CLASS_CONFIG, RecordTimestampExtractor.class);
         settings.put(StreamsConfig.LOG_SUMMARY_INTERVAL_MS_CONFIG, -1L);
+        long patienceMs = connection.patience().toMillis();
+        settings.put(StreamsConfig.TASK_TIMEOUT_MS_CONFIG, patienceMs);
+        // a task that looks back for a record may wait so long for it
+        settings.put(
+                StreamsConfig.consumerPrefix(ConsumerConfig.MAX_POLL_INTERVAL_MS_CONFIG),
+                Math.toIntExact(patienceMs) + config.sessionTimeoutMs());
         if (instanceName.isEmpty()) {
             settings.put(StreamsConfig.GROUP_PROTOCOL_CONFIG, GroupProtocol.STREAMS.name()); // the rest is the group's
         } else {

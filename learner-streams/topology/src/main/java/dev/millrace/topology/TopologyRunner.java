@@ -2,6 +2,8 @@ package dev.millrace.topology;
 
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.patience.Passing;
+import dev.millrace.log.patience.Patience;
 import dev.millrace.topology.meters.TopologyMeters;
 import dev.millrace.topology.watch.InputWaits;
 import dev.millrace.topology.watch.StallAlarms;
@@ -21,6 +23,7 @@ import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.errors.MissingSourceTopicException;
+import org.apache.kafka.streams.errors.StreamsException;
 import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -30,7 +33,8 @@ import org.slf4j.LoggerFactory;
  * Runs one instance of the topology, exactly once, until it is stopped or fails.
  *
  * <p>Any number of instances share the work. What the engine can repair by itself (a broker that was away, a
- * partition that went to another instance) it repairs; anything else stops this instance with a sentence. Stopping
+ * partition that went to another instance) it repairs; where a thread fails for a reason that may pass, another takes its place, for
+ * as long as the run's patience lasts; anything else stops this instance with a sentence. Stopping
  * commits what was done, and leaves the group so that others take over at once. An object runs once.
  *
  * <p>What stages wait for is looked at every second; a wait without progress for too long is an alarm ({@link StallAlarms}).
@@ -38,6 +42,8 @@ import org.slf4j.LoggerFactory;
 public final class TopologyRunner implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(TopologyRunner.class);
     private static final long LOOK_PERIOD_MS = 1_000;
+    /** A thread in place of one that failed has succeeded if it runs for so long. */
+    private static final int LOOKS_OF_SUCCESS = 10;
 
     private final TopologyConfig config;
     private final Algorithm algorithm;
@@ -51,6 +57,10 @@ public final class TopologyRunner implements AutoCloseable {
     private final String guarantee;
     private final CountDownLatch ended = new CountDownLatch(1);
     private final CountDownLatch running = new CountDownLatch(1);
+    /** Of threads that fail and are replaced; guarded by itself. */
+    private final Patience patience;
+
+    private int runningLooks;
     private final AtomicReference<Throwable> failure = new AtomicReference<>();
 
     /**
@@ -95,6 +105,7 @@ public final class TopologyRunner implements AutoCloseable {
         this.stateDirectory = stateDirectory;
         this.meters = new TopologyMeters(registry);
         this.waits = meters.waits();
+        this.patience = new Patience("topology", connection.patience(), connection.alarms());
         this.alarms = new StallAlarms(config.runtime().alarmAfterMs(), connection.alarms(), registry);
     }
 
@@ -119,8 +130,31 @@ public final class TopologyRunner implements AutoCloseable {
     }
 
     private StreamThreadExceptionResponse failed(Throwable thrown) {
-        failure.compareAndSet(null, thrown);
+        try {
+            if (thrown instanceof RuntimeException exception && mayPass(exception) && tryAgain(exception)) {
+                return StreamThreadExceptionResponse.REPLACE_THREAD;
+            }
+            failure.compareAndSet(null, thrown);
+        } catch (RuntimeException e) {
+            failure.compareAndSet(null, e);
+        }
         return StreamThreadExceptionResponse.SHUTDOWN_CLIENT;
+    }
+
+    /** The engine wraps whatever happens in a thread; what it wraps says what it is. */
+    private static boolean mayPass(Throwable thrown) {
+        Throwable cause = thrown;
+        while (cause instanceof StreamsException && cause.getCause() != null) {
+            cause = cause.getCause();
+        }
+        return !(cause instanceof StreamsException) && Passing.mayPass(cause);
+    }
+
+    private boolean tryAgain(RuntimeException thrown) {
+        synchronized (patience) {
+            runningLooks = 0;
+            return patience.again(thrown, () -> ended.getCount() == 0);
+        }
     }
 
     private void changed(KafkaStreams.State now, KafkaStreams.State before) {
@@ -166,9 +200,10 @@ public final class TopologyRunner implements AutoCloseable {
     /** Waits for the end, whoever brings it; what is to be said about it, or null. */
     private @Nullable TopologyException awaitEnd(KafkaStreams streams) {
         try {
-            if (!running.await(config.runtime().startTimeoutMs(), TimeUnit.MILLISECONDS)) {
-                return new TopologyException("the topology was not running after start_timeout_ms "
-                        + config.runtime().startTimeoutMs() + ", its state is " + streams.state()
+            long limitMs = connection.limit(config.runtime().startTimeoutMs()).toMillis();
+            if (!running.await(limitMs, TimeUnit.MILLISECONDS)) {
+                return new TopologyException("the topology was not running after start_timeout_ms " + limitMs
+                        + ", its state is " + streams.state()
                         + "; is the broker out of reach, or another instance named '"
                         + config.runtime().instanceId() + "' running?");
             }
@@ -183,6 +218,12 @@ public final class TopologyRunner implements AutoCloseable {
     }
 
     private void watch(KafkaStreams streams) {
+        synchronized (patience) {
+            runningLooks = streams.state() == KafkaStreams.State.RUNNING ? runningLooks + 1 : 0;
+            if (runningLooks == LOOKS_OF_SUCCESS) {
+                patience.succeeded();
+            }
+        }
         List<Wait> all = new ArrayList<>(waits.all());
         all.addAll(InputWaits.of(streams));
         alarms.check(all, TimeUnit.NANOSECONDS.toMillis(System.nanoTime()));

@@ -102,6 +102,11 @@ public record LogConnection(
         return new LogConnection(settings, topics, run, lineage, registry, whereabouts, patience, alarms);
     }
 
+    /** A limit that somebody set; the patience where it is 0. */
+    public Duration limit(long limitMs) {
+        return limitMs == 0 ? patience : Duration.ofMillis(limitMs);
+    }
+
     /** The same with another patience. */
     public LogConnection withPatience(Duration other) {
         return new LogConnection(clientProperties, topics, run, lineage, registry, whereabouts, other, alarms);
@@ -116,7 +121,10 @@ public record LogConnection(
 
     /** Settings of a consumer: the common ones, over them a role's own, over these what was set for consumers. */
     public Map<String, Object> consumer(Map<String, Object> ofRole) {
-        return merged(CONSUMER, ofRole);
+        Map<String, Object> withPatience = new HashMap<>(ofRole);
+        // what it asks beside reading, such as for offsets, then waits as long as reading does
+        withPatience.putIfAbsent("default.api.timeout.ms", Math.toIntExact(patience.toMillis()));
+        return merged(CONSUMER, withPatience);
     }
 
     /** Settings of a producer, as for a consumer. */

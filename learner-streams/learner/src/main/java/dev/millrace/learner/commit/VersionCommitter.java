@@ -36,6 +36,11 @@ import org.apache.kafka.common.serialization.Serializer;
  * committer is of no further use. Used by one thread.
  */
 public final class VersionCommitter implements AutoCloseable {
+    /** The client's own, and the least that it takes. */
+    private static final long DELIVERY_MS = 120_000;
+    /** What a broker allows unless its transaction.max.timeout.ms says otherwise. */
+    private static final long LONGEST_TRANSACTION_MS = 900_000;
+
     private final String transactionalId;
     private final String policyId;
     private final String trainingLog;
@@ -63,6 +68,7 @@ public final class VersionCommitter implements AutoCloseable {
      */
     public VersionCommitter(LogConnection connection, WeightsConfig config, Producers producers) {
         this.transactionalId = connection.scoped("learner");
+        long sendLimitMs = connection.limit(config.sendTimeoutMs()).toMillis();
         this.policyId = connection.run().policyId();
         this.trainingLog = connection.topics().trainingLog();
         Map<String, Object> properties = new HashMap<>(connection.producer(Map.of(
@@ -80,8 +86,12 @@ public final class VersionCommitter implements AutoCloseable {
                 1, // or what follows a retried first send is refused out of order
                 "retry.backoff.ms",
                 20, // a step's first send may meet the last transaction still being closed
+                "max.block.ms",
+                sendLimitMs,
+                "delivery.timeout.ms",
+                Math.toIntExact(Math.max(DELIVERY_MS, sendLimitMs)),
                 "transaction.timeout.ms",
-                Math.toIntExact(config.sendTimeoutMs() + 30_000))));
+                Math.toIntExact(Math.min(LONGEST_TRANSACTION_MS, sendLimitMs + 30_000)))));
         this.writer = new TransactionalWriter(() -> producers.create(properties));
         writer.fenceOthers();
         try {

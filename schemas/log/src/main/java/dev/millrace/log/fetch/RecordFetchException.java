@@ -1,7 +1,9 @@
 package dev.millrace.log.fetch;
 
+import org.apache.kafka.common.KafkaException;
+
 /** A partition did not give a record back in time. The record is not lost: stop, and try again. */
-public final class RecordFetchException extends RuntimeException {
+public final class RecordFetchException extends KafkaException {
     private static final long serialVersionUID = 1L;
 
     RecordFetchException(String message) {

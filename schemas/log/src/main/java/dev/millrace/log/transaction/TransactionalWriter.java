@@ -1,9 +1,12 @@
 package dev.millrace.log.transaction;
 
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.alarm.Alarms;
+import dev.millrace.log.patience.Patience;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
@@ -27,26 +30,67 @@ import org.slf4j.LoggerFactory;
  * <p>What becomes of one that is not committed is decided here:
  *
  * <ul>
- *   <li>Somebody else has taken over: {@link FencedWriterException}; the writer is of no further use.
+ *   <li>The producer is fenced, {@link FencedWriterException}: somebody else has taken over, or the broker gave a transaction up
+ *       that was open for too long.
  *   <li>It was aborted: the exception that was the reason, and the next one can begin. That the group has given partitions
  *       away whose offsets were to go along, Kafka's CommitFailedException, is such a reason.
  *   <li>It could not be aborted either, since the coordinator is lost: before its commit the reason, at its commit {@link
- *       UncertainCommitException}. {@link #fenceOthers()} closes the producer and makes another, which ends what was left open;
- *       after that the log says what was committed.
+ *       UncertainCommitException}.
  * </ul>
+ *
+ * <p>{@link #fenceOthers()} closes the producer and makes another, which ends what was left open; after that the log says what was
+ * committed. The first time it takes the id over from whoever had it; after that it keeps it, and throws {@link
+ * TakenOverException} if somebody newer has taken it over. {@link #recover} does so until it succeeds, for as long as the run's
+ * patience lasts.
  *
  * <p>Used by one thread, save {@link #close()}.
  */
 public final class TransactionalWriter implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(TransactionalWriter.class);
     private static final Duration CLOSE_LIMIT = Duration.ofSeconds(5);
+    private static final int CLAIMS = 5;
 
     private final Supplier<Producer<byte[], byte[]>> producers;
+    private final @Nullable OwnerRecord owner;
+    private final Incarnation incarnation;
+    private final Patience patience;
     private volatile @Nullable Producer<byte[], byte[]> producer;
 
-    /** @param producers makes a producer with a transactional id; not called before {@link #fenceOthers()} */
+    /**
+     * Of an id that has no owner: whoever comes takes it over.
+     *
+     * @param producers makes a producer with a transactional id; not called before {@link #fenceOthers()}
+     */
     public TransactionalWriter(Supplier<Producer<byte[], byte[]>> producers) {
+        this(producers, null, new Incarnation(), new Patience("a writer", Duration.ZERO, new Alarms()));
+    }
+
+    TransactionalWriter(
+            Supplier<Producer<byte[], byte[]>> producers,
+            @Nullable OwnerRecord owner,
+            Incarnation incarnation,
+            Patience patience) {
         this.producers = producers;
+        this.owner = owner;
+        this.incarnation = incarnation;
+        this.patience = patience;
+    }
+
+    /**
+     * Of a role that makes several writers in its life, with producers of its own.
+     *
+     * @param producers makes a producer with that transactional id
+     */
+    public static TransactionalWriter of(
+            LogConnection connection,
+            String transactionalId,
+            Incarnation incarnation,
+            Supplier<Producer<byte[], byte[]>> producers) {
+        return new TransactionalWriter(
+                producers,
+                new OwnerRecord(connection, transactionalId),
+                incarnation,
+                new Patience(transactionalId, connection.patience(), connection.alarms()));
     }
 
     /**
@@ -61,18 +105,56 @@ public final class TransactionalWriter implements AutoCloseable {
         Map<String, Object> settings = new HashMap<>(ofRole);
         settings.put("transactional.id", transactionalId);
         settings.put("transaction.timeout.ms", timeoutMs);
-        return new TransactionalWriter(() -> new KafkaProducer<>(
-                connection.producer(settings), new ByteArraySerializer(), new ByteArraySerializer()));
+        return of(
+                connection,
+                transactionalId,
+                new Incarnation(),
+                () -> new KafkaProducer<>(
+                        connection.producer(settings), new ByteArraySerializer(), new ByteArraySerializer()));
     }
 
     /**
      * Aborts what an earlier holder of the id left open, this writer included, and shuts the holder out: when this returns,
      * all that was ever committed under the id can be read.
      *
-     * @throws FencedWriterException if somebody else takes over at the same time
+     * @throws TakenOverException if this one had the id, and somebody newer has it now
+     * @throws FencedWriterException if somebody else takes over at the same time, again and again
      * @throws KafkaException if the broker cannot be reached, or the open transaction not ended, within its limit
      */
     public void fenceOthers() {
+        if (owner == null) {
+            open();
+        } else if (incarnation.term() == 0) {
+            claim(owner);
+        } else {
+            owner.isStillOf(incarnation); // first: whoever has taken over is not to be disturbed
+            open();
+            if (!owner.isStillOf(incarnation)) {
+                claim(owner);
+            }
+        }
+    }
+
+    /** One that was taken over may come back in between and fence this one before it finds whose the id is now. */
+    private void claim(OwnerRecord of) {
+        for (int attempt = 1; ; attempt++) {
+            open();
+            try {
+                of.claim(incarnation, producer());
+                return;
+            } catch (RuntimeException e) {
+                close();
+                if (!isFenced(e)) {
+                    throw e;
+                }
+                if (attempt == CLAIMS) {
+                    throw new FencedWriterException(e);
+                }
+            }
+        }
+    }
+
+    private void open() {
         close();
         Producer<byte[], byte[]> made = producers.get();
         producer = made;
@@ -81,6 +163,42 @@ public final class TransactionalWriter implements AutoCloseable {
         } catch (RuntimeException e) {
             close();
             throw isFenced(e) ? new FencedWriterException(e) : e;
+        }
+    }
+
+    /**
+     * After a transaction that failed: opens another producer, as often as it takes and the patience lasts. It is to be called
+     * by whoever looks on the log afterwards where it stands.
+     *
+     * @param failure what {@link #compute} threw; thrown again if waiting does not mend it
+     * @param stopped true gives it up
+     * @param place finds the place on the log; where it fails, all is tried again
+     * @return false if it was given up; nothing can be written then
+     * @throws TakenOverException if somebody newer has the id now
+     * @throws dev.millrace.log.patience.PatienceOverException if transactions have failed for too long
+     */
+    public boolean recover(RuntimeException failure, BooleanSupplier stopped, Runnable place) {
+        return patience.again(failure, stopped) && takeOver(stopped, place);
+    }
+
+    /**
+     * As {@link #fenceOthers()}, as often as it takes and the patience lasts.
+     *
+     * @param stopped true gives it up
+     * @param place finds the place on the log; where it fails, all is tried again
+     * @return false if it was given up; nothing can be written then
+     */
+    public boolean takeOver(BooleanSupplier stopped, Runnable place) {
+        while (true) {
+            try {
+                fenceOthers();
+                place.run();
+                return true;
+            } catch (RuntimeException e) {
+                if (!patience.again(e, stopped)) {
+                    return false;
+                }
+            }
         }
     }
 
@@ -99,7 +217,7 @@ public final class TransactionalWriter implements AutoCloseable {
      * @param work sends the records, and the offsets if there are any; need not wait for an acknowledgement, since the
      *     commit fails if any send did
      * @return what the work gives
-     * @throws FencedWriterException if somebody else has taken over
+     * @throws FencedWriterException if somebody else has taken over, or the broker gave a transaction up
      * @throws UncertainCommitException if nobody can say whether it is committed
      * @throws RuntimeException if it is not, by whatever the reason was
      */
@@ -111,6 +229,7 @@ public final class TransactionalWriter implements AutoCloseable {
             T result = work.apply(out);
             isWhole = true;
             out.commitTransaction();
+            patience.succeeded();
             return result;
         } catch (RuntimeException e) {
             if (isFenced(e)) {

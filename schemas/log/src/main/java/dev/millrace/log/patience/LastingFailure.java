@@ -1,0 +1,13 @@
+package dev.millrace.log.patience;
+
+import org.apache.kafka.common.KafkaException;
+import org.jspecify.annotations.Nullable;
+
+/** A failure that comes of Kafka and does not pass by waiting. */
+public class LastingFailure extends KafkaException {
+    private static final long serialVersionUID = 1L;
+
+    protected LastingFailure(String message, @Nullable Throwable cause) {
+        super(message, cause);
+    }
+}

@@ -1,0 +1,119 @@
+package dev.millrace.log.patience;
+
+import dev.millrace.log.alarm.Alarms;
+import java.time.Duration;
+import java.util.function.BooleanSupplier;
+import java.util.function.LongSupplier;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Bounds the attempts of one role at something that fails: they go on from the first failure until a success, for so long at
+ * most. One line says that they began, and why; one says after how long they ended. In between an alarm {@value #ALARM} stands,
+ * unless it is over at once.
+ *
+ * <p>Time is that of a clock that nobody sets. Used by one thread.
+ */
+public final class Patience {
+    private static final Logger LOG = LoggerFactory.getLogger(Patience.class);
+    private static final Duration FIRST_PAUSE = Duration.ofMillis(50);
+    private static final Duration LONGEST_PAUSE = Duration.ofSeconds(1);
+    private static final Duration QUIET = Duration.ofSeconds(10);
+    private static final String ALARM = "role-waits";
+
+    /** Waits, and may be told to wait no more. */
+    @FunctionalInterface
+    interface Pause {
+        void of(Duration duration) throws InterruptedException;
+    }
+
+    private final String who;
+    private final Duration limit;
+    private final Alarms alarms;
+    private final LongSupplier nanos;
+    private final Pause pause;
+    private boolean failing;
+    private long sinceNanos;
+    private long attempts;
+
+    /**
+     * @param who the role, for the lines
+     * @param limit from the first failure on
+     * @param alarms of the process
+     */
+    public Patience(String who, Duration limit, Alarms alarms) {
+        this(who, limit, alarms, System::nanoTime, duration -> Thread.sleep(duration.toMillis()));
+    }
+
+    Patience(String who, Duration limit, Alarms alarms, LongSupplier nanos, Pause pause) {
+        this.who = who;
+        this.limit = limit;
+        this.alarms = alarms;
+        this.nanos = nanos;
+        this.pause = pause;
+    }
+
+    /**
+     * An attempt has failed: waits a moment before the next one, longer from one to the next.
+     *
+     * @param stopped looked at before and after; true ends the attempts
+     * @return false if they are to end
+     * @throws RuntimeException the failure itself, if waiting does not mend it
+     * @throws PatienceOverException if it has lasted for too long
+     */
+    public boolean again(RuntimeException failure, BooleanSupplier stopped) {
+        if (stopped.getAsBoolean()) {
+            return false;
+        }
+        if (!Passing.mayPass(failure)) {
+            throw failure;
+        }
+        long now = nanos.getAsLong();
+        if (!failing) {
+            failing = true;
+            sinceNanos = now;
+            attempts = 0;
+            LOG.warn("{} tries again, for up to {} s: {}", who, limit.toSeconds(), failure.getMessage());
+        }
+        Duration lasted = Duration.ofNanos(now - sinceNanos);
+        if (lasted.compareTo(limit) >= 0) {
+            throw new PatienceOverException(
+                    who + " has tried for " + lasted.toSeconds() + " s (run.patience_seconds=" + limit.toSeconds()
+                            + ") and could not go on: " + failure.getMessage()
+                            + "; what is committed stays, and a start goes on from there",
+                    failure);
+        }
+        if (lasted.compareTo(QUIET) >= 0) {
+            alarms.raise(
+                    ALARM,
+                    who,
+                    "it has not got on for " + lasted.toSeconds() + " s, and tries for " + limit.toSeconds()
+                            + " s (run.patience_seconds): " + failure.getMessage(),
+                    "bring back what is away");
+        }
+        try {
+            pause.of(shorter(FIRST_PAUSE.multipliedBy(1L << Math.min(attempts, 10)), LONGEST_PAUSE));
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            return false;
+        }
+        attempts++;
+        return !stopped.getAsBoolean();
+    }
+
+    private static Duration shorter(Duration one, Duration other) {
+        return one.compareTo(other) < 0 ? one : other;
+    }
+
+    /** What had failed has succeeded; says so if it had. */
+    public void succeeded() {
+        if (failing) {
+            failing = false;
+            alarms.lower(ALARM, who);
+            LOG.warn(
+                    "{} goes on after {} s",
+                    who,
+                    Duration.ofNanos(nanos.getAsLong() - sinceNanos).toMillis() / 1e3);
+        }
+    }
+}

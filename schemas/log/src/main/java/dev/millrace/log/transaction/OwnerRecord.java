@@ -1,0 +1,88 @@
+package dev.millrace.log.transaction;
+
+import dev.millrace.log.LogConnection;
+import dev.millrace.log.follow.LogReader;
+import java.util.Map;
+import java.util.Set;
+import java.util.function.Function;
+import org.apache.kafka.clients.consumer.Consumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.producer.Producer;
+import org.apache.kafka.common.TopicPartition;
+
+/**
+ * Who owns a transactional id, as a committed offset's metadata in a group of its own.
+ *
+ * <p>A producer that is fenced cannot tell a newer owner from a broker that gave an open transaction up after its time. This can:
+ * it is written in a transaction under the id, so nobody can write it who has been fenced, and it is read after the last such
+ * transaction has ended.
+ */
+final class OwnerRecord {
+    private static final String SUFFIX = ".owner";
+
+    private final String transactionalId;
+    private final TopicPartition partition;
+    private final Function<String, Consumer<byte[], byte[]>> members;
+
+    OwnerRecord(LogConnection connection, String transactionalId) {
+        this(
+                transactionalId,
+                connection.topics().run(),
+                group -> new LogReader(connection, Map.of("group.id", group, "client.id", group)).consumer());
+    }
+
+    /**
+     * @param topic one that exists; only its name counts
+     * @param members makes a consumer that speaks for a group
+     */
+    OwnerRecord(String transactionalId, String topic, Function<String, Consumer<byte[], byte[]>> members) {
+        this.transactionalId = transactionalId;
+        this.partition = new TopicPartition(topic, 0);
+        this.members = members;
+    }
+
+    /** Takes the id over: from here on everybody older finds this one here. */
+    void claim(Incarnation owner, Producer<byte[], byte[]> out) {
+        try (Consumer<byte[], byte[]> member = members.apply(transactionalId + SUFFIX)) {
+            long term = Math.max(owner.term(), term(recorded(member))) + 1;
+            out.beginTransaction();
+            out.sendOffsetsToTransaction(
+                    Map.of(partition, new OffsetAndMetadata(0, owner.text(term))), member.groupMetadata());
+            out.commitTransaction();
+            owner.owns(term);
+        }
+    }
+
+    /**
+     * Whether the id is this one's that has claimed it.
+     *
+     * @return false if nobody newer has it, but the log has lost the record, or its end with it: it is to be claimed again
+     * @throws TakenOverException if somebody else has claimed the id since
+     */
+    boolean isStillOf(Incarnation owner) {
+        try (Consumer<byte[], byte[]> member = members.apply(transactionalId + SUFFIX)) {
+            String now = recorded(member);
+            if (now.equals(owner.text(owner.term()))) {
+                return true;
+            }
+            if (term(now) >= owner.term()) {
+                throw new TakenOverException(transactionalId, owner, now);
+            }
+            return false;
+        }
+    }
+
+    private String recorded(Consumer<byte[], byte[]> member) {
+        OffsetAndMetadata now = member.committed(Set.of(partition)).get(partition);
+        return now == null ? "" : now.metadata();
+    }
+
+    private static long term(String recorded) {
+        int end = recorded.indexOf(' ');
+        try {
+            return end < 0 ? 0 : Long.parseLong(recorded.substring(0, end));
+        } catch (NumberFormatException e) {
+            return 0; // nobody's of ours
+        }
+    }
+}

@@ -1,0 +1,16 @@
+package dev.millrace.log.transaction;
+
+import dev.millrace.log.patience.LastingFailure;
+
+/** Somebody newer owns the transactional id: whoever gets this must end. */
+public final class TakenOverException extends LastingFailure {
+    private static final long serialVersionUID = 1L;
+
+    TakenOverException(String transactionalId, Incarnation own, String owner) {
+        super(
+                transactionalId + ": somebody newer has taken over, " + owner.substring(owner.indexOf(' ') + 1)
+                        + "; this one, " + own.who()
+                        + ", ends. There is one at a time: give each its own id, or run only one",
+                null);
+    }
+}

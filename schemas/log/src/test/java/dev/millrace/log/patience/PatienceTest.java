@@ -1,0 +1,93 @@
+package dev.millrace.log.patience;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.millrace.log.alarm.Alarms;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.kafka.common.KafkaException;
+import org.apache.kafka.common.errors.RecordTooLargeException;
+import org.apache.kafka.common.errors.TimeoutException;
+import org.apache.kafka.common.errors.TopicAuthorizationException;
+import org.junit.jupiter.api.Test;
+
+class PatienceTest {
+    private final List<Long> pauses = new ArrayList<>();
+    private long nanos = 5;
+    private final Alarms alarms = new Alarms();
+    private final Patience patience = patience(Duration.ofSeconds(10));
+
+    private Patience patience(Duration limit) {
+        return new Patience("scorer-0", limit, alarms, () -> nanos, pause -> {
+            pauses.add(pause.toMillis());
+            nanos += pause.toNanos();
+        });
+    }
+
+    @Test
+    void shouldTryAgainWithLongerPausesUntilItIsOver() {
+        TimeoutException away = new TimeoutException("no answer");
+        assertThatThrownBy(() -> {
+                    while (patience.again(away, () -> false)) {
+                        // fails again
+                    }
+                })
+                .isInstanceOf(PatienceOverException.class)
+                .hasCause(away)
+                .hasMessage("scorer-0 has tried for 10 s (run.patience_seconds=10) and could not go on: no answer;"
+                        + " what is committed stays, and a start goes on from there");
+        assertThat(pauses).startsWith(50L, 100L, 200L, 400L, 800L, 1_000L, 1_000L);
+        assertThat(pauses.stream().mapToLong(Long::longValue).sum()).isBetween(10_000L, 11_000L);
+    }
+
+    @Test
+    void shouldBeginAnewAfterASuccess() {
+        TimeoutException away = new TimeoutException("no answer");
+        patience.again(away, () -> false);
+        nanos += Duration.ofSeconds(9).toNanos();
+        patience.again(away, () -> false);
+        patience.succeeded();
+        nanos += Duration.ofSeconds(9).toNanos();
+        assertThat(patience.again(away, () -> false)).isTrue();
+        assertThat(pauses).containsExactly(50L, 100L, 50L);
+    }
+
+    @Test
+    void shouldRaiseAnAlarmOnceItLastsAndLowerItWithASuccess() {
+        Patience lasting = patience(Duration.ofSeconds(60));
+        TimeoutException away = new TimeoutException("no answer");
+        lasting.again(away, () -> false);
+        assertThat(alarms.standing()).isEmpty();
+
+        nanos += Duration.ofSeconds(12).toNanos();
+        lasting.again(away, () -> false);
+        assertThat(alarms.standing())
+                .singleElement()
+                .satisfies(alarm -> assertThat(alarm.text())
+                        .isEqualTo("it has not got on for 12 s, and tries for 60 s (run.patience_seconds): no answer;"
+                                + " to end it: bring back what is away"));
+
+        lasting.succeeded();
+        assertThat(alarms.standing()).isEmpty();
+    }
+
+    @Test
+    void shouldNotTryAgainWhatWaitingDoesNotMend() {
+        for (RuntimeException lasting : List.of(
+                new TopicAuthorizationException("rollouts"),
+                new KafkaException("", new RecordTooLargeException("too large")),
+                new IllegalStateException("a mistake of ours"))) {
+            assertThatThrownBy(() -> patience.again(lasting, () -> false)).isSameAs(lasting);
+        }
+        assertThat(pauses).isEmpty();
+    }
+
+    @Test
+    void shouldEndWithoutAWordOnceItIsStopped() {
+        assertThat(patience.again(new TimeoutException("no answer"), () -> true))
+                .isFalse();
+        assertThat(pauses).isEmpty();
+    }
+}
