@@ -1,0 +1,25 @@
+package dev.millrace.policy.huggingface;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+
+/** The folder in which a fuzzed file lies: one for all inputs, since there are thousands a second. */
+final class FuzzFiles {
+    private static Path folder = Path.of("");
+
+    private FuzzFiles() {}
+
+    static synchronized Path folder() throws IOException {
+        if (folder.toString().isEmpty()) {
+            folder = Files.createTempDirectory("fuzz");
+            folder.toFile().deleteOnExit();
+        }
+        try (var left = Files.newDirectoryStream(folder)) {
+            for (Path file : left) {
+                Files.delete(file);
+            }
+        }
+        return folder;
+    }
+}
