@@ -15,6 +15,8 @@ import dev.millrace.learner.step.StepReport;
 import dev.millrace.learner.versions.ForeignManifests;
 import dev.millrace.learner.versions.VersionRetention;
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.patience.Patience;
+import dev.millrace.log.transaction.Incarnation;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TrainingStep;
@@ -74,6 +76,8 @@ public final class Learner implements AutoCloseable {
     private final Clock clock;
     private final VersionCommitter.Producers producers;
     private final BatchOptimizer optimizer;
+    private final Incarnation incarnation = new Incarnation();
+    private final Patience patience;
     private final List<Long> kept = new ArrayList<>();
     private final CountDownLatch stopping = new CountDownLatch(1);
     private volatile boolean stopped;
@@ -129,6 +133,7 @@ public final class Learner implements AutoCloseable {
         this.registry = registry;
         this.clock = clock;
         this.producers = producers;
+        this.patience = new Patience("learner", connection.patience(), connection.alarms());
         algorithm.whyObjectiveCannotAct().ifPresent(LOG::warn);
         this.optimizer = new BatchOptimizer(engine, initial.shape(), config.step(), algorithm);
     }
@@ -137,14 +142,15 @@ public final class Learner implements AutoCloseable {
      * Trains until it is stopped or {@code max_steps} are reached. Where the log has lost what comes next, an alarm says so, and
      * it waits.
      *
-     * @throws dev.millrace.learner.commit.FencedLearnerException if another learner has taken over
+     * @throws dev.millrace.log.transaction.TakenOverException if another learner has taken over
+     * @throws dev.millrace.log.patience.PatienceOverException if the log was away for too long
      * @throws dev.millrace.learner.step.NonFiniteStepException if a step would make the weights NaN or infinite
      */
     public void run() {
         try {
             boolean isOver = false;
             while (!isOver && !stopped) {
-                isOver = life();
+                isOver = attempt();
             }
         } catch (CancellationException e) {
             if (!stopped) {
@@ -154,10 +160,21 @@ public final class Learner implements AutoCloseable {
         }
     }
 
+    /** Where the log takes or gives nothing, it begins again with what is committed. */
+    private boolean attempt() {
+        try {
+            return life();
+        } catch (CancellationException e) {
+            throw e;
+        } catch (RuntimeException e) {
+            return !patience.again(e, () -> stopped);
+        }
+    }
+
     /** From the newest version on; false if it must begin again. */
     private boolean life() {
         ForeignManifests foreign = new ForeignManifests(connection, readLimit());
-        try (VersionCommitter committer = new VersionCommitter(connection, weightsConfig, producers);
+        try (VersionCommitter committer = new VersionCommitter(connection, weightsConfig, incarnation, producers);
                 PolicyFeed feed = new PolicyFeed(connection, weightsConfig, foreign::add)) {
             Optional<TrainingState> restored = restored(feed, committer);
             if (restored.isEmpty()) {
@@ -177,6 +194,7 @@ public final class Learner implements AutoCloseable {
                 };
                 committer.learntBefore(reader.consumed().learntBefore());
                 care.start();
+                patience.reopened();
                 return train(state, new Log(feed, committer, reader, trajectories, foreign));
             }
         }
@@ -252,7 +270,7 @@ public final class Learner implements AutoCloseable {
      * needs that another trainer is to go on with.
      */
     public void publishFirst() {
-        try (VersionCommitter committer = new VersionCommitter(connection, weightsConfig, producers);
+        try (VersionCommitter committer = new VersionCommitter(connection, weightsConfig, incarnation, producers);
                 PolicyFeed feed = new PolicyFeed(connection, weightsConfig)) {
             new CheckpointRestore(connection, weightsConfig, initial, clock)
                     .find(feed, committer, optimizer.newOptimizer());
@@ -359,7 +377,7 @@ public final class Learner implements AutoCloseable {
             return false;
         }
         if (!records.get().isEmpty()) {
-            log.committer().commit("what is written because of foreign manifests", newest.getVersion(), records.get());
+            log.committer().commit("what is written because of foreign manifests", records.get());
         }
         return true;
     }
@@ -419,6 +437,7 @@ public final class Learner implements AutoCloseable {
         commitSeconds = (System.nanoTime() - commitStart) / 1e9;
         log.reader().trained(incoming);
         lowerBatchAlarms();
+        patience.succeeded();
         meters.committed(step);
         meters.progress();
     }

@@ -8,12 +8,12 @@ import static org.assertj.core.api.Assertions.within;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.algorithm.Mode;
 import dev.millrace.infra.broker.EmbeddedBroker;
-import dev.millrace.learner.commit.FencedLearnerException;
 import dev.millrace.learner.commit.VersionCommitter;
 import dev.millrace.learner.step.DecayConfig;
 import dev.millrace.learner.step.OptimizerConfig;
 import dev.millrace.learner.step.StepConfig;
 import dev.millrace.log.deadletter.DeadLetterHeaders;
+import dev.millrace.log.transaction.TakenOverException;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.schemas.PolicyVersion;
@@ -29,10 +29,12 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import java.util.stream.LongStream;
+import org.apache.kafka.clients.admin.Admin;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
@@ -203,6 +205,33 @@ class LearnerIT {
     }
 
     @Test
+    void shouldMakeTheSameWeightsWhereTheBrokerGivesTransactionsUpOrDoesNotAnswerACommit() {
+        log.produce(5, 6);
+        try (Admin admin = Admin.create(log.connection().admin())) {
+            // commit 1 takes the id over, 2 is version 0
+            DisturbedCommits commits = new DisturbedCommits(
+                    Set.of(3, 5),
+                    Set.of(6, 7),
+                    () -> fence(admin, log.connection().scoped("learner")));
+            run(log, 5, registry, commits);
+            assertThat(commits.count()).isEqualTo(1 + 6 + 2);
+        }
+        assertThat(log.hashes()).isEqualTo(undisturbed);
+        assertThat(log.steps()).extracting(TrainingStep::getBatchId).containsExactly(0L, 1L, 2L, 3L, 4L);
+        assertThat(log.committedOffset()).isEqualTo(5);
+        assertThat(log.connection().alarms().standing()).isEmpty();
+    }
+
+    /** As the broker does it with a transaction that is open for too long. */
+    private static void fence(Admin admin, String transactionalId) {
+        try {
+            admin.fenceProducers(List.of(transactionalId)).all().get();
+        } catch (ExecutionException | InterruptedException e) {
+            throw new AssertionError(e);
+        }
+    }
+
+    @Test
     void shouldStopTheOlderOfTwoLearnersAndLetTheNewerGoOn() throws Exception {
         log.produce(1, 6);
         Learner older = learner(log, 0, new SimpleMeterRegistry(), VersionCommitter.Producers.kafka());
@@ -216,9 +245,8 @@ class LearnerIT {
 
         assertThatThrownBy(() -> olderEnd.get(LIMIT_SECONDS, TimeUnit.SECONDS))
                 .cause()
-                .isInstanceOf(FencedLearnerException.class)
-                .hasMessageStartingWith("fenced: another learner has taken over the transactional id "
-                        + log.connection().scoped("learner") + ", so version 2 was not published by this one");
+                .isInstanceOf(TakenOverException.class)
+                .hasMessageStartingWith(log.connection().scoped("learner") + ": somebody newer has taken over, ");
         await(() -> log.versions().size() == 3);
         newer.stop();
         newerEnd.get(LIMIT_SECONDS, TimeUnit.SECONDS);

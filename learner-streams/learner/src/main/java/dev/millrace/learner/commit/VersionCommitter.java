@@ -2,7 +2,7 @@ package dev.millrace.learner.commit;
 
 import dev.millrace.learner.batch.IncomingBatch;
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.transaction.FencedWriterException;
+import dev.millrace.log.transaction.Incarnation;
 import dev.millrace.log.transaction.TransactionalWriter;
 import dev.millrace.log.transaction.UncertainCommitException;
 import dev.millrace.policy.optimizer.AdamW;
@@ -38,10 +38,11 @@ import org.apache.kafka.common.serialization.Serializer;
 public final class VersionCommitter implements AutoCloseable {
     /** The client's own, and the least that it takes. */
     private static final long DELIVERY_MS = 120_000;
+    /** The client's own; what does not answer within it is tried again with another producer. */
+    private static final long BLOCK_MS = 60_000;
     /** What a broker allows unless its transaction.max.timeout.ms says otherwise. */
     private static final long LONGEST_TRANSACTION_MS = 900_000;
 
-    private final String transactionalId;
     private final String policyId;
     private final String trainingLog;
     private final TransactionalWriter writer;
@@ -64,10 +65,13 @@ public final class VersionCommitter implements AutoCloseable {
     /**
      * Fences every older committer of the run.
      *
+     * @param incarnation of the learner, one for all committers that it makes
+     * @throws dev.millrace.log.transaction.TakenOverException if this learner had the run, and a newer one has it now
      * @throws KafkaException if the broker cannot be reached, or the older one's transaction not ended, within its limit
      */
-    public VersionCommitter(LogConnection connection, WeightsConfig config, Producers producers) {
-        this.transactionalId = connection.scoped("learner");
+    public VersionCommitter(
+            LogConnection connection, WeightsConfig config, Incarnation incarnation, Producers producers) {
+        String transactionalId = connection.scoped("learner");
         long sendLimitMs = connection.limit(config.sendTimeoutMs()).toMillis();
         this.policyId = connection.run().policyId();
         this.trainingLog = connection.topics().trainingLog();
@@ -87,12 +91,13 @@ public final class VersionCommitter implements AutoCloseable {
                 "retry.backoff.ms",
                 20, // a step's first send may meet the last transaction still being closed
                 "max.block.ms",
-                sendLimitMs,
+                Math.min(BLOCK_MS, sendLimitMs),
                 "delivery.timeout.ms",
                 Math.toIntExact(Math.max(DELIVERY_MS, sendLimitMs)),
                 "transaction.timeout.ms",
                 Math.toIntExact(Math.min(LONGEST_TRANSACTION_MS, sendLimitMs + 30_000)))));
-        this.writer = new TransactionalWriter(() -> producers.create(properties));
+        this.writer =
+                TransactionalWriter.of(connection, transactionalId, incarnation, () -> producers.create(properties));
         writer.fenceOthers();
         try {
             this.trainingLogPartition =
@@ -107,8 +112,8 @@ public final class VersionCommitter implements AutoCloseable {
 
     /** Publishes the initial weights; no batch made them. */
     public PolicyVersion commitInitial(VersionFacts facts, Weights weights, AdamW.State optimizer) {
-        PolicyVersion manifest = inTransaction(
-                "version " + facts.version(), facts.version(), out -> versions.write(facts, weights, optimizer));
+        PolicyVersion manifest =
+                inTransaction("version " + facts.version(), out -> versions.write(facts, weights, optimizer));
         versions.continueFrom(manifest, weights);
         return manifest;
     }
@@ -132,7 +137,7 @@ public final class VersionCommitter implements AutoCloseable {
      * @param record makes the training-log record, given the manifest
      * @param batch  its offset and its dead letters go along
      * @param group  as whom to commit the offset
-     * @throws FencedLearnerException if another learner has taken over
+     * @throws dev.millrace.log.transaction.FencedWriterException if another learner has taken over, or the broker gave the transaction up
      * @throws KafkaException if it cannot be written; the transaction is aborted, or will be by the next learner
      */
     public Committed commit(
@@ -142,7 +147,7 @@ public final class VersionCommitter implements AutoCloseable {
             Function<PolicyVersion, TrainingStep> record,
             IncomingBatch batch,
             ConsumerGroupMetadata group) {
-        Committed committed = inTransaction("version " + facts.version(), facts.version(), out -> {
+        Committed committed = inTransaction("version " + facts.version(), out -> {
             PolicyVersion manifest = versions.write(facts, weights, optimizer);
             TrainingStep step = record.apply(manifest);
             sendStep(out, step, batch, group, manifest.getVersion());
@@ -156,20 +161,20 @@ public final class VersionCommitter implements AutoCloseable {
      * Commits a starved batch: its training-log record, its offset and its dead letters, and no version.
      *
      * @param newest the version that stays
-     * @throws FencedLearnerException if another learner has taken over
+     * @throws dev.millrace.log.transaction.FencedWriterException if another learner has taken over, or the broker gave the transaction up
      * @throws KafkaException as {@link #commit}
      */
     public void commitStarved(
             PolicyVersion newest, TrainingStep step, IncomingBatch batch, ConsumerGroupMetadata group) {
-        inTransaction("the step on batch " + step.getBatchId(), newest.getVersion(), out -> {
+        inTransaction("the step on batch " + step.getBatchId(), out -> {
             sendStep(out, step, batch, group, newest.getVersion());
             return step;
         });
     }
 
     /** Writes records that belong to no step, such as dead letters, on their own. */
-    public void commit(String what, long newestVersion, List<ProducerRecord<byte[], byte[]>> records) {
-        inTransaction(what, newestVersion, out -> {
+    public void commit(String what, List<ProducerRecord<byte[], byte[]>> records) {
+        inTransaction(what, out -> {
             records.forEach(out::send);
             return records;
         });
@@ -202,11 +207,9 @@ public final class VersionCommitter implements AutoCloseable {
         out.sendOffsetsToTransaction(Map.of(batch.partition(), batch.committed(newestVersion)), group);
     }
 
-    private <T> T inTransaction(String what, long version, Function<Producer<byte[], byte[]>, T> work) {
+    private <T> T inTransaction(String what, Function<Producer<byte[], byte[]>, T> work) {
         try {
             return writer.compute(work);
-        } catch (FencedWriterException e) {
-            throw new FencedLearnerException(transactionalId, version, e);
         } catch (UncertainCommitException e) {
             throw new UncertainCommitException(
                     "the broker did not answer whether " + what

@@ -4,6 +4,7 @@ import dev.millrace.learner.commit.VersionCommitter;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.log.topics.TopicsConfig;
+import dev.millrace.log.transaction.Incarnation;
 import dev.millrace.schemas.EpochParent;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.run.EpochLineage.Ancestor;
@@ -103,7 +104,7 @@ public final class Rollback {
     }
 
     private PolicyVersion publish(FirstVersion first, LogConnection connection) {
-        try (VersionCommitter committer = new VersionCommitter(connection, weights, producers)) {
+        try (VersionCommitter committer = new VersionCommitter(connection, weights, new Incarnation(), producers)) {
             return first.publish(committer, clock.millis());
         }
     }

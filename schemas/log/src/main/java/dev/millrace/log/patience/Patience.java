@@ -35,6 +35,8 @@ public final class Patience {
     private boolean failing;
     private long sinceNanos;
     private long attempts;
+    private boolean isReopened;
+    private long reopenedNanos;
 
     /**
      * @param who the role, for the lines
@@ -69,12 +71,13 @@ public final class Patience {
             throw failure;
         }
         long now = nanos.getAsLong();
-        if (!failing) {
+        if (!failing || isReopened && now - reopenedNanos >= limit.toNanos()) {
             failing = true;
             sinceNanos = now;
             attempts = 0;
             LOG.warn("{} tries again, for up to {} s: {}", who, limit.toSeconds(), failure.getMessage());
         }
+        isReopened = false;
         Duration lasted = Duration.ofNanos(now - sinceNanos);
         if (lasted.compareTo(limit) >= 0) {
             throw new PatienceOverException(
@@ -103,6 +106,18 @@ public final class Patience {
 
     private static Duration shorter(Duration one, Duration other) {
         return one.compareTo(other) < 0 ? one : other;
+    }
+
+    /**
+     * What was away is there again, though nothing has succeeded yet, perhaps since there is nothing to do: what fails at once
+     * fails still, what fails long after that fails anew.
+     */
+    public void reopened() {
+        if (failing) {
+            isReopened = true;
+            reopenedNanos = nanos.getAsLong();
+            alarms.lower(ALARM, who);
+        }
     }
 
     /** What had failed has succeeded; says so if it had. */

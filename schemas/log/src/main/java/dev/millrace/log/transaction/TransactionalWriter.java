@@ -193,6 +193,7 @@ public final class TransactionalWriter implements AutoCloseable {
             try {
                 fenceOthers();
                 place.run();
+                patience.reopened();
                 return true;
             } catch (RuntimeException e) {
                 if (!patience.again(e, stopped)) {

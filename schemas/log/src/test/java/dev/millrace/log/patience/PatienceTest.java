@@ -74,6 +74,20 @@ class PatienceTest {
     }
 
     @Test
+    void shouldCountAFailureAnewThatComesLongAfterTheLogWasBackAndNothingWasToBeDone() {
+        TimeoutException away = new TimeoutException("no answer");
+        patience.again(away, () -> false);
+        nanos += Duration.ofSeconds(6).toNanos();
+        patience.reopened();
+        nanos += Duration.ofSeconds(3).toNanos();
+        assertThat(patience.again(away, () -> false)).isTrue(); // the same trouble, of 9 s
+        patience.reopened();
+        nanos += Duration.ofSeconds(10).toNanos();
+        assertThat(patience.again(away, () -> false)).isTrue();
+        assertThat(pauses).containsExactly(50L, 100L, 50L);
+    }
+
+    @Test
     void shouldNotTryAgainWhatWaitingDoesNotMend() {
         for (RuntimeException lasting : List.of(
                 new TopicAuthorizationException("rollouts"),
