@@ -8,8 +8,15 @@ package dev.millrace.infra.broker;
  * @param minFreeBytes space that must be free on the disk when it starts, at least 0
  * @param startTimeoutMs longest wait for it to serve, at least 1000
  * @param stopTimeoutMs longest wait for it to be down, at least 1000
+ * @param durability what is on the disk when it is acknowledged
  */
-public record BrokerConfig(int port, int maxRecordBytes, long minFreeBytes, long startTimeoutMs, long stopTimeoutMs) {
+public record BrokerConfig(
+        int port,
+        int maxRecordBytes,
+        long minFreeBytes,
+        long startTimeoutMs,
+        long stopTimeoutMs,
+        Durability durability) {
     private static final int MIN_RECORD_BYTES = 1 << 20;
     private static final int MAX_RECORD_BYTES = 256 << 20;
     private static final long MIN_TIMEOUT_MS = 1_000;
@@ -34,11 +41,16 @@ public record BrokerConfig(int port, int maxRecordBytes, long minFreeBytes, long
     }
 
     public static BrokerConfig defaults() {
-        return new BrokerConfig(0, 16 << 20, 128L << 20, 60_000, 20_000);
+        return new BrokerConfig(0, 16 << 20, 128L << 20, 60_000, 20_000, Durability.VERSIONS);
     }
 
     /** The same on another port. */
     public BrokerConfig withPort(int otherPort) {
-        return new BrokerConfig(otherPort, maxRecordBytes, minFreeBytes, startTimeoutMs, stopTimeoutMs);
+        return new BrokerConfig(otherPort, maxRecordBytes, minFreeBytes, startTimeoutMs, stopTimeoutMs, durability);
+    }
+
+    /** The same with another durability. */
+    public BrokerConfig withDurability(Durability other) {
+        return new BrokerConfig(port, maxRecordBytes, minFreeBytes, startTimeoutMs, stopTimeoutMs, other);
     }
 }

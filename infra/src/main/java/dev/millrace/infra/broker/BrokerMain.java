@@ -16,12 +16,12 @@ import java.util.stream.Collectors;
 final class BrokerMain {
     static final String READY = "READY ";
     static final String FAILED = "FAILED ";
-    private static final int CLUSTER = 6;
+    private static final int CLUSTER = 7;
 
     private BrokerMain() {}
 
     /**
-     * Arguments: directory, port, largest record, least free space, limits for start and stop; in a cluster which node it is, and then
+     * Arguments: directory, port, largest record, least free space, limits for start and stop, durability; in a cluster which node it is, and then
      * any settings of Kafka's, {@code name=value}.
      */
     public static void main(String[] args) {
@@ -30,7 +30,8 @@ final class BrokerMain {
                 Integer.parseInt(args[2]),
                 Long.parseLong(args[3]),
                 Long.parseLong(args[4]),
-                Long.parseLong(args[5]));
+                Long.parseLong(args[5]),
+                Durability.valueOf(args[6]));
         int status = serve(
                 Path.of(args[0]),
                 config,
@@ -94,7 +95,8 @@ final class BrokerMain {
             Integer.toString(config.maxRecordBytes()),
             Long.toString(config.minFreeBytes()),
             Long.toString(config.startTimeoutMs()),
-            Long.toString(config.stopTimeoutMs())
+            Long.toString(config.stopTimeoutMs()),
+            config.durability().name()
         };
     }
 }

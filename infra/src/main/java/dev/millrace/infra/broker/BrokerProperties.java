@@ -26,6 +26,9 @@ final class BrokerProperties {
         p.setProperty("controller.quorum.bootstrap.servers", member.controllers());
         p.setProperty("log.dirs", directory.toString());
         p.setProperty("auto.create.topics.enable", "false");
+        if (config.durability() == Durability.ALL) {
+            p.setProperty("log.flush.interval.messages", "1");
+        }
         p.setProperty("message.max.bytes", Integer.toString(config.maxRecordBytes()));
         p.setProperty("replica.fetch.max.bytes", Integer.toString(config.maxRecordBytes()));
         String copies = Integer.toString(member.copies());

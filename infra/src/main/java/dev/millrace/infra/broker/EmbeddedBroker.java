@@ -3,6 +3,7 @@ package dev.millrace.infra.broker;
 import java.net.InetSocketAddress;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Collection;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
@@ -132,6 +133,18 @@ public final class EmbeddedBroker implements AutoCloseable {
     /** {@code host:port}, for {@code bootstrap.servers}. */
     public String bootstrapServers() {
         return "127.0.0.1:" + port.number();
+    }
+
+    /**
+     * Says what a published version rests on: with {@link Durability#VERSIONS} what these topics hold, and the broker's own topics
+     * of committed offsets and transactions, is on the disk before it is acknowledged.
+     *
+     * @param topics those of them that are not there are left out
+     * @throws BrokerException if the broker does not take it within the limit of its start
+     */
+    public void keep(Collection<String> topics) {
+        new FlushedTopics(bootstrapServers(), config.startTimeoutMs())
+                .set(topics, config.durability() == Durability.VERSIONS);
     }
 
     /** Where its data is. */

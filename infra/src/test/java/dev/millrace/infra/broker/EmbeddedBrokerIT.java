@@ -20,6 +20,8 @@ import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.config.TopicConfig;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 import org.apache.kafka.common.utils.Exit;
@@ -73,7 +75,7 @@ class EmbeddedBrokerIT {
         try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
             port = free.getLocalPort();
         }
-        BrokerConfig config = new BrokerConfig(port, 16 << 20, 0, 60_000, 20_000);
+        BrokerConfig config = new BrokerConfig(port, 16 << 20, 0, 60_000, 20_000, Durability.VERSIONS);
 
         for (int round = 0; round < 2; round++) {
             try (EmbeddedBroker broker = EmbeddedBroker.start(directory, config)) {
@@ -83,9 +85,39 @@ class EmbeddedBrokerIT {
     }
 
     @Test
+    void shouldHaveOnTheDiskBeforeItIsAcknowledgedWhatTheDurabilitySays() throws Exception {
+        String later = Long.toString(Long.MAX_VALUE);
+        for (Durability durability : Durability.values()) {
+            String kept = durability == Durability.SYSTEM ? later : "1";
+            String other = durability == Durability.ALL ? "1" : later;
+            try (EmbeddedBroker broker = EmbeddedBroker.start(
+                            directory, BrokerConfig.defaults().withDurability(durability));
+                    Admin admin = Admin.create(Map.of("bootstrap.servers", broker.bootstrapServers()))) {
+                if (durability == Durability.VERSIONS) {
+                    createTopic(broker);
+                    admin.createTopics(List.of(new NewTopic("other", 1, (short) 1))).all().get(10, TimeUnit.SECONDS);
+                }
+
+                broker.keep(List.of("t", "not-there"));
+
+                assertThat(flushInterval(admin, "t")).as("%s", durability).isEqualTo(kept);
+                assertThat(flushInterval(admin, "__consumer_offsets")).isEqualTo(kept);
+                assertThat(flushInterval(admin, "other")).isEqualTo(other);
+            }
+        }
+    }
+
+    private static String flushInterval(Admin admin, String topic) throws Exception {
+        ConfigResource resource = new ConfigResource(ConfigResource.Type.TOPIC, topic);
+        return admin.describeConfigs(List.of(resource)).all().get(10, TimeUnit.SECONDS).get(resource)
+                .get(TopicConfig.FLUSH_MESSAGES_INTERVAL_CONFIG)
+                .value();
+    }
+
+    @Test
     void shouldSayThatThePortIsTaken() throws Exception {
         try (ServerSocket taken = new ServerSocket(0, 1, InetAddress.getByName("127.0.0.1"))) {
-            BrokerConfig config = new BrokerConfig(taken.getLocalPort(), 16 << 20, 0, 60_000, 20_000);
+            BrokerConfig config = new BrokerConfig(taken.getLocalPort(), 16 << 20, 0, 60_000, 20_000, Durability.VERSIONS);
 
             assertThatThrownBy(() -> EmbeddedBroker.start(directory, config))
                     .isInstanceOf(BrokerException.class)
@@ -116,7 +148,7 @@ class EmbeddedBrokerIT {
 
     @Test
     void shouldSayThatThereIsNoSpace() {
-        BrokerConfig config = new BrokerConfig(0, 16 << 20, 1L << 60, 60_000, 20_000);
+        BrokerConfig config = new BrokerConfig(0, 16 << 20, 1L << 60, 60_000, 20_000, Durability.VERSIONS);
 
         assertThatThrownBy(() -> EmbeddedBroker.start(directory, config))
                 .isInstanceOf(BrokerException.class)

@@ -38,6 +38,9 @@ import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
 import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.time.Clock;
+import dev.millrace.schemas.run.RunTopics;
+import java.util.function.Consumer;
+import java.util.Collection;
 import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -141,7 +144,7 @@ public final class TrainRun {
             if (!config.run().embedded()) {
                 say("log on " + config.run().bootstrapServers() + ", topics "
                         + config.run().topics().prefix() + "*");
-                return onLog(config.run().bootstrapServers(), endpoint, meters.registry());
+                return onLog(config.run().bootstrapServers(), topics -> {}, endpoint, meters.registry());
             }
             try (EmbeddedBroker broker =
                     stop.starting(() -> EmbeddedBroker.start(directory.broker(), config.broker()))) {
@@ -149,12 +152,17 @@ public final class TrainRun {
                 directory.writeBrokerAddress(broker.bootstrapServers());
                 say("broker at " + broker.bootstrapServers() + ", topics "
                         + config.run().topics().prefix() + "*");
-                return onLog(broker.bootstrapServers(), endpoint, meters.registry());
+                return onLog(broker.bootstrapServers(), broker::keep, endpoint, meters.registry());
             }
         }
     }
 
-    private RunResult onLog(String bootstrapServers, HttpEndpoint endpoint, PrometheusMeterRegistry meters)
+    /** @param keeps is told the topics that a published version rests on */
+    private RunResult onLog(
+            String bootstrapServers,
+            Consumer<Collection<String>> keeps,
+            HttpEndpoint endpoint,
+            PrometheusMeterRegistry meters)
             throws Exception {
         Map<String, Object> client = ClientMeters.reportingTo(meters, config.clientSettings());
         client.put("bootstrap.servers", bootstrapServers);
@@ -168,6 +176,7 @@ public final class TrainRun {
                 Optional.of(RecordedConfiguration.of(config).text()),
                 Clock.systemUTC()))) {
             EpochEnd.requireEpoch(config, log.connection());
+            keeps.accept(restingPlaces());
             agree(log);
             int epoch = log.connection().run().epoch();
             if (epoch > 0) {
@@ -182,6 +191,20 @@ public final class TrainRun {
                             .withPatience(config.run().patience()),
                     meters);
         }
+    }
+
+    /** The topics without whose last records a version that was published could not be loaded, proved or learnt again. */
+    private List<String> restingPlaces() {
+        RunTopics topics = config.run().topics();
+        return List.of(
+                topics.run(),
+                config.topics().schemasTopic(),
+                topics.trajectories(),
+                topics.batches(),
+                topics.policyVersions(),
+                topics.weights(),
+                topics.optimizerState(),
+                topics.trainingLog());
     }
 
     /** All roles of the run are here, so it may go on under another configuration; whoever comes later must find that one. */

@@ -49,6 +49,7 @@ class KeyScopeTest {
                         "broker.min_free_bytes",
                         "broker.start_timeout_ms",
                         "broker.stop_timeout_ms",
+                        "broker.durability",
                         "metrics.port");
     }
 
