@@ -5,6 +5,7 @@ import dev.millrace.chaos.check.EndChecks;
 import dev.millrace.chaos.fault.Fault;
 import dev.millrace.chaos.fault.FaultKind;
 import dev.millrace.chaos.fault.FaultSchedule;
+import dev.millrace.chaos.garbage.Litter;
 import dev.millrace.chaos.observe.Holdings;
 import dev.millrace.chaos.observe.LogWatch;
 import dev.millrace.chaos.observe.ProcessFigures;
@@ -12,6 +13,7 @@ import dev.millrace.chaos.process.Part;
 import dev.millrace.chaos.process.RunMember;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.report.ReportOrigin;
+import dev.millrace.schemas.run.RunTopics;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -19,7 +21,6 @@ import java.util.EnumMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.stream.IntStream;
@@ -71,12 +72,13 @@ public final class Chaos {
         try (Scene scene = Scene.open(plan);
                 RunLog log = scene.awaitLog(START_LIMIT);
                 LogWatch watch = scene.watch(log.connection())) {
+            Litter litter = new Litter(log.connection());
             Scene.await("the first versions", START_LIMIT, () -> watch.versions() >= FIRST_VERSIONS);
             Thread sampler = new Thread(() -> sample(scene), "holdings");
             sampler.setDaemon(true);
             sampler.start();
             long began = System.nanoTime();
-            faults(scene, watch, began);
+            faults(scene, watch, litter, began);
             double seconds = (System.nanoTime() - began) / 1e9;
             out.accept("calm");
             TimeUnit.MILLISECONDS.sleep((long) (1e3 * CALM_SECONDS));
@@ -85,7 +87,7 @@ public final class Chaos {
             sampler.join();
             drain(scene, watch);
             out.accept("reading what is left");
-            EndChecks ends = new EndChecks(log.connection(), scene.config(), Set.of(), ChaosPlan.GROUP);
+            EndChecks ends = new EndChecks(log.connection(), scene.config(), litter.places(), ChaosPlan.GROUP);
             List<Check> checks =
                     new ArrayList<>(ends.all(Math.min(calmSinceMs, System.currentTimeMillis() - SETTLE_MS)));
             checks.add(held());
@@ -107,8 +109,9 @@ public final class Chaos {
         }
     }
 
-    private void faults(Scene scene, LogWatch watch, long began) throws InterruptedException, IOException {
-        FaultInflictor inflictor = new FaultInflictor(scene, watch, plan.recoveryLimit());
+    private void faults(Scene scene, LogWatch watch, Litter litter, long began)
+            throws InterruptedException, IOException {
+        FaultInflictor inflictor = new FaultInflictor(scene, watch, litter, plan.recoveryLimit());
         FaultSchedule schedule = schedule();
         while (System.nanoTime() - began < plan.duration().toNanos() && outcomes.size() < plan.mostFaults()) {
             Fault fault = schedule.next();
@@ -137,6 +140,12 @@ public final class Chaos {
         targets.put(FaultKind.Target.TOPOLOGY, names(Part.TOPOLOGY));
         targets.put(FaultKind.Target.BROKER, brokers);
         targets.put(FaultKind.Target.NETWORK, brokers);
+        targets.put(
+                FaultKind.Target.TOPIC,
+                new RunTopics(ChaosPlan.PREFIX)
+                        .required().stream()
+                                .map(topic -> topic.substring(ChaosPlan.PREFIX.length()))
+                                .toList());
         return new FaultSchedule(plan.seed(), plan.kinds(), targets);
     }
 

@@ -54,7 +54,7 @@ public record ChaosPlan(
     static List<String> configuration() {
         return List.of(
                 "run.id=chaos",
-                "run.topic_prefix=chaos.",
+                "run.topic_prefix=" + PREFIX,
                 "task.digits=3",
                 "model.hidden_size=32",
                 "model.layers=1",
@@ -84,6 +84,7 @@ public record ChaosPlan(
         return kinds;
     }
 
+    static final String PREFIX = "chaos.";
     static final int GROUP = 8;
     static final int BATCH = 64;
 }

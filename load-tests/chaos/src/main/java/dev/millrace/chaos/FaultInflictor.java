@@ -1,6 +1,7 @@
 package dev.millrace.chaos;
 
 import dev.millrace.chaos.fault.Fault;
+import dev.millrace.chaos.garbage.Litter;
 import dev.millrace.chaos.network.Weather;
 import dev.millrace.chaos.observe.LogWatch;
 import dev.millrace.chaos.process.HaltPoint;
@@ -30,6 +31,7 @@ final class FaultInflictor {
 
     private final Scene scene;
     private final LogWatch watch;
+    private final Litter litter;
     private final double limitSeconds;
     private final long beganNanos = System.nanoTime();
 
@@ -63,7 +65,8 @@ final class FaultInflictor {
         }
     }
 
-    FaultInflictor(Scene scene, LogWatch watch, Duration recoveryLimit) {
+    FaultInflictor(Scene scene, LogWatch watch, Litter litter, Duration recoveryLimit) {
+        this.litter = litter;
         this.scene = scene;
         this.watch = watch;
         this.limitSeconds = recoveryLimit.toMillis() / 1e3;
@@ -91,6 +94,7 @@ final class FaultInflictor {
             case NETWORK_SILENT -> network(course, Weather.SILENCE);
             case NETWORK_ONE_WAY ->
                 network(course, random(fault).nextBoolean() ? Weather.NO_ANSWERS : Weather.NO_QUESTIONS);
+            case GARBAGE -> garbage(course);
         };
     }
 
@@ -272,6 +276,11 @@ final class FaultInflictor {
         LogWatch.Mark mark = before.now();
         scene.brokers().restart(node);
         return course.overAt(mark);
+    }
+
+    private FaultOutcome garbage(Course course) throws InterruptedException {
+        course.notes.add(litter.drop(ChaosPlan.PREFIX + course.fault.target(), course.fault.seed()));
+        return course.overAt(since(System.nanoTime()));
     }
 
     private FaultOutcome network(Course course, Weather weather) throws InterruptedException {

@@ -109,10 +109,13 @@ public final class EndChecks {
         checks.add(new Check(promise, isHeld, seen));
     }
 
+    private boolean isInjected(ConsumerRecord<byte[], byte[]> record) {
+        return injected.contains(new Place(record.topic(), record.partition(), record.offset()));
+    }
+
     private <T extends SpecificRecord> Optional<T> read(
             Deserializer<T> deserializer, ConsumerRecord<byte[], byte[]> record) {
-        if (record.value() == null
-                || injected.contains(new Place(record.topic(), record.partition(), record.offset()))) {
+        if (record.value() == null || isInjected(record)) {
             return Optional.empty();
         }
         try {
@@ -221,7 +224,7 @@ public final class EndChecks {
         check("no rollout is written twice", repeated == 0, repeated + " of " + rollouts);
         Map<String, Integer> missing = new TreeMap<>();
         scan(connection.topics().prompts(), record -> {
-            if (record.key() != null && record.value() != null) {
+            if (record.key() != null && record.value() != null && !isInjected(record)) {
                 missing.put(new String(record.key(), StandardCharsets.UTF_8), groupSize);
             }
         });
@@ -239,17 +242,17 @@ public final class EndChecks {
         Map<String, Integer> unasked = new TreeMap<>();
         int[] all = {0};
         scan(connection.topics().deadLetters(), record -> {
-            if (RedriveMark.of(record).isPresent()) {
+            if (RedriveMark.of(record).isPresent() || isInjected(record)) {
                 return;
             }
             all[0]++;
             String topic = DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.SOURCE_TOPIC);
             String partition = DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.SOURCE_PARTITION);
             String offset = DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.SOURCE_OFFSET);
-            boolean isInjected = partition.matches("\\d{1,9}")
+            boolean isOfInjected = partition.matches("\\d{1,9}")
                     && offset.matches("\\d{1,18}")
                     && injected.contains(new Place(topic, Integer.parseInt(partition), Long.parseLong(offset)));
-            if (!isInjected) {
+            if (!isOfInjected) {
                 unasked.merge(
                         topic + " " + DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.REASON),
                         1,

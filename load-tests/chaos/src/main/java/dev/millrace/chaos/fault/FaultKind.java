@@ -29,14 +29,17 @@ public enum FaultKind {
     NETWORK_LOSSY(Target.NETWORK, 3, 6, 15, "connections reset at random"),
     NETWORK_CUT(Target.NETWORK, 3, 4, 20, "connections reset and refused"),
     NETWORK_SILENT(Target.NETWORK, 2, 8, 25, "nothing arrives and nobody is told"),
-    NETWORK_ONE_WAY(Target.NETWORK, 2, 6, 20, "nothing arrives in one direction");
+    NETWORK_ONE_WAY(Target.NETWORK, 2, 6, 20, "nothing arrives in one direction"),
+    /** Records that nobody should write. */
+    GARBAGE(Target.TOPIC, 8, 0, 0, "noise, halves, copies and records under other keys on a topic");
 
     /** What a fault is done to. */
     public enum Target {
         MEMBER,
         TOPOLOGY,
         BROKER,
-        NETWORK
+        NETWORK,
+        TOPIC
     }
 
     private final Target target;

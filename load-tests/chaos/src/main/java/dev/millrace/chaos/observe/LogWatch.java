@@ -1,6 +1,7 @@
 package dev.millrace.chaos.observe;
 
 import dev.millrace.chaos.ChaosException;
+import dev.millrace.chaos.garbage.Litter;
 import dev.millrace.chaos.process.Part;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.follow.LogReader;
@@ -138,6 +139,9 @@ public final class LogWatch implements AutoCloseable {
     private synchronized void note(ConsumerRecord<byte[], byte[]> record) {
         TopicPartition partition = new TopicPartition(record.topic(), record.partition());
         positions.put(partition, record.offset() + 1);
+        if (Litter.isLitter(record.headers())) {
+            return;
+        }
         String generator = "";
         if (record.topic().equals(topics.policyVersions())) {
             versions++;

@@ -17,6 +17,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /** Runs under faults side by side: how many faults they survived, what they lost, and how soon each part was back. */
 public final class ChaosPage {
@@ -113,9 +114,11 @@ public final class ChaosPage {
                                         "commit", run -> run.origin().commit())),
                         runs))
                 .noting(runs.stream()
-                        .flatMap(run -> run.departures().stream()
-                                .map(left -> "seed " + run.seed() + ": " + left.member() + " ended by itself, "
-                                        + left.words()))
+                        .flatMap(run -> Stream.concat(
+                                        run.origin().lines().stream(),
+                                        run.departures().stream()
+                                                .map(left -> left.member() + " ended by itself, " + left.words()))
+                                .map(line -> "seed " + run.seed() + ": " + line))
                         .toList());
     }
 
