@@ -2,10 +2,12 @@ package dev.millrace.topology;
 
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.follow.LogReader;
 import dev.millrace.log.patience.Passing;
 import dev.millrace.log.patience.Patience;
 import dev.millrace.topology.meters.TopologyMeters;
 import dev.millrace.topology.watch.InputWaits;
+import dev.millrace.topology.watch.LogStalls;
 import dev.millrace.topology.watch.StallAlarms;
 import dev.millrace.topology.watch.Wait;
 import dev.millrace.topology.watch.WaitBoard;
@@ -14,7 +16,9 @@ import io.micrometer.core.instrument.binder.kafka.KafkaStreamsMetrics;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
@@ -44,6 +48,10 @@ public final class TopologyRunner implements AutoCloseable {
     private static final long LOOK_PERIOD_MS = 1_000;
     /** A thread in place of one that failed has succeeded if it runs for so long. */
     private static final int LOOKS_OF_SUCCESS = 10;
+    /** Every how many looks the log itself is looked at, and how long that may take. */
+    private static final int LOOKS_AT_LOG = 10;
+
+    private static final int LOG_ANSWERS_MS = 5_000;
 
     private final TopologyConfig config;
     private final Algorithm algorithm;
@@ -61,6 +69,7 @@ public final class TopologyRunner implements AutoCloseable {
     private final Patience patience;
 
     private int runningLooks;
+    private int looks;
     private final AtomicReference<Throwable> failure = new AtomicReference<>();
 
     /**
@@ -177,10 +186,12 @@ public final class TopologyRunner implements AutoCloseable {
         TopologyException sentence = null;
         KafkaStreams streams = made();
         engine = streams;
-        try (KafkaStreamsMetrics metrics = new KafkaStreamsMetrics(streams)) {
+        try (KafkaStreamsMetrics metrics = new KafkaStreamsMetrics(streams);
+                LogStalls log = logStalls()) {
             metrics.bindTo(registry);
+            log.check(monotonicMs()); // before what is missing is passed over
             streams.start();
-            sentence = awaitEnd(streams);
+            sentence = awaitEnd(streams, log);
             boolean closed = streams.close(
                     CloseOptions.groupMembershipOperation(CloseOptions.GroupMembershipOperation.LEAVE_GROUP)
                             .withTimeout(Duration.ofMillis(config.runtime().stopTimeoutMs())));
@@ -198,7 +209,7 @@ public final class TopologyRunner implements AutoCloseable {
     }
 
     /** Waits for the end, whoever brings it; what is to be said about it, or null. */
-    private @Nullable TopologyException awaitEnd(KafkaStreams streams) {
+    private @Nullable TopologyException awaitEnd(KafkaStreams streams, LogStalls log) {
         try {
             long limitMs = connection.limit(config.runtime().startTimeoutMs()).toMillis();
             if (!running.await(limitMs, TimeUnit.MILLISECONDS)) {
@@ -208,7 +219,7 @@ public final class TopologyRunner implements AutoCloseable {
                         + config.runtime().instanceId() + "' running?");
             }
             while (!ended.await(LOOK_PERIOD_MS, TimeUnit.MILLISECONDS)) { // until stop or failure, which both end it
-                watch(streams);
+                watch(streams, log);
             }
             return null;
         } catch (InterruptedException e) {
@@ -217,7 +228,31 @@ public final class TopologyRunner implements AutoCloseable {
         }
     }
 
-    private void watch(KafkaStreams streams) {
+    private LogStalls logStalls() {
+        Map<String, Object> limits = Map.of(
+                "default.api.timeout.ms",
+                LOG_ANSWERS_MS,
+                "request.timeout.ms",
+                LOG_ANSWERS_MS,
+                "group.id",
+                connection.group("topology"));
+        Map<String, Object> written = new HashMap<>(limits);
+        written.put("isolation.level", "read_uncommitted");
+        return new LogStalls(
+                new LogReader(connection, limits).consumer(),
+                new LogReader(connection, written).consumer(),
+                MillraceTopology.inputs(config, connection.topics()),
+                config.runtime().alarmAfterMs(),
+                connection.alarms(),
+                String.valueOf(connection.clientProperties().get("bootstrap.servers")),
+                connection.command("repair"));
+    }
+
+    private static long monotonicMs() {
+        return TimeUnit.NANOSECONDS.toMillis(System.nanoTime());
+    }
+
+    private void watch(KafkaStreams streams, LogStalls log) {
         synchronized (patience) {
             runningLooks = streams.state() == KafkaStreams.State.RUNNING ? runningLooks + 1 : 0;
             if (runningLooks == LOOKS_OF_SUCCESS) {
@@ -226,7 +261,10 @@ public final class TopologyRunner implements AutoCloseable {
         }
         List<Wait> all = new ArrayList<>(waits.all());
         all.addAll(InputWaits.of(streams));
-        alarms.check(all, TimeUnit.NANOSECONDS.toMillis(System.nanoTime()));
+        alarms.check(all, monotonicMs());
+        if (++looks % LOOKS_AT_LOG == 0) {
+            log.check(monotonicMs());
+        }
     }
 
     /** Ends {@link #run} as soon as what is being done is committed; returns at once, from any thread. */
