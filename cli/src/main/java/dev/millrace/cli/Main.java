@@ -13,6 +13,7 @@ import dev.millrace.cli.ledger.LedgerCommand;
 import dev.millrace.cli.loadtest.LoadTestCommand;
 import dev.millrace.cli.plugin.PluginPath;
 import dev.millrace.cli.plugin.PluginsCommand;
+import dev.millrace.cli.quarantine.QuarantineCommand;
 import dev.millrace.cli.replay.ReplayCommand;
 import dev.millrace.cli.role.RoleCommands;
 import dev.millrace.cli.rollback.RollbackCommand;
@@ -39,6 +40,7 @@ import picocli.CommandLine.HelpCommand;
             LedgerCommand.class,
             TraceCommand.class,
             DeadLettersCommand.class,
+            QuarantineCommand.class,
             DoctorCommand.class,
             RollbackCommand.class,
             ExportCommand.class,

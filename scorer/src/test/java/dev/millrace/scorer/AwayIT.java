@@ -10,6 +10,7 @@ import dev.millrace.generator.sampling.CacheOnSwap;
 import dev.millrace.generator.sampling.Generator;
 import dev.millrace.generator.sampling.GeneratorConfig;
 import dev.millrace.generator.sampling.WeightUpdate;
+import dev.millrace.generator.staleness.QuarantineConfig;
 import dev.millrace.generator.staleness.SamplingConfig;
 import dev.millrace.generator.staleness.StalenessController;
 import dev.millrace.generator.staleness.StalenessControllerConfig;
@@ -148,7 +149,8 @@ class AwayIT {
                 run.connection(),
                 run.feed(),
                 IncPrompts.defaults().task(),
-                new StalenessControllerConfig(19, 8, 4, 5, SamplingConfig.defaults(), 0, 2, 1, 2),
+                new StalenessControllerConfig(
+                        19, 8, 4, 5, SamplingConfig.defaults(), 0, 2, 1, 2, QuarantineConfig.defaults()),
                 new SimpleMeterRegistry(),
                 Clock.systemUTC());
     }

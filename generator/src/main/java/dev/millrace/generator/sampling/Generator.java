@@ -2,6 +2,7 @@ package dev.millrace.generator.sampling;
 
 import dev.millrace.generator.environment.Environments;
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.quarantine.Quarantines;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.schemas.PolicyVersion;
@@ -24,6 +25,8 @@ import org.jspecify.annotations.Nullable;
  * <p>Rollouts and the offsets of their prompts are committed together, and a prompt's offset only when all before it are
  * finished, so that no rollout is lost when a generator dies. Those that were committed ahead of the offset are sampled
  * again by whoever takes over, under the same rollout ids.
+ *
+ * <p>While it is in quarantine it samples nothing and leaves its prompts to others.
  *
  * <p>Meters: {@code millrace.generator.tokens} (sampled), {@code .tokens.forced}, {@code .rollouts} (committed),
  * {@code .swaps}, {@code .refused.prompts} by reason, {@code .idle.seconds} (nothing to sample, or every sequence waits for its
@@ -81,10 +84,13 @@ public final class Generator implements AutoCloseable {
         DecoderShape shape = PolicyFeed.shapeOf(first.get());
         PromptCheck check = new PromptCheck(
                 connection, environments, first.get().getTokenizerHash(), shape.vocabSize(), config.capacityTokens());
-        try (NewestWeights weights = new NewestWeights(feed, connection.limit(config.firstVersionTimeoutMs()));
+        Quarantines quarantines = Quarantines.of(connection);
+        quarantines.open();
+        try (quarantines;
+                NewestWeights weights = new NewestWeights(feed, connection.limit(config.firstVersionTimeoutMs()));
                 ContinuousBatcher slots = new ContinuousBatcher(engine, shape, config)) {
             SamplingLoop loop = new SamplingLoop(
-                    connection, config, meters, clock, writer, weights, slots, shape.vocabSize(), check);
+                    connection, config, meters, clock, writer, weights, slots, shape.vocabSize(), check, quarantines);
             try (PromptSource prompts = loop.prompts()) {
                 source = prompts;
                 loop.run(() -> stopped);

@@ -11,6 +11,7 @@ import java.util.Deque;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.locks.LockSupport;
 import org.apache.kafka.clients.consumer.CloseOptions;
 import org.apache.kafka.clients.consumer.CloseOptions.GroupMembershipOperation;
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
@@ -57,6 +58,8 @@ final class PromptSource implements AutoCloseable {
     private int nextSample; // of the prompt at the head of the queue
     private long queuedSamples;
     private boolean closing;
+    private final String topic;
+    private boolean isAway;
 
     PromptSource(LogConnection connection, GeneratorConfig config, PromptCheck check, Moves moves) {
         this.generatorId = config.id();
@@ -83,11 +86,32 @@ final class PromptSource implements AutoCloseable {
                         Map.entry("max.poll.records", MAX_PROMPTS_PER_POLL))),
                 new ByteArrayDeserializer(),
                 new ByteArrayDeserializer());
-        consumer.subscribe(List.of(connection.topics().prompts()), new Rebalance());
+        this.topic = connection.topics().prompts();
+        consumer.subscribe(List.of(topic), new Rebalance());
+    }
+
+    /**
+     * Leaves its prompts to others, finished ones committed before, or asks for some again. Being a static member, it is missed
+     * after the session timeout, a few seconds.
+     */
+    void stayAway(boolean away) {
+        if (away == isAway) {
+            return;
+        }
+        isAway = away;
+        if (away) {
+            consumer.unsubscribe();
+        } else {
+            consumer.subscribe(List.of(topic), new Rebalance());
+        }
     }
 
     /** Reads what is there, waiting for it at most so long; reads nothing while enough is held. */
     void poll(Duration limit) {
+        if (isAway) {
+            LockSupport.parkNanos(limit.toNanos());
+            return;
+        }
         Set<TopicPartition> assigned = consumer.assignment();
         if (queuedSamples >= readAheadSamples) {
             consumer.pause(assigned);

@@ -3,6 +3,8 @@ package dev.millrace.generator.sampling;
 import dev.millrace.generator.sampling.RolloutWriter.Finished;
 import dev.millrace.generator.sampling.RolloutWriter.Work;
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.quarantine.Quarantines;
+import dev.millrace.schemas.Quarantine;
 import dev.millrace.schemas.ServerRole;
 import dev.millrace.schemas.Serving;
 import dev.millrace.schemas.run.RunIdentity;
@@ -13,6 +15,7 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
 import java.util.concurrent.locks.LockSupport;
@@ -44,6 +47,8 @@ final class SamplingLoop implements PromptSource.Moves {
     private final ContinuousBatcher batcher;
     private final int vocabSize;
     private final PromptSource prompts;
+    private final Quarantines quarantines;
+    private boolean inQuarantine;
     private List<Finished> finished = new ArrayList<>();
     private NewestWeights.@Nullable Loaded serving;
     private long servingSinceMs;
@@ -69,7 +74,9 @@ final class SamplingLoop implements PromptSource.Moves {
             NewestWeights weights,
             ContinuousBatcher batcher,
             int vocabSize,
-            PromptCheck check) {
+            PromptCheck check,
+            Quarantines quarantines) {
+        this.quarantines = quarantines;
         this.run = connection.run();
         this.config = config;
         this.meters = meters;
@@ -89,6 +96,7 @@ final class SamplingLoop implements PromptSource.Moves {
     /** Goes on until it is stopped, then finishes what is in flight. */
     void run(BooleanSupplier stopped) {
         while (!stopped.getAsBoolean()) {
+            standAsideInQuarantine();
             readPrompts();
             takeUpNewestWeights();
             fillSlots();
@@ -116,6 +124,24 @@ final class SamplingLoop implements PromptSource.Moves {
             lastPoll = now;
             prompts.poll(Duration.ZERO);
         }
+    }
+
+    /** What it would sample would be refused: its prompts go to others, until somebody lifts the quarantine. */
+    private void standAsideInQuarantine() {
+        Optional<Quarantine> quarantine = quarantines.of(config.id());
+        if (quarantine.isPresent() == inQuarantine) {
+            return;
+        }
+        inQuarantine = quarantine.isPresent();
+        if (inQuarantine) {
+            LOG.warn(
+                    "generator {} is in quarantine and leaves its prompts to others: {}",
+                    config.id(),
+                    quarantine.get().getSentence());
+        } else {
+            LOG.info("generator {} is in quarantine no longer and samples again", config.id());
+        }
+        prompts.stayAway(inQuarantine);
     }
 
     private boolean nothingToSample() {

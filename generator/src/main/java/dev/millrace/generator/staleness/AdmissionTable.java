@@ -3,6 +3,7 @@ package dev.millrace.generator.staleness;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.follow.LogReader;
 import dev.millrace.log.follow.ReadLimit;
+import dev.millrace.log.quarantine.Quarantines;
 import dev.millrace.schemas.Admission;
 import dev.millrace.schemas.AdmissionCounts;
 import dev.millrace.schemas.run.RunIdentity;
@@ -60,6 +61,9 @@ final class AdmissionTable {
             return; // nobody's
         }
         String key = new String(record.key(), StandardCharsets.UTF_8);
+        if (Quarantines.isKey(key)) {
+            return; // not an epoch's: GeneratorWatch has it
+        }
         if (record.value() == null) {
             groups.remove(key);
             epochs.remove(key);

@@ -2,10 +2,12 @@ package dev.millrace.generator.staleness;
 
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.follow.LogReader;
+import dev.millrace.log.quarantine.Quarantines;
 import dev.millrace.log.transaction.TransactionalWriter;
 import dev.millrace.schemas.Admission;
 import dev.millrace.schemas.AdmissionCounts;
 import dev.millrace.schemas.PromptRequest;
+import dev.millrace.schemas.Quarantine;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.serde.AvroSerde;
 import java.nio.charset.StandardCharsets;
@@ -164,9 +166,10 @@ final class ControllerLog implements AutoCloseable {
     /**
      * Writes requests and what has changed, all or nothing.
      *
+     * @param quarantines that begin with it
      * @throws KafkaException if they are not committed, or nobody knows: {@link #reopen} finds it out
      */
-    void write(List<Outgoing> requests, ReleasedSamples samples) {
+    void write(List<Outgoing> requests, ReleasedSamples samples, List<Quarantine> quarantines) {
         Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
         for (TopicPartition partition : followed) {
             offsets.put(partition, new OffsetAndMetadata(log.position(partition)));
@@ -176,7 +179,7 @@ final class ControllerLog implements AutoCloseable {
         offsets.forEach((partition, at) -> positions.put(partition.toString(), at.offset()));
         promptEnds.forEach((partition, end) -> positions.put(partition.toString(), end));
         Map<String, Optional<AdmittedGroup>> changes = samples.takeChanges();
-        Admission counts = new Admission(run.runId(), run.epoch(), null, samples.counts(positions));
+        Admission counts = new Admission(run.runId(), run.epoch(), null, samples.counts(positions), null);
         Map<String, Future<RecordMetadata>> sent = new LinkedHashMap<>();
         writer.write(out -> {
             requests.forEach(request -> sent.put(request.request().getGroupId(), send(out, request)));
@@ -184,9 +187,13 @@ final class ControllerLog implements AutoCloseable {
             changes.forEach((groupId, group) -> keep(
                     out,
                     groupId,
-                    group.map(g -> new Admission(run.runId(), run.epoch(), g.record(), null))
+                    group.map(g -> new Admission(run.runId(), run.epoch(), g.record(), null, null))
                             .orElse(null)));
             keep(out, AdmissionTable.countsKey(run), counts);
+            quarantines.forEach(quarantine -> keep(
+                    out,
+                    Quarantines.key(quarantine.getGeneratorId()),
+                    new Admission(run.runId(), run.epoch(), null, null, quarantine)));
             out.sendOffsetsToTransaction(offsets, log.consumer().groupMetadata());
         });
         ofOlderEpochs = List.of();

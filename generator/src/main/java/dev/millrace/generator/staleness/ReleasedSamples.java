@@ -40,6 +40,7 @@ final class ReleasedSamples {
     private final Map<String, AdmittedGroup> groups = new HashMap<>();
     private final Set<String> onlyRefused = new LinkedHashSet<>();
     private final Set<String> changed = new LinkedHashSet<>();
+    private final Set<String> due = new LinkedHashSet<>();
     private final TreeMap<Long, WaitingBatch> waiting = new TreeMap<>();
     private final TreeSet<Long> starved = new TreeSet<>();
     private final Deque<ResampleRequest> resample = new ArrayDeque<>();
@@ -123,6 +124,42 @@ final class ReleasedSamples {
     /** A record of a sample was refused; false if it was not under way. */
     boolean refused(SampleName sample) {
         return settle(sample, true);
+    }
+
+    /**
+     * A record of a sample was refused because its generator is in quarantine. It stays under way; its group is due to be released
+     * again, at once the first time. False if it was not under way.
+     */
+    boolean quarantined(SampleName sample) {
+        AdmittedGroup group = groups.get(sample.groupId());
+        if (group == null || !group.underWay().get(sample.sampleIndex())) {
+            unknown++;
+            return false;
+        }
+        if (group.releases() == 1) {
+            due.add(group.groupId());
+        }
+        return true;
+    }
+
+    /** The next group that is to be released again, of which something is under way; empty if none is due. */
+    Optional<AdmittedGroup> takeDue() {
+        while (!due.isEmpty()) {
+            String groupId = due.iterator().next();
+            due.remove(groupId);
+            AdmittedGroup group = groups.get(groupId);
+            if (group != null && !group.underWay().isEmpty()) {
+                return Optional.of(group);
+            }
+        }
+        return Optional.empty();
+    }
+
+    /** A group is released once more under its name. */
+    void releasedAgain(AdmittedGroup group, long atMs) {
+        releasedAgain += group.underWay().cardinality();
+        group.releasedAgain(atMs);
+        hasChanged(group);
     }
 
     private boolean settle(SampleName sample, boolean isRefused) {

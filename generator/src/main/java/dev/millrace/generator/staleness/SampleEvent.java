@@ -20,6 +20,9 @@ sealed interface SampleEvent {
      */
     record Refused(SampleName sample, String reason) implements SampleEvent {}
 
+    /** A record of a sample was refused because its generator is in quarantine: somebody else is to sample it. */
+    record Quarantined(SampleName sample) implements SampleEvent {}
+
     /** A request was refused, so none of its samples comes. */
     record RequestRefused(String groupId, String reason) implements SampleEvent {}
 

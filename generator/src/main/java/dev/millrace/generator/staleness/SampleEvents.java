@@ -7,6 +7,7 @@ import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.PromptRequest;
+import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.refusal.RefusalReason;
 import dev.millrace.schemas.refusal.RefusedException;
@@ -44,6 +45,7 @@ final class SampleEvents {
     private final RunIdentity run;
     private final Deserializer<Outcome> outcomes;
     private final Deserializer<PromptRequest> prompts;
+    private final Deserializer<Rollout> rollouts;
     private final Deserializer<LearnerBatch> batches;
     private final Deserializer<TrainingStep> steps;
 
@@ -52,6 +54,7 @@ final class SampleEvents {
         this.run = connection.run();
         this.outcomes = AvroSerde.of(Outcome.class, connection.registry()).deserializer();
         this.prompts = AvroSerde.of(PromptRequest.class, connection.registry()).deserializer();
+        this.rollouts = AvroSerde.of(Rollout.class, connection.registry()).deserializer();
         this.batches = AvroSerde.of(LearnerBatch.class, connection.registry()).deserializer();
         this.steps = AvroSerde.of(TrainingStep.class, connection.registry()).deserializer();
     }
@@ -129,13 +132,44 @@ final class SampleEvents {
         if (redriven.isPresent()) {
             return sample.map(SampleEvent.Redriven::new);
         }
-        boolean isMisplaced = RefusalReason.WRONG_KEY
-                .code()
-                .equals(DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.REASON));
+        String reason = DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.REASON);
+        if (sample.isEmpty() || RefusalReason.WRONG_KEY.code().equals(reason)) {
+            return Optional.of(new SampleEvent.Nameless());
+        }
         return Optional.of(
-                sample.isEmpty() || isMisplaced
-                        ? new SampleEvent.Nameless()
+                RefusalReason.QUARANTINED.code().equals(reason)
+                        ? new SampleEvent.Quarantined(sample.get())
                         : new SampleEvent.Refused(sample.get(), reasonOf(record)));
+    }
+
+    /**
+     * Whose fault a refused rollout is.
+     *
+     * @param of one of so many records that the generator sent since the one that was refused before
+     * @param reason why, with the sentence
+     */
+    record Blame(String generatorId, long of, String reason) {}
+
+    /** Who is to be blamed for a refused record of this run; empty if it is none, or nobody is. */
+    Optional<Blame> blame(ConsumerRecord<byte[], byte[]> record) {
+        String of = DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.SENDER_RECORDS);
+        if (!record.topic().equals(topics.deadLetters())
+                || record.value() == null
+                || !of.matches("\\d{1,18}")
+                || !topics.rollouts().equals(DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.SOURCE_TOPIC))
+                || !run.owns(
+                        DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.RUN_ID),
+                        DeadLetterHeaders.epoch(record.headers(), DeadLetterHeaders.EPOCH))) {
+            return Optional.empty();
+        }
+        try {
+            return Optional.of(new Blame(
+                    rollouts.deserialize(topics.rollouts(), record.value()).getGeneratorId(),
+                    Long.parseLong(of),
+                    reasonOf(record)));
+        } catch (MalformedRecordException e) {
+            return Optional.empty(); // nobody's, as far as can be said
+        }
     }
 
     private Optional<SampleEvent> ofRequest(ConsumerRecord<byte[], byte[]> record, String groupId) {

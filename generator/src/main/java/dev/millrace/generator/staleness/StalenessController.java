@@ -35,7 +35,8 @@ import org.slf4j.LoggerFactory;
  * on where the last one was committed.
  *
  * <p>Meters: gauges {@code millrace.admission.released.samples}, {@code .lost.samples}, {@code .settled.samples} (consumed by
- * the learner, or lost), {@code .under.way.samples} and {@code .unknown.records}, all of this epoch; counter
+ * the learner, or lost), {@code .released.again.samples}, {@code .under.way.samples} and {@code .unknown.records}, all of this
+ * epoch, and {@code .quarantined.generators}; counter
  * {@code millrace.admission.resampled} (prompts released once more).
  */
 public final class StalenessController implements AutoCloseable {
@@ -59,10 +60,12 @@ public final class StalenessController implements AutoCloseable {
     private final ControllerLog log;
     private final SampleEvents events;
     private final RefusalPause refusals;
+    private final GeneratorWatch generators;
     private volatile boolean stopped;
     private ReleasedSamples samples = new ReleasedSamples();
     private volatile AdmissionCounts shown = samples.counts(Map.of());
     private volatile long underWay;
+    private volatile int inQuarantine;
     private long alikeSinceVersion;
     private long writtenAt = System.nanoTime();
     private final Counter resampled;
@@ -89,6 +92,7 @@ public final class StalenessController implements AutoCloseable {
         this.events = new SampleEvents(connection);
         this.refusals = new RefusalPause(
                 (long) config.deadLetterLimitBatches() * config.batchSequences(), config.batchSequences());
+        this.generators = new GeneratorWatch(connection, config.quarantine(), clock);
         gauge(meters, "released.samples", "samples asked for, lost ones included", AdmissionCounts::getReleased);
         gauge(meters, "lost.samples", "samples that left without reaching a batch", AdmissionCounts::getLost);
         gauge(
@@ -103,6 +107,14 @@ public final class StalenessController implements AutoCloseable {
                 AdmissionCounts::getUnknown);
         Gauge.builder("millrace.admission.under.way.samples", this, a -> a.underWay)
                 .description("samples that were released and not settled")
+                .register(meters);
+        gauge(
+                meters,
+                "released.again.samples",
+                "samples that were released again under the same name",
+                AdmissionCounts::getReleasedAgain);
+        Gauge.builder("millrace.admission.quarantined.generators", this, a -> a.inQuarantine)
+                .description("generators whose records are refused until somebody lifts that")
                 .register(meters);
         this.resampled = Counter.builder("millrace.admission.resampled")
                 .description("prompts released once more because their samples were rewarded alike")
@@ -158,8 +170,13 @@ public final class StalenessController implements AutoCloseable {
             while (!stopped) {
                 for (ConsumerRecord<byte[], byte[]> record : log.poll(POLL)) {
                     events.in(record).ifPresent(this::apply);
+                    events.blame(record)
+                            .ifPresent(blame -> generators.refused(blame.generatorId(), blame.of(), blame.reason()));
                 }
                 newest = follow(newest);
+                if (generators.followLifts()) {
+                    refusals.progress();
+                }
                 if (!released(newest)) {
                     return;
                 }
@@ -176,6 +193,7 @@ public final class StalenessController implements AutoCloseable {
     private boolean goesOnWith(Optional<ReleasedSamples> found, PolicyVersion newest) {
         found.ifPresent(place -> {
             samples = place;
+            generators.begin();
             consumed(newest);
             show();
         });
@@ -195,6 +213,7 @@ public final class StalenessController implements AutoCloseable {
     private void show() {
         shown = samples.counts(Map.of());
         underWay = samples.underWay();
+        inQuarantine = generators.size();
     }
 
     /** A new epoch's first version repeats a batch of the older one, of which nothing is under way here. */
@@ -213,6 +232,8 @@ public final class StalenessController implements AutoCloseable {
             if (samples.refused(refused.sample())) {
                 refusals.refused(1, refused.reason());
             }
+        } else if (event instanceof SampleEvent.Quarantined quarantined) {
+            samples.quarantined(quarantined.sample());
         } else if (event instanceof SampleEvent.RequestRefused refused) {
             refusals.refused(samples.requestRefused(refused.groupId()), refused.reason());
         } else if (event instanceof SampleEvent.Redriven redriven) {
@@ -254,33 +275,51 @@ public final class StalenessController implements AutoCloseable {
         if (newest.getVersion() != known.getVersion()) {
             consumed(newest);
             refusals.progress();
+            generators.progress();
             alikeSinceVersion = 0;
         }
         return newest;
     }
 
     private void release(long admittedVersion) {
-        long groups = Math.min(MAX_PROMPTS_PER_TRANSACTION, gate.releasableGroups(samples.underWay()));
-        if (!refusals.mayRelease(System.nanoTime())) {
-            groups = 0;
-        }
-        if (groups == 0) {
-            if (samples.hasChanges() && System.nanoTime() - writtenAt > KEEP_AFTER.toNanos()) {
-                write(List.of());
-            }
-            return;
-        }
-        List<ControllerLog.Outgoing> requests = new ArrayList<>((int) groups);
+        List<ControllerLog.Outgoing> requests = new ArrayList<>(again(admittedVersion));
+        long groups = refusals.mayRelease(System.nanoTime())
+                ? Math.min(MAX_PROMPTS_PER_TRANSACTION, gate.releasableGroups(samples.underWay()))
+                : 0;
         long next = samples.nextOrdinal();
         for (long ordinal = next; ordinal < next + groups; ordinal++) {
             RequestName name = nameOf(ordinal);
-            PromptRequest request = request(name, admittedVersion);
+            PromptRequest request = request(name, config.groupSize(), admittedVersion);
             requests.add(new ControllerLog.Outgoing(request, null));
             samples.released(
                     new AdmittedGroup(name.groupId(), config.groupSize(), admittedVersion, request.getReleasedAtMs()),
                     ordinal);
         }
-        write(requests);
+        boolean isLongAgo = System.nanoTime() - writtenAt > KEEP_AFTER.toNanos();
+        if (!requests.isEmpty() || !generators.unwritten().isEmpty() || samples.hasChanges() && isLongAgo) {
+            write(requests);
+        }
+    }
+
+    /** Requests for groups that are to be released again under their names: to another partition than the last time. */
+    private List<ControllerLog.Outgoing> again(long admittedVersion) {
+        List<ControllerLog.Outgoing> requests = new ArrayList<>();
+        while (requests.size() < MAX_PROMPTS_PER_TRANSACTION) {
+            Optional<AdmittedGroup> due = samples.takeDue();
+            if (due.isEmpty()) {
+                break;
+            }
+            AdmittedGroup group = due.get();
+            RequestName.parse(group.groupId()).ifPresent(name -> {
+                PromptRequest request = request(name, group.samples(), admittedVersion);
+                Integer elsewhere = group.partition() < 0
+                        ? null
+                        : Integer.valueOf((group.partition() + 1) % log.promptPartitions());
+                requests.add(new ControllerLog.Outgoing(request, elsewhere));
+                samples.releasedAgain(group, request.getReleasedAtMs());
+            });
+        }
+        return requests;
     }
 
     private RequestName nameOf(long ordinal) {
@@ -292,11 +331,12 @@ public final class StalenessController implements AutoCloseable {
 
     /** What was counted goes along with what is released because of it. */
     private void write(List<ControllerLog.Outgoing> requests) {
-        log.write(requests, samples);
+        log.write(requests, samples, generators.unwritten());
+        generators.written();
         writtenAt = System.nanoTime();
     }
 
-    private PromptRequest request(RequestName name, long admittedVersion) {
+    private PromptRequest request(RequestName name, int size, long admittedVersion) {
         Prompt prompt = task.prompts().prompt(config.taskSeed(), name.prompt());
         return PromptRequest.newBuilder()
                 .setRunId(connection.run().runId())
@@ -306,7 +346,7 @@ public final class StalenessController implements AutoCloseable {
                 .setEnvironment(task.environment().name())
                 .setEnvironmentState(prompt.environmentState())
                 .setPromptTokens(PackedInts.of(prompt.tokens()))
-                .setSamples(config.groupSize())
+                .setSamples(size)
                 .setSampling(sampling)
                 .setTokenizerHash(task.tokenizer().hash())
                 .setAdmittedVersion(admittedVersion)
@@ -323,6 +363,7 @@ public final class StalenessController implements AutoCloseable {
     /** Call after {@link #run()} has returned. */
     @Override
     public void close() {
+        generators.close();
         log.close();
     }
 }

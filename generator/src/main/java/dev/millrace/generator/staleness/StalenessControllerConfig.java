@@ -16,6 +16,7 @@ package dev.millrace.generator.staleness;
  *     {@code resample} and all its samples were rewarded alike; after that the next prompt takes its place
  * @param zeroVarianceLimitBatches how many batches' worth of samples may leave for being rewarded alike while no new
  *     version appears; beyond that the policy learns nothing from these prompts any more and admission fails
+ * @param quarantine when a generator goes into quarantine
  */
 public record StalenessControllerConfig(
         int eta,
@@ -26,7 +27,8 @@ public record StalenessControllerConfig(
         long firstVersionTimeoutMs,
         int deadLetterLimitBatches,
         int maxResamples,
-        int zeroVarianceLimitBatches) {
+        int zeroVarianceLimitBatches,
+        QuarantineConfig quarantine) {
 
     public StalenessControllerConfig {
         atLeast(0, "eta", eta);
@@ -44,7 +46,8 @@ public record StalenessControllerConfig(
     }
 
     public static StalenessControllerConfig defaults() {
-        return new StalenessControllerConfig(2, 256, 8, 1, SamplingConfig.defaults(), 0, 4, 1, 32);
+        return new StalenessControllerConfig(
+                2, 256, 8, 1, SamplingConfig.defaults(), 0, 4, 1, 32, QuarantineConfig.defaults());
     }
 
     private static void atLeast(long bound, String key, long value) {

@@ -10,11 +10,14 @@ import dev.millrace.generator.environment.guess.GuessPrompts;
 import dev.millrace.generator.run.RunningRole;
 import dev.millrace.generator.run.TestRun;
 import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.log.quarantine.Quarantines;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.session.SequenceBatch;
 import dev.millrace.policy.session.TokenScores;
+import dev.millrace.schemas.Admission;
 import dev.millrace.schemas.PromptRequest;
+import dev.millrace.schemas.Quarantine;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.ServerRole;
 import dev.millrace.schemas.Serving;
@@ -38,7 +41,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicLong;
+import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
@@ -347,6 +352,66 @@ class GeneratorIT {
             two.stop();
         }
         assertThat(generators(topic)).containsExactlyInAnyOrder("g", "h");
+    }
+
+    @Test
+    void shouldLeaveItsPromptsToOthersInQuarantineAndSampleAgainWhenThatIsLifted() {
+        run.publish(0, 0);
+        releaseInc(0, 4, 4);
+        String topic = run.connection().topics().rollouts();
+        try (Generator first = generator(config("g", 4, 1, 500));
+                Generator second = generator(config("h", 4, 1, 500))) {
+            RunningRole one = new RunningRole("first", first::run, first::stop);
+            run.await(topic, records -> ids(records).size() == 16);
+            quarantine("g");
+            awaitIdle();
+            releaseInc(4, 16, 4); // for every partition some
+            RunningRole two = new RunningRole("second", second::run, second::stop);
+            run.await(topic, records -> ids(records).size() == 80);
+            assertThat(run.await(Rollout.class, topic, 80).stream()
+                            .filter(rollout -> rollout.getOrdinal() >= 4)
+                            .map(Rollout::getGeneratorId))
+                    .containsOnly("h");
+            two.stop();
+            assertThat(Quarantines.lift(run.connection(), "g")).isTrue();
+            releaseInc(20, 4, 4);
+            run.await(topic, records -> ids(records).size() == 96);
+            one.stop();
+        }
+    }
+
+    private void quarantine(String generatorId) {
+        String topic = run.connection().topics().admission();
+        run.write(
+                topic,
+                Quarantines.key(generatorId),
+                run.bytes(
+                        Admission.class,
+                        topic,
+                        new Admission(
+                                run.connection().run().runId(),
+                                0,
+                                null,
+                                null,
+                                new Quarantine(generatorId, 1L, "refused-records", "a test wants it so"))));
+    }
+
+    /** It has seen that it is to stand aside: the group no longer has it. */
+    private void awaitIdle() {
+        String group = run.connection().group("generator");
+        try (Admin admin = Admin.create(run.connection().admin())) {
+            for (long from = System.nanoTime();
+                    !admin.describeConsumerGroups(List.of(group))
+                            .describedGroups()
+                            .get(group)
+                            .get()
+                            .members()
+                            .isEmpty(); ) {
+                assertThat(System.nanoTime() - from).isLessThan(30_000_000_000L);
+            }
+        } catch (InterruptedException | ExecutionException e) {
+            throw new IllegalStateException(e);
+        }
     }
 
     @Test

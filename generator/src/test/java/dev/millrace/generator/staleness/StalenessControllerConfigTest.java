@@ -9,7 +9,8 @@ class StalenessControllerConfigTest {
 
     @Test
     void shouldRefuseABatchThatIsNoNumberOfGroups() {
-        assertThatThrownBy(() -> new StalenessControllerConfig(1, 100, 8, 1, SamplingConfig.defaults(), 1000, 4, 1, 32))
+        assertThatThrownBy(() -> new StalenessControllerConfig(
+                        1, 100, 8, 1, SamplingConfig.defaults(), 1000, 4, 1, 32, QuarantineConfig.defaults()))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageStartingWith("batch_sequences must be a multiple of group_size")
                 .hasMessageEndingWith("batch_sequences=100, group_size=8");
@@ -17,7 +18,8 @@ class StalenessControllerConfigTest {
 
     @Test
     void shouldRefuseValuesOutOfBounds() {
-        assertThatThrownBy(() -> new StalenessControllerConfig(-1, 8, 8, 1, SamplingConfig.defaults(), 1000, 4, 1, 32))
+        assertThatThrownBy(() -> new StalenessControllerConfig(
+                        -1, 8, 8, 1, SamplingConfig.defaults(), 1000, 4, 1, 32, QuarantineConfig.defaults()))
                 .hasMessage("eta must be at least 0: -1");
         assertThatThrownBy(() -> new SamplingConfig(Double.NaN, 0, 1, 0, 1, false, 0))
                 .hasMessage("temperature must be finite and above 0: NaN");

@@ -9,13 +9,21 @@ import dev.millrace.generator.environment.answer.IncPrompts;
 import dev.millrace.generator.run.RunningRole;
 import dev.millrace.generator.run.TestRun;
 import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.log.alarm.Alarm;
+import dev.millrace.log.quarantine.Quarantines;
 import dev.millrace.log.transaction.TakenOverException;
 import dev.millrace.schemas.Admission;
 import dev.millrace.schemas.BatchEntry;
+import dev.millrace.schemas.FinishReason;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.LogCoordinates;
+import dev.millrace.schemas.LogProbDistribution;
 import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.PromptRequest;
+import dev.millrace.schemas.Quarantine;
+import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.SamplingParameters;
+import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.packed.PackedMask;
 import dev.millrace.weights.VersionUnavailableException;
@@ -270,6 +278,129 @@ class StalenessControllerIT {
         assertThat(gauge(restarted, "released.samples")).isEqualTo(24);
     }
 
+    @Test
+    void shouldPutAGeneratorIntoQuarantineAndReleaseItsSamplesElsewhereUntilSomebodyLiftsIt() {
+        run.publish(0, 0);
+        byte[] rollout = rolloutOf("sick");
+        MeterRegistry meters = new SimpleMeterRegistry();
+        try (StalenessController admission = admission(0, meters)) {
+            RunningRole role = new RunningRole("admission", admission::run, admission::stop);
+            assertReleased(2);
+            for (int i = 0; i < 64; i++) { // a burst under names that nobody released
+                refusedOf(rollout, "0-7000/" + i, "log-probs");
+            }
+            awaitGauge(meters, "quarantined.generators", 1);
+            Quarantine quarantine = awaitQuarantine("sick");
+            assertThat(quarantine.getWhy()).isEqualTo("refused-records");
+            assertThat(quarantine.getSentence())
+                    .isEqualTo("64 of its last 64 records were refused, 64 since the newest version, the last as"
+                            + " log-probs: a test wants it so");
+            Alarm alarm = run.connection().alarms().standing().get(0);
+            assertThat(alarm.name()).isEqualTo("quarantine");
+            assertThat(alarm.subject()).isEqualTo("sick");
+            assertThat(alarm.remedy()).startsWith("millrace quarantine lift sick --bootstrap-servers ");
+
+            refusedOf(rollout, "0-1/2", "quarantined");
+            refusedOf(rollout, "0-1/3", "quarantined"); // the second of the group releases nothing more
+            List<ConsumerRecord<byte[], byte[]>> again = run.await(prompts, found -> found.size() >= 3);
+            assertThat(again)
+                    .filteredOn(record -> new String(record.key(), StandardCharsets.UTF_8).equals("0-1"))
+                    .as("the same name, elsewhere")
+                    .hasSize(2)
+                    .extracting(ConsumerRecord::partition)
+                    .doesNotHaveDuplicates();
+            awaitGauge(meters, "released.again.samples", 4);
+            role.stop();
+        }
+        assertThat(gauge(meters, "under.way.samples")).isEqualTo(8);
+        assertThat(gauge(meters, "lost.samples")).isZero();
+        run.connection().alarms().lower("quarantine", "sick"); // as a process that begins has none
+
+        MeterRegistry restarted = new SimpleMeterRegistry();
+        try (StalenessController admission = admission(0, restarted)) {
+            RunningRole role = new RunningRole("admission", admission::run, admission::stop);
+            awaitGauge(restarted, "quarantined.generators", 1);
+            assertThat(run.connection().alarms().standing("quarantine")).isEqualTo(1);
+            assertThat(Quarantines.lift(run.connection(), "sick")).isTrue();
+            awaitGauge(restarted, "quarantined.generators", 0);
+            assertThat(run.connection().alarms().standing("quarantine")).isZero();
+            assertThat(Quarantines.lift(run.connection(), "sick")).isFalse();
+            role.stop();
+        }
+        assertThat(gauge(restarted, "released.again.samples")).isEqualTo(4);
+    }
+
+    private Quarantine awaitQuarantine(String generatorId) {
+        return run
+                .await(
+                        run.connection().topics().admission(),
+                        found -> found.stream()
+                                .anyMatch(record -> new String(record.key(), StandardCharsets.UTF_8)
+                                        .equals(Quarantines.key(generatorId))))
+                .stream()
+                .filter(record -> new String(record.key(), StandardCharsets.UTF_8).equals(Quarantines.key(generatorId)))
+                .map(record -> run.decode(Admission.class, record).getQuarantine())
+                .findFirst()
+                .orElseThrow();
+    }
+
+    private byte[] rolloutOf(String generatorId) {
+        String topic = run.connection().topics().rollouts();
+        return run.bytes(
+                Rollout.class,
+                topic,
+                Rollout.newBuilder()
+                        .setRunId(run.connection().run().runId())
+                        .setEpoch(0)
+                        .setRolloutId("0-7000/0")
+                        .setGroupId("0-7000")
+                        .setOrdinal(7000)
+                        .setSampleIndex(0)
+                        .setGroupSize(4)
+                        .setGeneratorId(generatorId)
+                        .setEnvironment("fixed-answer")
+                        .setTokenizerHash("x")
+                        .setPromptTokens(PackedInts.of(1))
+                        .setResponseTokens(PackedInts.of(2))
+                        .setMask(PackedMask.of((byte) 1))
+                        .setBehaviorLogProbs(PackedFloats.of(Float.NaN))
+                        .setLogProbDistribution(LogProbDistribution.RAW)
+                        .setSampling(SamplingParameters.newBuilder()
+                                .setTemperature(1)
+                                .setTopK(0)
+                                .setTopP(1)
+                                .setMaxTokens(1)
+                                .setSeed(1)
+                                .build())
+                        .setTurns(List.of())
+                        .setVersionSpans(List.of())
+                        .setReward(0)
+                        .setFinishReason(FinishReason.STOP)
+                        .setAdmittedVersion(0)
+                        .setStartedAtMs(1)
+                        .setFinishedAtMs(1)
+                        .build());
+    }
+
+    /** As the topology refuses a rollout, and says of how many records of its generator it is one. */
+    private void refusedOf(byte[] rollout, String rolloutId, String reason) {
+        deadLetter(
+                run.connection().topics().rollouts(),
+                rolloutId.substring(0, rolloutId.indexOf('/')),
+                rolloutId,
+                rollout,
+                reason,
+                0,
+                "millrace.error.sender.records",
+                "1");
+    }
+
+    private static void awaitGauge(MeterRegistry meters, String name, double value) {
+        for (long from = System.nanoTime(); gauge(meters, name) != value; Thread.onSpinWait()) {
+            assertThat(System.nanoTime() - from).as(name).isLessThan(30_000_000_000L);
+        }
+    }
+
     /** What a sick or a hostile program writes: not one of these is about a sample that is under way. */
     private void forge() {
         String rollouts = run.connection().topics().rollouts();
@@ -370,8 +501,8 @@ class StalenessControllerIT {
 
     @Test
     void shouldSayThatThereIsNoPolicyWhenNoneAppears() {
-        StalenessControllerConfig config =
-                new StalenessControllerConfig(0, 8, 4, 5, SamplingConfig.defaults(), 300, 2, 1, 8);
+        StalenessControllerConfig config = new StalenessControllerConfig(
+                0, 8, 4, 5, SamplingConfig.defaults(), 300, 2, 1, 8, QuarantineConfig.defaults());
         try (StalenessController admission = new StalenessController(
                 run.connection(), run.feed(), TASK, config, new SimpleMeterRegistry(), Clock.systemUTC())) {
             RunningRole role = new RunningRole("admission", admission::run, admission::stop);
@@ -386,7 +517,8 @@ class StalenessControllerIT {
                 run.connection(),
                 run.feed(),
                 TASK,
-                new StalenessControllerConfig(eta, 8, 4, 5, SamplingConfig.defaults(), 20_000, 2, 1, 2),
+                new StalenessControllerConfig(
+                        eta, 8, 4, 5, SamplingConfig.defaults(), 20_000, 2, 1, 2, QuarantineConfig.defaults()),
                 meters,
                 Clock.systemUTC());
     }
@@ -476,11 +608,9 @@ class StalenessControllerIT {
         deadLetter(source, key, rolloutId, value, "test", 0);
     }
 
-    private void deadLetter(String source, String key, String rolloutId, byte[] value, String reason, int epoch) {
-        run.send(
-                run.connection().topics().deadLetters(),
-                key,
-                value,
+    private void deadLetter(
+            String source, String key, String rolloutId, byte[] value, String reason, int epoch, String... more) {
+        List<String> headers = new ArrayList<>(List.of(
                 "millrace.error.reason",
                 reason,
                 "millrace.error.message",
@@ -492,7 +622,9 @@ class StalenessControllerIT {
                 "millrace.error.epoch",
                 Integer.toString(epoch),
                 "millrace.error.rollout-id",
-                rolloutId);
+                rolloutId));
+        headers.addAll(List.of(more));
+        run.send(run.connection().topics().deadLetters(), key, value, headers.toArray(String[]::new));
     }
 
     private void foreignDeadLetter() {

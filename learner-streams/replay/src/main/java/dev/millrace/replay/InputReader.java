@@ -1,9 +1,11 @@
 package dev.millrace.replay;
 
+import dev.millrace.log.deadletter.DeadLetterHeaders;
 import dev.millrace.log.deadletter.DeadLetters;
 import dev.millrace.replay.DeadLetterReader.Letter;
 import dev.millrace.replay.archive.RecordCursor;
 import dev.millrace.replay.archive.RecordedRun;
+import dev.millrace.schemas.refusal.RefusalReason;
 import dev.millrace.schemas.refusal.RefusedException;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.topology.TopologyTasks.Input;
@@ -69,6 +71,9 @@ final class InputReader<A> implements AutoCloseable {
 
     private Optional<Taken<A>> read(ConsumerRecord<byte[], byte[]> record, boolean wasRead) {
         progress.increment();
+        if (passedInQuarantine(record)) {
+            return Optional.empty();
+        }
         long eventMs = RecordTimestampExtractor.of(record, partitionTimeMs);
         partitionTimeMs = Math.max(partitionTimeMs, eventMs);
         try {
@@ -88,6 +93,21 @@ final class InputReader<A> implements AutoCloseable {
             compare(record, new TaskOutput(deadLetters, record.key(), record.value(), headers), wasRead);
             return Optional.empty();
         }
+    }
+
+    /** Who was in quarantine when is no matter of the task's inputs: the dead letter says that it was decided, and is believed. */
+    private boolean passedInQuarantine(ConsumerRecord<byte[], byte[]> record) {
+        Optional<Letter> letter = letters.peek().filter(it -> it.sourceOffset() == record.offset());
+        if (letter.isEmpty()
+                || !RefusalReason.QUARANTINED
+                        .code()
+                        .equals(DeadLetterHeaders.text(letter.get().record().headers(), DeadLetterHeaders.REASON))) {
+            return false;
+        }
+        partitionTimeMs = Math.max(partitionTimeMs, RecordTimestampExtractor.of(record, partitionTimeMs));
+        lettersCompared++;
+        letters.pass();
+        return true;
     }
 
     private void compare(ConsumerRecord<byte[], byte[]> refused, TaskOutput replayed, boolean wasRead) {

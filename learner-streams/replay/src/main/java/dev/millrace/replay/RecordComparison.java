@@ -1,5 +1,6 @@
 package dev.millrace.replay;
 
+import dev.millrace.log.deadletter.DeadLetterHeaders;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.registry.UnknownSchemaException;
 import dev.millrace.schemas.serde.AvroSerde;
@@ -30,8 +31,8 @@ import org.apache.kafka.common.header.Headers;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Compares a record of the run with the one that a replay made, byte by byte: key, value and headers, save the header
- * that says what was seen. If they differ, both are decoded to say in which field.
+ * Compares a record of the run with the one that a replay made, byte by byte: key, value and headers, save those that say what
+ * was seen and counted. If they differ, both are decoded to say in which field.
  *
  * <p>A value that the run wrote with an older schema than this version has is compared as that schema knows it: every
  * field of it, and none that was added since. Thread-safe.
@@ -169,7 +170,7 @@ final class RecordComparison {
     private static List<Header> headers(Headers all) {
         List<Header> compared = new ArrayList<>();
         for (Header header : all) {
-            if (!header.key().equals(SeenHeader.HEADER)) {
+            if (!header.key().equals(SeenHeader.HEADER) && !header.key().equals(DeadLetterHeaders.SENDER_RECORDS)) {
                 compared.add(new org.apache.kafka.common.header.internals.RecordHeader(header.key(), header.value()));
             }
         }

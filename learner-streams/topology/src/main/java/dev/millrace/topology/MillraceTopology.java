@@ -4,12 +4,17 @@ import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.fetch.KafkaRecordFetcher;
 import dev.millrace.log.fetch.RecordFetcher;
+import dev.millrace.log.quarantine.Quarantines;
+import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.topology.TopologyTasks.Input;
+import dev.millrace.topology.ingress.Arrival;
 import dev.millrace.topology.ingress.IngressProcessor;
+import dev.millrace.topology.ingress.QuarantineGate;
 import dev.millrace.topology.meters.TopologyMeters;
 import dev.millrace.topology.state.RecordTimestampExtractor;
 import dev.millrace.topology.state.StateStores;
@@ -86,6 +91,7 @@ public final class MillraceTopology {
                 connection.registry(),
                 () -> new KafkaRecordFetcher(connection, connection.patience()),
                 maxValueBytes(connection),
+                Quarantines.of(connection),
                 meters);
         return topology;
     }
@@ -146,7 +152,18 @@ public final class MillraceTopology {
             int maxValueBytes,
             TopologyMeters meters) {
         Topology topology = new Topology();
-        add(topology, config, algorithm, run, EpochLineage.FIRST, topics, registry, fetchers, maxValueBytes, meters);
+        add(
+                topology,
+                config,
+                algorithm,
+                run,
+                EpochLineage.FIRST,
+                topics,
+                registry,
+                fetchers,
+                maxValueBytes,
+                Quarantines.none(),
+                meters);
         return topology;
     }
 
@@ -160,13 +177,21 @@ public final class MillraceTopology {
             SchemaRegistry registry,
             Supplier<RecordFetcher> fetchers,
             int maxValueBytes,
+            Quarantines quarantines,
             TopologyMeters meters) {
         TopologyTasks tasks =
                 new TopologyTasks(config, algorithm, run, lineage, topics, registry, fetchers, maxValueBytes, meters);
         long commitIntervalMs = config.runtime().commitIntervalMs();
         StateStores.Kind stores = config.runtime().stateStores();
 
-        List<String> arrivals = checked(topology, tasks.joinInputs(), "join", "dead-letters", meters, run, lineage);
+        List<String> arrivals = checked(
+                topology,
+                gated(tasks.joinInputs(), quarantines, AvroSerde.of(Rollout.class, registry), topics, run),
+                "join",
+                "dead-letters",
+                meters,
+                run,
+                lineage);
         topology.addProcessor(
                 "join",
                 new TaskSupplier<>(
@@ -210,6 +235,23 @@ public final class MillraceTopology {
         toPolicy(topology, "batches", topics.batches(), run, "assemble");
         sink(topology, "assembly-outcomes", topics.outcomes(), List.of("assemble"));
         sink(topology, "assembly-dead-letters", topics.deadLetters(), and(members, "assemble"));
+    }
+
+    /** The same inputs, with a gate before the rollouts. */
+    private static List<Input<Arrival>> gated(
+            List<Input<Arrival>> inputs,
+            Quarantines quarantines,
+            AvroSerde<Rollout> rollouts,
+            RunTopics topics,
+            RunIdentity run) {
+        return inputs.stream()
+                .map(input -> input.topic().equals(topics.rollouts())
+                        ? new Input<>(
+                                input.number(),
+                                input.topic(),
+                                new QuarantineGate(input.reader(), quarantines, rollouts.deserializer(), run))
+                        : input)
+                .toList();
     }
 
     /** Sources and checks of a kind of task; the names of the checks. */

@@ -390,6 +390,29 @@ class JoinRulesTest {
     }
 
     @Test
+    void shouldSayOfHowManyRecordsOfItsGeneratorARefusedOneIsOne() {
+        for (int sample = 0; sample < 3; sample++) {
+            topology.pipe(rollout("g" + sample, 0).build());
+        }
+        topology.pipe(rollout("h", 0).setGeneratorId("another").build());
+        for (int sample = 0; sample < 2; sample++) {
+            topology.pipe(rollout("i", sample).setReward(Double.NaN).build());
+        }
+        topology.pipe(rollout("i", 0).setEpoch(7).setReward(Double.NaN).build());
+        topology.pipe(TOPICS.rollouts(), "x", new byte[] {1});
+        List<TestRecord<byte[], byte[]>> dead = topology.deadLetters();
+        assertThat(dead).hasSize(4);
+        assertThat(header(dead.get(0), "sender.records")).isEqualTo("4");
+        assertThat(header(dead.get(1), "sender.records")).isEqualTo("1");
+        assertThat(dead.get(2).headers().lastHeader("millrace.error.sender.records"))
+                .as("of another epoch")
+                .isNull();
+        assertThat(dead.get(3).headers().lastHeader("millrace.error.sender.records"))
+                .as("nobody's")
+                .isNull();
+    }
+
+    @Test
     void shouldDateWhatItWritesByTheWallClockSoThatTheLogKeepsIt() {
         topology.later(Duration.ofDays(-400));
         Rollout rollout = rollout("g", 0).build();

@@ -341,7 +341,8 @@ public final class Examples {
                         3,
                         1L << 33),
                 new AdmissionCounts(
-                        18L, 144L, 96L, 9L, 512L, 8L, 11L, List.of(13L), List.of("7:1"), Map.of("x.outcomes-3", 77L)));
+                        18L, 144L, 96L, 9L, 512L, 8L, 11L, List.of(13L), List.of("7:1"), Map.of("x.outcomes-3", 77L)),
+                new Quarantine("generator-3", NOW_MS, "refused-records", "64 of its records were refused"));
     }
 
     private static TensorLocation location(String topic) {

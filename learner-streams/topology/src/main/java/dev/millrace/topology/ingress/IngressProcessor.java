@@ -8,6 +8,7 @@ import dev.millrace.topology.journal.SeenHeader;
 import dev.millrace.topology.meters.TopologyMeters;
 import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.streams.processor.api.ContextualProcessor;
+import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.processor.api.RecordMetadata;
 
@@ -23,6 +24,7 @@ public final class IngressProcessor<T> extends ContextualProcessor<byte[], byte[
     private final TopologyMeters meters;
     private final RunIdentity run;
     private final EpochLineage lineage;
+    private boolean isOpen;
 
     /**
      * @param next node that takes what was read
@@ -43,6 +45,21 @@ public final class IngressProcessor<T> extends ContextualProcessor<byte[], byte[
         this.meters = meters;
         this.run = run;
         this.lineage = lineage;
+    }
+
+    @Override
+    public void init(ProcessorContext<Object, Object> context) {
+        super.init(context);
+        reader.open();
+        isOpen = true;
+    }
+
+    @Override
+    public void close() {
+        if (isOpen) {
+            isOpen = false;
+            reader.close();
+        }
     }
 
     @Override

@@ -20,4 +20,10 @@ public interface RecordReader<T> {
      * @throws RefusedException if it is not what it claims to be
      */
     Optional<T> read(Record<byte[], byte[]> raw, int partition, long offset) throws RefusedException;
+
+    /** A task begins to read live records with it; each call has a {@link #close()}. */
+    default void open() {}
+
+    /** A task has ended. */
+    default void close() {}
 }

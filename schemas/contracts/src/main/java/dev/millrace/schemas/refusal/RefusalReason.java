@@ -48,6 +48,8 @@ public enum RefusalReason {
     BLOB("blob"),
     /** It asks for what whoever refuses it cannot do, such as to look at images. */
     UNSUPPORTED("unsupported"),
+    /** Its generator is in quarantine: too much of what it sent was refused, or its log-probs are not those of the policy. */
+    QUARANTINED("quarantined"),
     /** What would have to be written is larger than a record may be. */
     TOO_LARGE("too-large");
 

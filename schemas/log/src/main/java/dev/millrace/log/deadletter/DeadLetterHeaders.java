@@ -33,6 +33,11 @@ public final class DeadLetterHeaders {
     public static final String EPOCH = ERROR + "epoch";
     /** The rollout it is about; absent if not known. */
     public static final String ROLLOUT_ID = ERROR + "rollout-id";
+    /**
+     * How many records of its generator were read since the last one that was refused, this one included; absent where the
+     * generator is not blamed. Counted by whoever refuses, since it began: the one header that a repetition need not have alike.
+     */
+    public static final String SENDER_RECORDS = ERROR + "sender.records";
     /** The run that refused it, also where the record could not be read. */
     public static final String REFUSED_BY_RUN_ID = ERROR + "refused-by.run-id";
     /** The epoch of the run that refused it. */

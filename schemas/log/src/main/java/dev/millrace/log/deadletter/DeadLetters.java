@@ -20,7 +20,7 @@ import org.apache.kafka.common.header.internals.RecordHeaders;
  */
 public final class DeadLetters {
     static final int MAX_HEADER_CHARS = 1024;
-    /** What the headers of a dead letter may take beside the record: twelve of them, of four bytes a character. */
+    /** What the headers of a dead letter may take beside the record: thirteen of them, of four bytes a character. */
     public static final int MAX_HEADERS_BYTES = 64 << 10;
 
     private DeadLetters() {}
@@ -59,6 +59,10 @@ public final class DeadLetters {
         put(headers, DeadLetterHeaders.RUN_ID, refusal.runId());
         put(headers, DeadLetterHeaders.EPOCH, refusal.epoch() < 0 ? "" : Integer.toString(refusal.epoch()));
         put(headers, DeadLetterHeaders.ROLLOUT_ID, refusal.rolloutId());
+        put(
+                headers,
+                DeadLetterHeaders.SENDER_RECORDS,
+                refusal.senderRecords() == 0 ? "" : Long.toString(refusal.senderRecords()));
         put(headers, DeadLetterHeaders.REFUSED_BY_RUN_ID, by.runId());
         put(headers, DeadLetterHeaders.REFUSED_BY_EPOCH, Integer.toString(by.epoch()));
         return headers;
