@@ -129,6 +129,11 @@ final class SyntheticLog implements AutoCloseable {
                 .build();
     }
 
+    /** As if the next batch had been written and lost. */
+    void loseNextBatch() {
+        nextBatch++;
+    }
+
     /** Writes the next batch with these entries. */
     void produce(List<BatchEntry> entries) {
         produce(SyntheticRollouts.batch(nextBatch++, entries));

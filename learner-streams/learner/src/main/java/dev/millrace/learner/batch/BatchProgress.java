@@ -32,7 +32,7 @@ public record BatchProgress(long batchId, long rolloutsConsumed, long version) {
     }
 
     /** Empty if the text was not written by {@link #text()}, as where another trainer has committed the offset. */
-    static Optional<BatchProgress> parse(String text) {
+    public static Optional<BatchProgress> parse(String text) {
         Matcher matcher = TEXT.matcher(text);
         return matcher.matches()
                 ? Optional.of(new BatchProgress(

@@ -33,7 +33,9 @@ public enum OutcomeReason {
     /** All rewards of its group are equal, and its prompt is to be sampled once more; one sample of the group says so. */
     RESAMPLE("resample"),
     /** Every token of its group is staler than the limit. */
-    STALE("stale");
+    STALE("stale"),
+    /** Its batch was lost with a part of the log and was given up; millrace repair says so, and as many prompts are released. */
+    BATCH_LOST("batch-lost");
 
     private final String code;
 

@@ -1,0 +1,305 @@
+package dev.millrace.learner.repair;
+
+import dev.millrace.learner.batch.BatchProgress;
+import dev.millrace.learner.repair.Way.Kind;
+import dev.millrace.learner.rollback.FirstVersion;
+import dev.millrace.log.LogConnection;
+import dev.millrace.log.run.ClaimedRun;
+import dev.millrace.log.run.LogPlace;
+import dev.millrace.log.scan.ConsistentCut;
+import dev.millrace.log.scan.TopicScan;
+import dev.millrace.log.topics.TopicAdministration;
+import dev.millrace.log.topics.TopicsConfig;
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.TrainingStep;
+import dev.millrace.schemas.run.EpochLineage.Ancestor;
+import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.schemas.serde.MalformedRecordException;
+import dev.millrace.weights.CorruptVersionException;
+import dev.millrace.weights.PolicyFeed;
+import dev.millrace.weights.VersionUnavailableException;
+import dev.millrace.weights.WeightsConfig;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.OptionalDouble;
+import java.util.OptionalLong;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.stream.LongStream;
+import org.apache.avro.specific.SpecificRecord;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+
+/**
+ * Looks for what is inconsistent on the log of a run, in the epoch in which it is. Writes nothing and joins no group.
+ *
+ * <p>The newest version is read whole, and where it cannot be, older ones until one can; of the batches every record is read.
+ */
+public final class RunExaminer {
+    /** Older versions that are tried where the newest cannot be read. */
+    private static final int MOST_TRIED = 32;
+
+    private static final String ROLLBACK = "rollback --to-version ";
+
+    private final LogConnection connection;
+    private final ClaimedRun claim;
+    private final TopicsConfig topicsConfig;
+    private final WeightsConfig weights;
+    private final Duration patience;
+    private final RunTopics topics;
+
+    private final List<Inconsistency> found = new ArrayList<>();
+    private final TrainingPast past = new TrainingPast();
+    private OptionalLong goodVersion = OptionalLong.empty();
+    /** Why the newest version cannot be gone on from; empty if it can. */
+    private String unreadable = "";
+
+    /** @param patience how long to wait while nothing arrives */
+    public RunExaminer(
+            LogConnection connection,
+            ClaimedRun claim,
+            TopicsConfig topicsConfig,
+            WeightsConfig weights,
+            Duration patience) {
+        this.connection = connection;
+        this.claim = claim;
+        this.topicsConfig = topicsConfig;
+        this.weights = weights;
+        this.patience = patience;
+        this.topics = connection.topics();
+    }
+
+    /**
+     * Looks; used once.
+     *
+     * @throws dev.millrace.log.scan.ScanException if the log cannot be read to its end
+     */
+    public Examined examine() {
+        Set<String> there;
+        LogPlace place;
+        try (TopicAdministration administration =
+                new TopicAdministration(connection.clientProperties(), topicsConfig)) {
+            there = administration.existing(topics.all());
+            place = new LogPlace(administration.clusterId(), administration.ids(there));
+        }
+        SamplingCost cost = readPast(there);
+        Optional<PolicyVersion> tip = there.contains(topics.policyVersions()) ? newest() : Optional.empty();
+        comparePlace(place, cost);
+        compareVersions(tip, cost);
+        CommittedOffsets offsets = CommittedOffsets.read(connection, there);
+        List<Long> lost = tip.isPresent() ? compareBatches(tip.get(), offsets, cost) : List.of();
+        offsets.outside()
+                .forEach((group, moves) -> moves.forEach((partition, to) -> found.add(new Inconsistency(
+                        "offset-outside",
+                        group + " has consumed " + partition + " up to offset " + offsets.committed(group, partition)
+                                + ", and it holds " + offsets.range(partition) + ": its "
+                                + (offsets.committed(group, partition) > to.offset() ? "end" : "beginning")
+                                + " is lost",
+                        List.of(new Way(
+                                Kind.MOVE_OFFSET,
+                                "the group goes on at offset " + to.offset() + "; stop its role first",
+                                OptionalDouble.of(0),
+                                does(Kind.MOVE_OFFSET)))))));
+        return new Examined(found, goodVersion, lost, offsets.outside());
+    }
+
+    private SamplingCost readPast(Set<String> there) {
+        List<String> read =
+                new ArrayList<>(List.of(topics.trainingLog(), topics.batches(), topics.admission(), topics.rollouts()));
+        read.retainAll(there);
+        try (TopicScan scan = new TopicScan(connection, patience)) {
+            ConsistentCut cut = scan.cut(read);
+            if (cut.has(topics.trainingLog())) {
+                scan.read(
+                        topics.trainingLog(),
+                        cut,
+                        record -> decoded(record, TrainingStep.class)
+                                .filter(step -> isOurs(step.getRunId(), step.getEpoch(), step.getPolicyId()))
+                                .ifPresent(past::step));
+            }
+            if (cut.has(topics.batches())) {
+                scan.read(
+                        topics.batches(),
+                        cut,
+                        record -> decoded(record, LearnerBatch.class)
+                                .filter(batch -> isOurs(batch.getRunId(), batch.getEpoch(), batch.getPolicyId()))
+                                .ifPresent(batch -> past.batch(
+                                        batch.getBatchId(), batch.getEntries().size(), record.offset())));
+            }
+            return SamplingCost.read(connection, scan, cut);
+        }
+    }
+
+    private boolean isOurs(String runId, int epoch, String policyId) {
+        return connection.run().owns(runId, epoch)
+                && connection.run().policyId().equals(policyId);
+    }
+
+    private <T extends SpecificRecord> Optional<T> decoded(ConsumerRecord<byte[], byte[]> record, Class<T> type) {
+        try {
+            return Optional.ofNullable(AvroSerde.of(type, connection.registry())
+                    .deserializer()
+                    .deserialize(record.topic(), record.value()));
+        } catch (MalformedRecordException e) {
+            return Optional.empty(); // a dead letter by the role that reads it
+        }
+    }
+
+    /** The newest manifest of the epoch; on the way, the newest version that can be gone on from. */
+    private Optional<PolicyVersion> newest() {
+        Optional<PolicyVersion> tip;
+        String whyNot = "";
+        try (PolicyFeed feed = new PolicyFeed(connection, weights)) {
+            tip = feed.newestCommitted();
+            long newest = tip.map(PolicyVersion::getVersion)
+                    .orElseGet(() ->
+                            connection.lineage().parent().map(Ancestor::version).orElse(-1L));
+            for (long version = newest;
+                    version >= 0 && version > newest - MOST_TRIED && goodVersion.isEmpty();
+                    version--) {
+                try {
+                    int epoch = tip.isPresent()
+                            ? feed.manifest(version).getEpoch()
+                            : connection.lineage().parent().orElseThrow().epoch();
+                    FirstVersion.read(connection, weights, epoch, version);
+                    goodVersion = OptionalLong.of(version);
+                } catch (VersionUnavailableException | CorruptVersionException e) {
+                    whyNot = whyNot.isEmpty() ? String.valueOf(e.getMessage()) : whyNot;
+                }
+            }
+        }
+        if (tip.isPresent() && !whyNot.isEmpty()) {
+            unreadable = "version " + tip.get().getVersion() + ", the newest, cannot be read: " + whyNot;
+        }
+        return tip;
+    }
+
+    private void comparePlace(LogPlace place, SamplingCost cost) {
+        LogPlace recorded = claim.place();
+        if (!recorded.clusterId().isEmpty() && !recorded.clusterId().equals(place.clusterId())) {
+            found.add(new Inconsistency(
+                    "other-cluster",
+                    "the run was last claimed on cluster " + recorded.clusterId() + ", and this is cluster "
+                            + place.clusterId(),
+                    List.of(new Way(
+                            Kind.WAIT,
+                            "reach the run's own cluster; where its topics were moved here as they are, nothing is wrong",
+                            OptionalDouble.of(0),
+                            ""))));
+        }
+        for (String topic : new TreeSet<>(recorded.topicIds().keySet())) {
+            String now = place.topicIds().get(topic);
+            if (!Objects.equals(recorded.topicIds().get(topic), now)) {
+                found.add(new Inconsistency(
+                        now == null ? "topic-deleted" : "topic-replaced",
+                        now == null
+                                ? "topic " + topic + " was deleted; a role that starts makes an empty one"
+                                : "topic " + topic + " was deleted and made again: what it held is gone",
+                        newEpoch(cost)));
+            }
+        }
+    }
+
+    private void compareVersions(Optional<PolicyVersion> tip, SamplingCost cost) {
+        if (tip.isEmpty()) {
+            if (connection.lineage().parent().isPresent() && past.isEmpty()) {
+                Ancestor parent = connection.lineage().parent().get();
+                found.add(new Inconsistency(
+                        "epoch-unfinished",
+                        "epoch " + connection.run().epoch() + " was begun from version " + parent.version()
+                                + " of epoch " + parent.epoch() + ", and its first version is not there",
+                        goodVersion.isEmpty()
+                                ? List.of()
+                                : List.of(new Way(
+                                        Kind.NEW_EPOCH,
+                                        "publishes version " + parent.version()
+                                                + " as the epoch's first; a learner that starts does the same",
+                                        OptionalDouble.of(0),
+                                        connection.command(ROLLBACK + parent.version())))));
+            } else if (!past.isEmpty()) {
+                found.add(new Inconsistency(
+                        "chain-lost",
+                        topics.policyVersions() + " has no version of this epoch, and the training log made version "
+                                + past.newestVersion()
+                                + "; nothing on this log brings the weights back: import an archive of the run with millrace"
+                                + " import, or begin another run",
+                        newEpoch(cost)));
+            }
+            return;
+        }
+        long newest = tip.get().getVersion();
+        if (past.newestVersion() > newest) {
+            List<Way> ways = new ArrayList<>();
+            long due = tip.get().getBatchId() + 1;
+            if (past.hasBatches(due, past.lastBatch())) {
+                ways.add(new Way(
+                        Kind.WAIT,
+                        "the learner learns batches " + due + " to " + past.lastBatch()
+                                + " again, which gives the same weights",
+                        OptionalDouble.of(0),
+                        ""));
+            }
+            ways.addAll(newEpoch(cost));
+            found.add(new Inconsistency(
+                    "versions-lost",
+                    "the training log made version " + past.newestVersion() + ", and " + topics.policyVersions()
+                            + " ends with version " + newest,
+                    ways));
+        }
+        if (!unreadable.isEmpty()) {
+            found.add(new Inconsistency("version-lost", unreadable, newEpoch(cost)));
+        }
+    }
+
+    private List<Long> compareBatches(PolicyVersion tip, CommittedOffsets offsets, SamplingCost cost) {
+        long due = past.due(tip);
+        Optional<BatchProgress> said = offsets.learner().flatMap(offset -> BatchProgress.parse(offset.metadata()));
+        if (said.isPresent() && past.newestVersion() <= tip.getVersion()) {
+            due = Math.max(due, said.get().batchId() + 1);
+        }
+        long next = past.firstFrom(due);
+        if (next == due || (next < 0 && past.lastBatch() < due)) {
+            return List.of(); // it is there, or is still to be assembled
+        }
+        long last = next < 0 ? past.lastBatch() : next - 1;
+        List<Long> lost = LongStream.rangeClosed(due, last).boxed().toList();
+        List<Way> ways = new ArrayList<>();
+        ways.add(new Way(
+                Kind.SKIP_BATCH,
+                "gives " + (lost.size() == 1 ? "it" : "them")
+                        + " up and releases as many prompts; the learner goes on with batch " + (last + 1),
+                cost.of((long) past.usualRollouts() * lost.size()),
+                does(Kind.SKIP_BATCH)));
+        ways.addAll(newEpoch(cost));
+        found.add(new Inconsistency(
+                "batch-lost",
+                "batch " + due + " is due, and " + topics.batches() + " does not have "
+                        + (lost.size() == 1 ? "it" : "batches " + due + " to " + last)
+                        + (next < 0
+                                ? "; a step on it was taken before"
+                                : "; batch " + next + " is there and waits for it"),
+                ways));
+        return lost;
+    }
+
+    private List<Way> newEpoch(SamplingCost cost) {
+        if (goodVersion.isEmpty()) {
+            return List.of();
+        }
+        long version = goodVersion.getAsLong();
+        return List.of(new Way(
+                Kind.NEW_EPOCH,
+                "goes on from version " + version + " in a new epoch; what is in flight is superseded"
+                        + (past.rolloutsBehind(version) == 0 ? "" : ", and later steps are given up"),
+                cost.ofNewEpoch(past.rolloutsBehind(version)),
+                connection.command(ROLLBACK + version)));
+    }
+
+    private String does(Kind kind) {
+        return connection.command("repair --do " + kind.word());
+    }
+}

@@ -1,0 +1,96 @@
+package dev.millrace.learner;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.learner.repair.Examined;
+import dev.millrace.learner.repair.Inconsistency;
+import dev.millrace.learner.repair.Repair;
+import dev.millrace.learner.repair.RunExaminer;
+import dev.millrace.learner.repair.Way;
+import dev.millrace.log.run.RunLog;
+import dev.millrace.log.topics.TopicsConfig;
+import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.TrainingStep;
+import java.nio.file.Path;
+import java.time.Clock;
+import java.time.Duration;
+import java.util.Map;
+import java.util.Objects;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.common.TopicPartition;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** A part of the log is lost, and the ways out that are named are gone. */
+@Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class RepairIT {
+    private static final Duration PATIENCE = Duration.ofSeconds(30);
+
+    @TempDir
+    private static Path directory;
+
+    private static Examined examine(SyntheticLog log) {
+        try (RunLog found = RunLog.find(
+                log.connection().clientProperties(), log.connection().topics(), TopicsConfig.defaults(), "")) {
+            return new RunExaminer(
+                            log.connection(), found.claim(), TopicsConfig.defaults(), LearnerIT.weights(), PATIENCE)
+                    .examine();
+        }
+    }
+
+    @Test
+    void shouldTrainOnAfterGivingUpALostBatchAndMovingAnOffset() throws Exception {
+        try (EmbeddedBroker broker = EmbeddedBroker.start(directory);
+                SyntheticLog log = new SyntheticLog(broker.bootstrapServers(), "lost.")) {
+            Repair repair = new Repair(log.connection(), LearnerIT.weights(), PATIENCE, Clock.systemUTC());
+            log.produce(2, 6);
+            RunningLearner.toVersion(log, 2);
+            assertThat(examine(log).inconsistencies()).isEmpty();
+
+            log.loseNextBatch();
+            log.produce(1, 6);
+            Examined lost = examine(log);
+            assertThat(lost.lostBatches()).containsExactly(2L);
+            assertThat(lost.goodVersion()).hasValue(2);
+            assertThat(lost.inconsistencies()).extracting(Inconsistency::name).containsExactly("batch-lost");
+            assertThat(lost.inconsistencies().get(0).sentence())
+                    .isEqualTo("batch 2 is due, and lost.batches does not have it; batch 3 is there and waits for it");
+            assertThat(lost.ways().map(Way::command))
+                    .containsExactly(
+                            log.connection().command("repair --do skip-batch"),
+                            log.connection().command("rollback --to-version 2"));
+
+            assertThat(repair.skipBatches(lost))
+                    .as("rollouts that were joined and in no batch")
+                    .isPositive();
+            assertThat(examine(log).inconsistencies()).isEmpty();
+            RunningLearner.toVersion(log, 3);
+            assertThat(log.versions()).extracting(PolicyVersion::getBatchId).containsExactly(-1L, 0L, 1L, 3L);
+            assertThat(log.steps()).extracting(TrainingStep::getBatchId).containsExactly(0L, 1L, 2L, 3L);
+
+            TopicPartition rollouts =
+                    new TopicPartition(log.connection().topics().rollouts(), 0);
+            String scorers = log.connection().group("scorer");
+            try (Admin admin = Admin.create(log.connection().admin())) {
+                admin.alterConsumerGroupOffsets(scorers, Map.of(rollouts, new OffsetAndMetadata(7_000)))
+                        .all()
+                        .get();
+                Examined outside = examine(log);
+                assertThat(outside.inconsistencies())
+                        .extracting(Inconsistency::name)
+                        .containsExactly("offset-outside");
+                assertThat(repair.moveOffsets(outside)).isEqualTo(1);
+                assertThat(Objects.requireNonNull(admin.listConsumerGroupOffsets(scorers)
+                                        .partitionsToOffsetAndMetadata()
+                                        .get()
+                                        .get(rollouts))
+                                .offset())
+                        .isZero();
+            }
+            assertThat(examine(log).inconsistencies()).isEmpty();
+        }
+    }
+}
