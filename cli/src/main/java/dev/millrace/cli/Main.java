@@ -16,6 +16,7 @@ import dev.millrace.cli.plugin.PluginsCommand;
 import dev.millrace.cli.quarantine.QuarantineCommand;
 import dev.millrace.cli.replay.ReplayCommand;
 import dev.millrace.cli.role.RoleCommands;
+import dev.millrace.cli.rollback.RepairCommand;
 import dev.millrace.cli.rollback.RollbackCommand;
 import dev.millrace.cli.trace.TraceCommand;
 import dev.millrace.cli.train.TrainCommand;
@@ -43,6 +44,7 @@ import picocli.CommandLine.HelpCommand;
             QuarantineCommand.class,
             DoctorCommand.class,
             RollbackCommand.class,
+            RepairCommand.class,
             ExportCommand.class,
             ImportCommand.class,
             ReplayCommand.class,

@@ -3,6 +3,7 @@ package dev.millrace.cli.audit;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.run.ClaimedRun;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigLayers;
@@ -122,6 +123,11 @@ public final class AuditedRun implements AutoCloseable {
     /** The run's log. */
     public LogConnection connection() {
         return connection;
+    }
+
+    /** What the run's claim says, as it was before anybody opened the run anew. */
+    public ClaimedRun claim() {
+        return log.claim();
     }
 
     /** The same log for one who writes to it, in the epoch in which the run is now; the caller closes it. */

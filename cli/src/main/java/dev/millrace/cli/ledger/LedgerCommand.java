@@ -23,7 +23,8 @@ import picocli.CommandLine.Spec;
         sortOptions = false,
         description = {
             "Adds up, from the topics alone, what became of every rollout of a run, by policy version and in all:",
-            "generated = trained + masked + dropped + dead-lettered + in flight. Works while the run goes on and afterwards.",
+            "generated = trained + masked + dropped + dead-lettered + in flight, and superseded by a rollback.",
+            "Works while the run goes on and afterwards.",
             "A rollout counts under the newest version that sampled one of its tokens."
         },
         footer = {

@@ -189,6 +189,11 @@ class RollbackIT {
         look(log -> log.beginEpoch(
                 new EpochParent(1, 3L, sha256, "cut short"), TopicsConfig.defaults(), Clock.systemUTC()));
 
+        Said found = millrace("repair");
+        assertThat(found.status).as(found.toString()).isEqualTo(4);
+        assertThat(found.words()).contains("epoch-unfinished: epoch 2 was begun from version 3 of epoch 1");
+        assertThat(found.out).contains("millrace rollback --to-version 3 --run-dir " + directory);
+        assertThat(millrace("repair", "--do", "skip-batch").err).contains("offered are: new-epoch");
         Said other = millrace("rollback", "--to-version", "4");
         assertThat(other.status).isEqualTo(1);
         assertThat(other.err)
@@ -199,5 +204,6 @@ class RollbackIT {
         assertThat(completed.words()).contains("epoch 2 is completed: it begins with version 3 of epoch 1");
         assertThat(version(versions(), 2, 3).getWeights().getSha256()).isEqualTo(sha256);
         assertThat(Files.exists(directory.resolve("config.yaml"))).isTrue();
+        assertThat(millrace("repair").status).as("nothing is left to repair").isZero();
     }
 }
