@@ -23,7 +23,7 @@ public final class Passing {
             FencedInstanceIdException.class,
             InterruptException.class,
             InvalidTopicException.class,
-            LastingFailure.class,
+            LastingFailureException.class,
             RecordTooLargeException.class,
             SerializationException.class,
             UnsupportedVersionException.class,

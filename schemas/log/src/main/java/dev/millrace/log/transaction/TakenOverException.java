@@ -1,9 +1,9 @@
 package dev.millrace.log.transaction;
 
-import dev.millrace.log.patience.LastingFailure;
+import dev.millrace.log.patience.LastingFailureException;
 
 /** Somebody newer owns the transactional id: whoever gets this must end. */
-public final class TakenOverException extends LastingFailure {
+public final class TakenOverException extends LastingFailureException {
     private static final long serialVersionUID = 1L;
 
     TakenOverException(String transactionalId, Incarnation own, String owner) {
