@@ -38,6 +38,8 @@ public enum StepMetric {
     STEP_SCALE("step_scale"),
     /** KL to the reference, measured. */
     KL_MEASURED("kl.measured"),
+    /** Mean log-prob of the trained tokens under the reference: how likely the policy's text is there. */
+    KL_REFERENCE_LOG_PROB("kl.reference_log_prob"),
     /** Its coefficient. */
     KL_COEFFICIENT("kl.coefficient"),
     /** Mean penalty in the rewards. */

@@ -1,5 +1,6 @@
 package dev.millrace.learner.step;
 
+import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.algorithm.Mode;
 import dev.millrace.corrections.control.ControlState;
@@ -95,6 +96,7 @@ final class StepStart {
         if (coefficient != null && decision.left().trainedTokens() > 0) {
             double measured = penalty.measure(decision.left(), proximal, required(reference));
             means.once(StepMetric.KL_MEASURED, measured);
+            means.once(StepMetric.KL_REFERENCE_LOG_PROB, meanOfTrained(decision.left(), required(reference)));
             means.once(StepMetric.KL_COEFFICIENT, klCoefficient);
             after = controls.with(
                     KL_COEFFICIENT,
@@ -104,6 +106,16 @@ final class StepStart {
                             .coefficient());
         }
         return new Started(decision, current, reference, klCoefficient, after);
+    }
+
+    private static double meanOfTrained(TokenBatch layout, float[] logProbs) {
+        double sum = 0;
+        for (int s = 0; s < layout.sequenceCount(); s++) {
+            for (int t = layout.start(s); t < layout.end(s); t++) {
+                sum += layout.isTrained(t) ? logProbs[t] : 0;
+            }
+        }
+        return sum / layout.trainedTokens();
     }
 
     private StageFacts facts(

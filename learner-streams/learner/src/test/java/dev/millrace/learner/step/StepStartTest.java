@@ -408,11 +408,13 @@ class StepStartTest {
 
         double[] penalised = new double[8];
         double measured = 0;
+        double reference = 0;
         for (int s = 0; s < 8; s++) {
             float[] current = scores(s);
             double kl = 0;
             int tokens = 0;
             for (int t = 0; t < current.length; t++) {
+                reference += mask(s, t) * (double) behavior(s)[t];
                 kl += mask(s, t) * ((double) current[t] - behavior(s)[t]);
                 tokens += mask(s, t);
             }
@@ -433,6 +435,8 @@ class StepStartTest {
         }
         assertThat(report.metrics().byName().get("policy_loss")).isCloseTo(loss, within(1e-5));
         assertThat(report.metrics().byName().get("kl.measured")).isCloseTo(measured, within(1e-5));
+        assertThat(report.metrics().byName().get("kl.reference_log_prob"))
+                .isCloseTo(reference / trainedTokens(), within(1e-5));
         double error = Math.max(-0.2, Math.min(0.2, measured / 0.01 - 1));
         assertThat(report.controls().get("kl.coefficient").orElseThrow())
                 .as("the next step's")
