@@ -1,5 +1,7 @@
 package dev.millrace.api.tokenizer;
 
+import java.util.List;
+
 /** Text to token ids and back. Implementations are immutable and thread-safe. */
 public interface Tokenizer {
 
@@ -9,8 +11,26 @@ public interface Tokenizer {
     /** @throws IllegalArgumentException naming the first place that no token covers */
     int[] encode(String text);
 
-    /** @throws IllegalArgumentException if an id is outside the vocabulary */
+    /**
+     * What tokens stand for, with the names of those that are no text.
+     *
+     * @throws IllegalArgumentException if an id is outside the vocabulary
+     */
     String decode(int[] tokens);
+
+    /**
+     * The text alone: tokens that are none, such as the end of a text, are left out.
+     *
+     * @throws IllegalArgumentException if an id is outside the vocabulary
+     */
+    default String text(int[] tokens) {
+        return decode(tokens);
+    }
+
+    /** Tokens with which a policy ends its text, as its checkpoint says; none if it says nothing. */
+    default List<Integer> stopTokens() {
+        return List.of();
+    }
 
     /** Lower-case hex sha-256 of all that decides the mapping; equal hashes map alike. Goes into records. */
     String hash();

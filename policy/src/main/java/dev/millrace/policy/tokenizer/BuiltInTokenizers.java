@@ -1,0 +1,31 @@
+package dev.millrace.policy.tokenizer;
+
+import dev.millrace.api.catalogue.BuiltIn;
+import dev.millrace.api.catalogue.Door;
+import dev.millrace.api.plugin.Kind;
+import dev.millrace.api.tokenizer.TokenizerSettings;
+import java.util.List;
+
+/** The door of tokenizers, and what Millrace itself brings through it. */
+public final class BuiltInTokenizers implements BuiltIn {
+
+    @Override
+    public String name() {
+        return "tokenizers";
+    }
+
+    @Override
+    public List<Door> doors() {
+        return List.of(new Door(
+                "tokenizer", TokenizerSettings.class, "task.tokenizer", "makes tokens of text and text of tokens"));
+    }
+
+    @Override
+    public List<Kind> kinds() {
+        return List.of(Kind.of(
+                TokenizerSettings.class,
+                "hugging_face",
+                TokenizerDirectory.defaults(),
+                "The tokenizer.json of a Hugging Face directory."));
+    }
+}

@@ -1,0 +1,136 @@
+package dev.millrace.policy.tokenizer;
+
+import ai.djl.huggingface.tokenizers.Encoding;
+import dev.millrace.api.tokenizer.Tokenizer;
+import java.io.ByteArrayInputStream;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.IntStream;
+
+/**
+ * A {@code tokenizer.json} read by Hugging Face's own library, with the special tokens that it puts around a text.
+ *
+ * <p>The model may know more ids than the file has tokens for, since their number is often rounded up; these stand for no text.
+ * Nothing is cut: a text that is too long is refused where it is too long. The native library lies in the jar; nothing is
+ * loaded from anywhere else. It lives as long as the process, since whoever decodes may come at any time.
+ */
+public final class HuggingFaceTokenizer implements Tokenizer {
+    static {
+        // before the library's first class is loaded: no look for another build on the network, no call home
+        setUnlessSet("ai.djl.offline", "true");
+        setUnlessSet("OPT_OUT_TRACKING", "true");
+        setUnlessSet("RUST_FLAVOR", "cpu");
+    }
+
+    private final ai.djl.huggingface.tokenizers.HuggingFaceTokenizer library;
+    private final int known;
+    private final int vocabSize;
+    private final List<Integer> stopTokens;
+    private final String hash;
+
+    /**
+     * @param json the bytes of the file
+     * @param name of the file, for a sentence
+     * @param modelVocabulary how many ids the model knows; 0 for as many as the file has tokens
+     * @param stopTokens that end a text
+     * @throws IllegalArgumentException if the file cannot be read as a tokenizer, or has tokens that the model does not know
+     */
+    public HuggingFaceTokenizer(byte[] json, String name, int modelVocabulary, List<Integer> stopTokens) {
+        try {
+            this.library = ai.djl.huggingface.tokenizers.HuggingFaceTokenizer.newInstance(
+                    new ByteArrayInputStream(json), Map.of("truncation", "false", "padding", "false"));
+        } catch (IOException | RuntimeException e) {
+            throw new IllegalArgumentException(name + " cannot be read as a tokenizer: " + e.getMessage(), e);
+        } catch (LinkageError e) {
+            throw new IllegalArgumentException(
+                    "the tokenizer library does not run on this machine (" + System.getProperty("os.name") + " "
+                            + System.getProperty("os.arch") + "), so " + name + " cannot be read: " + e.getMessage(),
+                    e);
+        }
+        this.known = TokenizerFile.highestId(json, name) + 1;
+        this.vocabSize = modelVocabulary == 0 ? known : modelVocabulary;
+        if (known > vocabSize) {
+            throw new IllegalArgumentException(name + " has a token with the id " + (known - 1)
+                    + " and the model of config.json knows " + vocabSize
+                    + " ids (vocab_size); take the tokenizer that the model was trained with");
+        }
+        stopTokens.stream()
+                .filter(token -> token < 0 || token >= vocabSize)
+                .findFirst()
+                .ifPresent(token -> {
+                    throw new IllegalArgumentException("eos_token_id beside " + name + " is " + token
+                            + ", which is not among the " + vocabSize + " tokens of the vocabulary");
+                });
+        this.stopTokens = List.copyOf(stopTokens);
+        this.hash = digest(json, vocabSize);
+    }
+
+    private static void setUnlessSet(String key, String value) {
+        if (System.getProperty(key) == null && System.getenv(key) == null) {
+            System.setProperty(key, value);
+        }
+    }
+
+    @Override
+    public int vocabSize() {
+        return vocabSize;
+    }
+
+    @Override
+    public int[] encode(String text) {
+        Encoding encoding = library.encode(text, true, false);
+        return IntStream.range(0, encoding.getIds().length)
+                .map(i -> Math.toIntExact(encoding.getIds()[i]))
+                .toArray();
+    }
+
+    @Override
+    public String decode(int[] tokens) {
+        return decode(tokens, false);
+    }
+
+    @Override
+    public String text(int[] tokens) {
+        return decode(tokens, true);
+    }
+
+    private String decode(int[] tokens, boolean withoutSpecial) {
+        for (int i = 0; i < tokens.length; i++) {
+            if (tokens[i] < 0 || tokens[i] >= vocabSize) {
+                throw new IllegalArgumentException(
+                        "token " + tokens[i] + " at " + i + " is outside the vocabulary of " + vocabSize);
+            }
+        }
+        long[] ids = IntStream.of(tokens)
+                .filter(token -> token < known)
+                .asLongStream()
+                .toArray();
+        return ids.length == 0 ? "" : library.decode(ids, withoutSpecial);
+    }
+
+    @Override
+    public List<Integer> stopTokens() {
+        return stopTokens;
+    }
+
+    @Override
+    public String hash() {
+        return hash;
+    }
+
+    private static String digest(byte[] json, int vocabSize) {
+        try {
+            MessageDigest sha256 = MessageDigest.getInstance("SHA-256");
+            sha256.update(ByteBuffer.allocate(Integer.BYTES).putInt(vocabSize).flip());
+            sha256.update(json);
+            return HexFormat.of().formatHex(sha256.digest());
+        } catch (NoSuchAlgorithmException e) {
+            throw new IllegalStateException("every Java platform must have SHA-256, this one has not", e);
+        }
+    }
+}

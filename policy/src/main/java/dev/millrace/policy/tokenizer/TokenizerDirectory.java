@@ -1,0 +1,102 @@
+package dev.millrace.policy.tokenizer;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.millrace.api.tokenizer.Tokenizer;
+import dev.millrace.api.tokenizer.TokenizerSettings;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+
+/**
+ * A Hugging Face directory as far as it says how text becomes tokens: {@code tokenizer.json}, how many tokens the model of {@code
+ * config.json} knows, and which of them end a text by {@code generation_config.json} or else {@code config.json}.
+ *
+ * @param directory of these files; empty is that of {@code model.checkpoint}
+ */
+public record TokenizerDirectory(String directory) implements TokenizerSettings {
+    /** The file that decides the mapping. */
+    public static final String FILE = "tokenizer.json";
+
+    private static final List<String> STOPS = List.of("generation_config.json", "config.json");
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    public TokenizerDirectory {
+        Objects.requireNonNull(directory, "directory");
+    }
+
+    /** That of the checkpoint. */
+    public static TokenizerDirectory defaults() {
+        return new TokenizerDirectory("");
+    }
+
+    @Override
+    public Tokenizer open() {
+        if (directory.isEmpty()) {
+            throw new IllegalArgumentException("directory must name a folder with " + FILE + ": it is empty");
+        }
+        Path folder = Path.of(directory);
+        Path file = folder.resolve(FILE);
+        if (!Files.isRegularFile(file)) {
+            throw new IllegalArgumentException(folder + " holds no " + FILE
+                    + ", without which nobody knows its tokens; a model in the older formats (tokenizer.model, vocab.json)"
+                    + " gets one by saving its fast tokenizer");
+        }
+        try {
+            byte[] bytes = Files.readAllBytes(file);
+            int vocabulary =
+                    json(folder.resolve("config.json")).path("vocab_size").asInt(0);
+            return new HuggingFaceTokenizer(bytes, file.toString(), vocabulary, stopTokens(folder));
+        } catch (IOException e) {
+            throw new IllegalArgumentException("cannot read " + file + ": " + e.getMessage(), e);
+        }
+    }
+
+    /**
+     * Copies what {@link #open} reads, so that a run keeps its tokenizer.
+     *
+     * @throws IOException if a file cannot be read or written
+     */
+    public void copyTo(Path folder) throws IOException {
+        Files.createDirectories(folder);
+        for (String name : List.of("config.json", "generation_config.json", FILE)) {
+            Path file = Path.of(directory).resolve(name);
+            if (Files.isRegularFile(file)) {
+                Files.copy(file, folder.resolve(name), StandardCopyOption.REPLACE_EXISTING);
+            }
+        }
+    }
+
+    /** A number or a list of numbers, in the first file that has any. */
+    private static List<Integer> stopTokens(Path folder) throws IOException {
+        for (String name : STOPS) {
+            JsonNode stops = json(folder.resolve(name)).path("eos_token_id");
+            List<Integer> ids = new ArrayList<>();
+            for (JsonNode each : stops.isArray() ? stops : List.of(stops)) {
+                if (each.isInt()) {
+                    ids.add(each.intValue());
+                }
+            }
+            if (!ids.isEmpty()) {
+                return ids;
+            }
+        }
+        return List.of();
+    }
+
+    private static JsonNode json(Path file) throws IOException {
+        if (!Files.isRegularFile(file)) {
+            return JSON.createObjectNode();
+        }
+        try {
+            return JSON.readTree(file.toFile());
+        } catch (JsonProcessingException e) {
+            throw new IllegalArgumentException(file + " is not JSON: " + e.getOriginalMessage(), e);
+        }
+    }
+}

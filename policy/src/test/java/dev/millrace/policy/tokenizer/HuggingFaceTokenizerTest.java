@@ -1,0 +1,94 @@
+package dev.millrace.policy.tokenizer;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.millrace.api.tokenizer.Tokenizer;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class HuggingFaceTokenizerTest {
+    private static final Path TINY = Path.of("src", "test", "resources", "tiny", "tokenizer.json");
+    private static final Path STORIES = Path.of("..", "..", "shared", "models", "stories260k");
+
+    @TempDir
+    private Path folder;
+
+    @Test
+    void shouldMakeTokensOfTextAndTextOfTokens() throws IOException {
+        Tokenizer tokenizer = tiny("{\"vocab_size\": 40, \"eos_token_id\": 1}");
+        assertThat(tokenizer.encode("The dog ran")).containsExactly(0, 15, 11, 13);
+        assertThat(tokenizer.decode(new int[] {0, 15, 11, 1})).isEqualTo("<s> the dog </s>");
+        assertThat(tokenizer.text(new int[] {0, 15, 11, 1})).isEqualTo("the dog");
+        assertThat(tokenizer.stopTokens()).containsExactly(1);
+    }
+
+    @Test
+    void shouldKnowTheIdsThatTheModelHasBeyondItsTokens() throws IOException {
+        Tokenizer tokenizer = tiny("{\"vocab_size\": 40}");
+        assertThat(tokenizer.vocabSize()).isEqualTo(40);
+        assertThat(tokenizer.text(new int[] {39, 11})).isEqualTo("dog");
+        assertThat(tokenizer.text(new int[] {39})).isEmpty();
+        assertThatThrownBy(() -> tokenizer.decode(new int[] {11, 40}))
+                .hasMessage("token 40 at 1 is outside the vocabulary of 40");
+        assertThat(tokenizer.hash())
+                .isNotEqualTo(tiny("{\"vocab_size\": 41}").hash())
+                .isEqualTo(tiny("{\"vocab_size\": 40}").hash());
+    }
+
+    @Test
+    void shouldPreferTheStopTokensOfTheGenerationConfig() throws IOException {
+        Files.writeString(folder.resolve("generation_config.json"), "{\"eos_token_id\": [1, 18]}");
+        assertThat(tiny("{\"vocab_size\": 40, \"eos_token_id\": 5}").stopTokens())
+                .containsExactly(1, 18);
+    }
+
+    @Test
+    void shouldRefuseWhatIsNoTokenizerOfTheModel() throws IOException {
+        assertThatThrownBy(() -> new TokenizerDirectory(folder.toString()).open())
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageStartingWith(folder + " holds no tokenizer.json");
+        assertThatThrownBy(() -> tiny("{\"vocab_size\": 7}"))
+                .hasMessageContaining("has a token with the id ")
+                .hasMessageContaining("and the model of config.json knows 7 ids");
+        assertThatThrownBy(() -> tiny("{\"vocab_size\": 40, \"eos_token_id\": 40}"))
+                .hasMessageContaining("is 40, which is not among the 40 tokens");
+        Files.writeString(folder.resolve("tokenizer.json"), "{\"model\": 3}");
+        assertThatThrownBy(() -> new TokenizerDirectory(folder.toString()).open())
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("tokenizer.json cannot be read as a tokenizer: ");
+    }
+
+    @Test
+    void shouldGiveTheIdsOfARealTokenizerAndDecodeThemBack() throws IOException {
+        assumeTrue(Files.isDirectory(STORIES), () -> "there is no " + STORIES + " here");
+        Tokenizer tokenizer = new TokenizerDirectory(STORIES.toString()).open();
+        assertThat(tokenizer.vocabSize()).isEqualTo(512);
+        assertThat(tokenizer.stopTokens()).containsExactly(2);
+        JsonNode cases =
+                new ObjectMapper().readTree(STORIES.resolve("tokenization.json").toFile());
+        assertThat(cases.size()).isGreaterThan(50);
+        for (JsonNode one : cases) {
+            String text = one.get("text").asText();
+            int[] ids = IntStream.range(0, one.get("ids").size())
+                    .map(i -> one.get("ids").get(i).asInt())
+                    .toArray();
+            assertThat(tokenizer.encode(text)).as(text).isEqualTo(ids);
+            assertThat(tokenizer.text(Arrays.copyOfRange(ids, 1, ids.length))).isEqualTo(text);
+        }
+    }
+
+    private Tokenizer tiny(String config) throws IOException {
+        Files.writeString(folder.resolve("config.json"), config);
+        Files.write(folder.resolve("tokenizer.json"), Files.readAllBytes(TINY));
+        return new TokenizerDirectory(folder.toString()).open();
+    }
+}
