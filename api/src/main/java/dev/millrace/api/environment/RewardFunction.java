@@ -13,4 +13,13 @@ public interface RewardFunction {
 
     /** What a response is worth. */
     VerifiedReward reward(FinishedResponse response);
+
+    /**
+     * Refuses a prompt whose responses it could not judge, such as one without an answer. Asked for every prompt before it is
+     * answered, and for all of a dataset before a run begins.
+     *
+     * @param environmentState of the prompt
+     * @throws IllegalArgumentException saying what is missing
+     */
+    default void requireJudgeable(String environmentState) {}
 }

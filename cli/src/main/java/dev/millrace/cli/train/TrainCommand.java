@@ -49,6 +49,24 @@ public final class TrainCommand implements Callable<Integer> {
             description = "Folder of the run (default runs/<run id>); one of an earlier run goes on with that run.")
     private Path runDirectory;
 
+    @Option(
+            names = "--model",
+            paramLabel = "DIR",
+            description = "Hugging Face directory that the policy begins with: model.checkpoint.")
+    private Path model;
+
+    @Option(
+            names = "--data",
+            paramLabel = "FILE",
+            description = "Prompts as JSON lines, {\"prompt\": TEXT, \"answer\": ...}: data.file, and the task text.")
+    private Path data;
+
+    @Option(
+            names = "--reward",
+            paramLabel = "KIND",
+            description = "What a response is worth: reward.kind, such as exact, numeric or regex.")
+    private String reward;
+
     @Option(names = "--summary", paramLabel = "FILE", description = "Write the summary to this file as well.")
     private Path summary;
 
@@ -103,7 +121,16 @@ public final class TrainCommand implements Callable<Integer> {
 
     private ConfigLayers over(ObjectNode begun) {
         ConfigLayers layers = options.over(begun);
+        set(layers, "model.checkpoint", model);
+        set(layers, "data.file", data);
+        set(layers, "reward.kind", reward);
         return maxSteps == null ? layers : layers.set("learner.max_steps=" + maxSteps);
+    }
+
+    private static void set(ConfigLayers layers, String key, Object value) {
+        if (value != null) {
+            layers.set(key, value.toString());
+        }
     }
 
     /** Said before the run, not after it. */

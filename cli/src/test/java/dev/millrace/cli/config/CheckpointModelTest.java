@@ -61,7 +61,8 @@ class CheckpointModelTest {
                 .isInstanceOf(ConfigException.class)
                 .hasMessage("model.checkpoint " + directory
                         + " has a vocabulary of 17 tokens and the task's has 16; a policy can"
-                        + " only be trained on the tokens it knows, so give a checkpoint of the task's vocabulary");
+                        + " only be trained on the tokens it knows, so give a checkpoint of the task's vocabulary,"
+                        + " or train it on text with its own: --data FILE");
     }
 
     @Test

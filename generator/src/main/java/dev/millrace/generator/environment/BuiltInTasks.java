@@ -2,6 +2,7 @@ package dev.millrace.generator.environment;
 
 import dev.millrace.api.catalogue.BuiltIn;
 import dev.millrace.api.catalogue.Door;
+import dev.millrace.api.dataset.DatasetSettings;
 import dev.millrace.api.environment.Environment;
 import dev.millrace.api.environment.RewardFunction;
 import dev.millrace.api.environment.TaskSettings;
@@ -11,6 +12,11 @@ import dev.millrace.generator.environment.answer.IncPrompts;
 import dev.millrace.generator.environment.answer.SortPrompts;
 import dev.millrace.generator.environment.guess.Guess;
 import dev.millrace.generator.environment.guess.GuessPrompts;
+import dev.millrace.generator.environment.text.ExactReward;
+import dev.millrace.generator.environment.text.JsonLines;
+import dev.millrace.generator.environment.text.NumericReward;
+import dev.millrace.generator.environment.text.RegexReward;
+import dev.millrace.generator.environment.text.TextTask;
 import java.util.List;
 
 /** The doors of tasks, environments and reward functions, and what Millrace itself brings through them. */
@@ -38,7 +44,12 @@ public final class BuiltInTasks implements BuiltIn {
                         "reward",
                         RewardFunction.class,
                         "reward",
-                        "rewards a finished response in the place of its environment"));
+                        "rewards a finished response in the place of its environment"),
+                new Door(
+                        "dataset",
+                        DatasetSettings.class,
+                        "task.data",
+                        "reads the rows that prompts of text are made of"));
     }
 
     @Override
@@ -60,6 +71,16 @@ public final class BuiltInTasks implements BuiltIn {
                         GuessPrompts.defaults(),
                         "Find a number by guesses, each of which is answered with higher or lower."),
                 Kind.of(
+                        TaskSettings.class,
+                        "text",
+                        TextTask.defaults(),
+                        "Go on with prompts of text, in the vocabulary of a checkpoint's tokenizer."),
+                Kind.of(
+                        DatasetSettings.class,
+                        "jsonl",
+                        JsonLines.defaults(),
+                        "A file with a JSON object a line: a prompt, an answer, and any more."),
+                Kind.of(
                         Environment.class,
                         "fixed_answer",
                         new FixedAnswer(),
@@ -69,6 +90,21 @@ public final class BuiltInTasks implements BuiltIn {
                         RewardFunction.class,
                         "verified",
                         OwnVerdict.defaults(),
-                        "What the environment itself says a response is worth, and its turns and tokens."));
+                        "What the environment itself says a response is worth, and its turns and tokens."),
+                Kind.of(
+                        RewardFunction.class,
+                        "exact",
+                        ExactReward.defaults(),
+                        "1 where the response is the row's answer, apart from white space around it."),
+                Kind.of(
+                        RewardFunction.class,
+                        "numeric",
+                        NumericReward.defaults(),
+                        "1 where the last number of the response is that of the row's answer."),
+                Kind.of(
+                        RewardFunction.class,
+                        "regex",
+                        RegexReward.defaults(),
+                        "Matches of a pattern in the response, as a share of the wanted number, up to 1."));
     }
 }

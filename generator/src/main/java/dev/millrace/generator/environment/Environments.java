@@ -3,6 +3,7 @@ package dev.millrace.generator.environment;
 import dev.millrace.api.environment.Environment;
 import dev.millrace.api.environment.RewardFunction;
 import dev.millrace.api.environment.Task;
+import dev.millrace.api.tokenizer.Tokenizer;
 import dev.millrace.generator.environment.answer.FixedAnswer;
 import dev.millrace.generator.environment.guess.Guess;
 import dev.millrace.schemas.PromptRequest;
@@ -18,18 +19,21 @@ import java.util.function.UnaryOperator;
 public final class Environments {
     private final SortedMap<String, Environment> byName = new TreeMap<>();
     private final RewardFunction reward;
+    private final Tokenizer tokenizer;
 
     /** @throws IllegalArgumentException if two have the same name */
     public Environments(Collection<? extends Environment> environments) {
-        this(environments, OwnVerdict.defaults());
+        this(environments, OwnVerdict.defaults(), Symbols.tokenizer());
     }
 
     /**
      * @param reward of every response
+     * @param tokenizer the vocabulary of all prompts and responses, for rewards that read text
      * @throws IllegalArgumentException if two have the same name
      */
-    public Environments(Collection<? extends Environment> environments, RewardFunction reward) {
+    public Environments(Collection<? extends Environment> environments, RewardFunction reward, Tokenizer tokenizer) {
         this.reward = reward;
+        this.tokenizer = tokenizer;
         for (Environment environment : environments) {
             Environment other = byName.putIfAbsent(environment.name(), environment);
             if (other != null) {
@@ -53,7 +57,7 @@ public final class Environments {
                         && other.getClass() == task.environment().getClass())) {
             all.add(task.environment());
         }
-        return new Environments(all, reward);
+        return new Environments(all, reward, task.tokenizer());
     }
 
     /** Those that come with Millrace. */
@@ -63,7 +67,7 @@ public final class Environments {
 
     /** The same names under other environments. */
     public Environments each(UnaryOperator<Environment> other) {
-        return new Environments(byName.values().stream().map(other).toList(), reward);
+        return new Environments(byName.values().stream().map(other).toList(), reward, tokenizer);
     }
 
     /** @throws IllegalArgumentException naming the nearest known one if there is none of that name */
@@ -85,6 +89,6 @@ public final class Environments {
         Environment environment = named(request.getEnvironment());
         return reward instanceof OwnVerdict own && own.credit()
                 ? environment
-                : new Rewarded(environment, reward, PackedInts.toArray(request.getPromptTokens()));
+                : new Rewarded(environment, reward, PackedInts.toArray(request.getPromptTokens()), tokenizer);
     }
 }

@@ -7,13 +7,16 @@ import dev.millrace.api.environment.RewardFunction;
 import dev.millrace.api.environment.StepResult;
 import dev.millrace.api.environment.Transcript;
 import dev.millrace.api.environment.VerifiedReward;
+import dev.millrace.api.tokenizer.Tokenizer;
 
 /**
  * An environment whose responses to one prompt are rewarded by somebody else.
  *
  * @param promptTokens of the prompt that it plays
+ * @param tokenizer the vocabulary of these and of the response
  */
-record Rewarded(Environment environment, RewardFunction function, int[] promptTokens) implements Environment {
+record Rewarded(Environment environment, RewardFunction function, int[] promptTokens, Tokenizer tokenizer)
+        implements Environment {
 
     @Override
     public String name() {
@@ -28,6 +31,7 @@ record Rewarded(Environment environment, RewardFunction function, int[] promptTo
     @Override
     public Episode begin(String state) {
         Episode episode = environment.begin(state);
+        function.requireJudgeable(state);
         return new Episode() {
             @Override
             public StepResult afterToken(Transcript response) {
@@ -36,7 +40,8 @@ record Rewarded(Environment environment, RewardFunction function, int[] promptTo
 
             @Override
             public VerifiedReward verify(Transcript response) {
-                return function.reward(new FinishedResponse(promptTokens, state, response, episode.verify(response)));
+                return function.reward(
+                        new FinishedResponse(promptTokens, state, response, episode.verify(response), tokenizer));
             }
         };
     }

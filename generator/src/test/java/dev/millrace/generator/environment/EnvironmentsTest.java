@@ -29,8 +29,8 @@ class EnvironmentsTest {
     @Test
     void shouldKnowTheEnvironmentOfEveryTask() {
         List<Kind> tasks = Catalogue.current().kinds(TaskSettings.class);
-        assertThat(tasks).extracting(Kind::name).containsExactly("inc", "sort", "guess");
-        for (Kind kind : tasks) {
+        assertThat(tasks).extracting(Kind::name).containsExactly("inc", "sort", "guess", "text");
+        for (Kind kind : tasks.subList(0, 3)) { // the last one is made of files
             Task task = ((TaskSettings) kind.defaults()).task();
             assertThat(task.name()).isEqualTo(kind.name());
             assertThat(Environments.builtIn().named(task.environment().name()).getClass())
@@ -96,7 +96,7 @@ class EnvironmentsTest {
                         + 10.0 * response.promptTokens().length
                         + response.verified().reward(),
                 Map.of());
-        Environments environments = new Environments(List.of(new FixedAnswer()), length);
+        Environments environments = new Environments(List.of(new FixedAnswer()), length, Symbols.tokenizer());
         PromptRequest request = PromptRequest.newBuilder()
                 .setRunId("run")
                 .setEpoch(0)

@@ -98,7 +98,8 @@ class RunningSequenceTest {
         PromptRequest request = request(new FixedAnswer(), "12")
                 .setSampling(Requests.sampling(1, 0, 1, 2))
                 .build();
-        Environments environments = new Environments(List.of(new FixedAnswer()), OwnVerdict.defaults());
+        Environments environments =
+                new Environments(List.of(new FixedAnswer()), OwnVerdict.defaults(), Symbols.tokenizer());
         RunningSequence sequence =
                 new RunningSequence(Requests.accepted(request, PROMPT, environments.playing(request)), 0, 16, 10);
         sequence.sampled(Symbols.digit(1), -1f, -1f, 0);

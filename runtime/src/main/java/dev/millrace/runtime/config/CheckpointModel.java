@@ -7,7 +7,9 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.json.JsonMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.api.environment.TaskSettings;
 import dev.millrace.api.tokenizer.Tokenizer;
+import dev.millrace.generator.environment.text.TextTask;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.huggingface.CheckpointException;
@@ -76,17 +78,19 @@ public final class CheckpointModel {
     }
 
     /** Refuses a directory whose vocabulary is not the task's. */
-    public void require(Tokenizer tokenizer) {
+    public void require(TaskSettings task) {
+        Tokenizer tokenizer = task.task().tokenizer();
         int found = shape().vocabSize();
         if (found != tokenizer.vocabSize()) {
             throw new ConfigException(
                     "model.checkpoint " + directory + " has a vocabulary of " + found + " tokens and the task's has "
                             + tokenizer.vocabSize()
-                            + "; a policy can only be trained on the tokens it knows, so give a checkpoint of the task's vocabulary");
+                            + "; a policy can only be trained on the tokens it knows, so give a checkpoint of the task's vocabulary,"
+                            + " or train it on text with its own: --data FILE");
         }
         Path file = directory.resolve(TOKENIZER);
-        if (!Files.exists(file)) {
-            return; // of its tokens nothing but their number is known; the README says so
+        if (task instanceof TextTask || !Files.exists(file)) {
+            return; // the tokenizer is its own, or of its tokens nothing but their number is known; the README says so
         }
         JsonNode ids = vocabulary(file);
         for (int id = 0; id < found; id++) {
@@ -128,7 +132,8 @@ public final class CheckpointModel {
         }
     }
 
-    private DecoderShape shape() {
+    /** The shape that {@code config.json} says. */
+    DecoderShape shape() {
         try {
             return new CheckpointDirectory(directory).shape();
         } catch (CheckpointException e) {

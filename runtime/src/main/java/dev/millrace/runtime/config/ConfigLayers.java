@@ -96,13 +96,18 @@ public final class ConfigLayers {
     /** The whole configuration. */
     public MillraceConfig resolve() {
         ObjectNode whole = tree.deepCopy();
+        TextRun.read(whole);
         Optional<CheckpointModel> checkpoint = CheckpointModel.fill(whole, begun);
+        if (begun.isEmpty()) {
+            checkpoint.ifPresent(model -> PretrainedDefaults.fill(whole, model.shape()));
+        }
+        TextRun.fill(whole, begun);
         if (whole.get("algorithm") instanceof ObjectNode algorithm) {
             VerlKeys.read(algorithm);
         }
         StalenessBound.fill(whole);
         MillraceConfig config = ConfigBinder.bind(MillraceConfig.defaults(), whole);
-        checkpoint.ifPresent(model -> model.require(config.task().task().tokenizer()));
+        checkpoint.ifPresent(model -> model.require(config.task()));
         return config;
     }
 }

@@ -37,6 +37,7 @@ public enum KeyScope {
         put(DEFAULT, "run.patience_seconds");
 
         put(RUN, "task", "reward", "environments", "model");
+        put(DEFAULT, "task.data.file", "task.tokenizer.directory"); // the same files under another path
 
         put(RUN, "admission.eta", "admission.batch_sequences", "admission.group_size", "admission.task_seed");
         put(RUN, "admission.max_resamples", "admission.sampling");

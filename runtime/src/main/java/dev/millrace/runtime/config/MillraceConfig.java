@@ -175,6 +175,15 @@ public record MillraceConfig(
         requireScorer("teacher", topology.join().teacher(), scorer.teacher());
     }
 
+    /**
+     * Refuses a task whose data or tokenizer cannot be read here, or are not what the run began with.
+     *
+     * @throws ConfigException saying what is missing or differs
+     */
+    public void requireTaskFiles() {
+        TextRun.requireFiles(task);
+    }
+
     private static void requireScorer(String name, boolean joined, FixedPolicyConfig policy) {
         if (joined && !policy.isGiven()) {
             throw new ConfigException("topology.join." + name + " is true and scorer." + name

@@ -84,6 +84,7 @@ public final class Pipeline implements AutoCloseable {
 
     /** Releases prompts. */
     public Role admission() {
+        config.requireTaskFiles();
         StalenessController admission =
                 keep(new StalenessController(connection, feed(), task, config.admission(), meters, clock));
         return new Role("admission", admission::run, admission::stop);
@@ -91,6 +92,7 @@ public final class Pipeline implements AutoCloseable {
 
     /** Samples. */
     public Role generator() {
+        config.requireTaskFiles();
         Generator generator =
                 keep(new Generator(connection, feed(), environments, engine(), config.generator(), meters, clock));
         return new Role("generator", generator::run, generator::stop);

@@ -169,6 +169,11 @@ public final class RunDirectory implements AutoCloseable {
         return path.resolve("state");
     }
 
+    /** The files of the tokenizer that a run on text began with. */
+    public Path tokenizer() {
+        return path.resolve("tokenizer");
+    }
+
     public Path summary() {
         return path.resolve("summary.json");
     }

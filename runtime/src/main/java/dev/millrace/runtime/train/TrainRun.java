@@ -2,6 +2,7 @@ package dev.millrace.runtime.train;
 
 import dev.millrace.audit.ledger.Account;
 import dev.millrace.audit.ledger.LedgerReader;
+import dev.millrace.generator.environment.text.TextTask;
 import dev.millrace.infra.broker.BrokerException;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.LogConnection;
@@ -10,12 +11,14 @@ import dev.millrace.log.run.RunLog;
 import dev.millrace.policy.session.Device;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.InferenceException;
+import dev.millrace.policy.tokenizer.TokenizerDirectory;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.CheckpointModel;
 import dev.millrace.runtime.config.ConfigBinder;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.config.PretrainedDefaults;
 import dev.millrace.runtime.config.RecordedConfiguration;
 import dev.millrace.runtime.http.HttpEndpoint;
 import dev.millrace.runtime.live.ConsumerLag;
@@ -32,22 +35,23 @@ import dev.millrace.runtime.pipeline.RunLookup;
 import dev.millrace.runtime.pipeline.StopRequest;
 import dev.millrace.runtime.report.RunSummary;
 import dev.millrace.runtime.report.StepRow;
+import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.stages.IdleStages;
 import io.micrometer.core.instrument.Counter;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
+import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.time.Clock;
-import dev.millrace.schemas.run.RunTopics;
-import java.util.function.Consumer;
-import java.util.Collection;
 import java.time.Duration;
+import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.apache.kafka.clients.admin.Admin;
 import org.jspecify.annotations.Nullable;
@@ -100,6 +104,9 @@ public final class TrainRun {
     /** Runs until the goal, a limit, a signal or a failure. */
     public RunResult run() throws Exception {
         say((directory.resumed() ? "going on with run " : "run ") + config.run().id() + " in " + directory.path());
+        if (!directory.resumed() && !config.model().checkpoint().isEmpty()) {
+            say(PretrainedDefaults.sentence(config));
+        }
         config.algorithm().whyObjectiveCannotAct().ifPresent(this::say);
         try {
             requireUsable();
@@ -128,6 +135,7 @@ public final class TrainRun {
                             + "; mend that, or choose --device cpu",
                     e);
         }
+        config.requireTaskFiles();
         RunLog.requireRegistry(config.topics(), config.run().schemaRegistryUrl().written());
         if (!directory.resumed() && !config.model().checkpoint().isEmpty()) {
             new CheckpointModel(config.model().checkpoint()).check();
@@ -184,6 +192,7 @@ public final class TrainRun {
             }
             begun = true;
             writeConfiguration(); // only now is it known that the run can go on with it
+            keepTokenizer();
             endpoint.serve(log.registryContents());
             return trained(
                     log.connection()
@@ -220,6 +229,20 @@ public final class TrainRun {
 
     private void writeConfiguration() {
         directory.write(directory.config(), ConfigTree.write(ConfigBinder.unbind(config)));
+    }
+
+    /** So that what the run's tokens mean is known wherever its folder is. */
+    private void keepTokenizer() {
+        if (!directory.resumed()
+                && config.task() instanceof TextTask text
+                && text.tokenizer() instanceof TokenizerDirectory files) {
+            try {
+                files.copyTo(directory.tokenizer());
+            } catch (IOException e) {
+                throw new RefusedRequestException(
+                        "cannot copy the tokenizer to " + directory.tokenizer() + ": " + RunDirectory.reason(e), e);
+            }
+        }
     }
 
     private void say(String line) {

@@ -3,6 +3,7 @@ package dev.millrace.runtime.config;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.generator.environment.text.TextTask;
 import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -22,7 +23,10 @@ class KeyScopeTest {
 
     @Test
     void shouldClassifyNoKeyThatIsNone() {
-        List<String> keys = keys();
+        List<String> keys = Stream.concat(
+                        keys().stream(),
+                        ConfigBinder.keys(TextTask.defaults()).stream().map(key -> "task." + key))
+                .toList();
         assertThat(KeyScope.all().keySet())
                 .allSatisfy(group -> assertThat(keys)
                         .as("a key of %s", group)

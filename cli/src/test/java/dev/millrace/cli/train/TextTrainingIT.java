@@ -1,0 +1,161 @@
+package dev.millrace.cli.train;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.api.tokenizer.Tokenizer;
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.huggingface.CheckpointDirectory;
+import dev.millrace.policy.tokenizer.TokenizerDirectory;
+import dev.millrace.policy.weights.Weights;
+import dev.millrace.runtime.Millrace;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.ConfigLayers;
+import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.packed.PackedInts;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** A checkpoint with a tokenizer of its own, trained on prompts of a file and rewarded by what its text says. */
+@Timeout(240)
+class TextTrainingIT {
+    private static final Path TOKENIZER = Path.of("..", "policy", "src", "test", "resources", "tiny", "tokenizer.json");
+    private static final Path STORIES = Path.of("..", "..", "shared", "models", "stories260k");
+
+    @TempDir
+    private Path folder;
+
+    @Test
+    void shouldTrainACheckpointOnTextAndGoOn() throws Exception {
+        Path model = tinyModel();
+        Path run = folder.resolve("run");
+        train(run, asked(model).set("learner.max_steps=2"));
+
+        List<Rollout> rollouts = rollouts(run);
+        Tokenizer tokenizer = new TokenizerDirectory(model.toString()).open();
+        assertThat(rollouts).hasSizeGreaterThanOrEqualTo(2 * 16).allSatisfy(rollout -> {
+            assertThat(tokenizer.text(PackedInts.toArray(rollout.getPromptTokens())))
+                    .isIn("once upon a time", "the dog ran to the park");
+            assertThat(rollout.getReward()).isEqualTo(questions(tokenizer, rollout));
+            assertThat(rollout.getTokenizerHash()).isEqualTo(tokenizer.hash());
+        });
+
+        ObjectNode begun = ConfigTree.read(run.resolve("config.yaml"));
+        train(run, new ConfigLayers().begunWith(begun).set("learner.max_steps=3"));
+        Files.writeString(
+                model.resolve("tokenizer.json"), Files.readString(TOKENIZER).replace("\"night\"", "\"evening\""));
+        MillraceConfig changed = new ConfigLayers().begunWith(begun).resolve();
+        assertThatThrownBy(() -> new Millrace(changed).in(run).run())
+                .as("what its tokens mean cannot change once a run has begun")
+                .hasMessageContaining("task.tokenizer: ");
+    }
+
+    @Test
+    void shouldRefuseWhatIsMissingBeforeAnythingStarts() throws IOException {
+        Path model = tinyModel();
+        assertThatThrownBy(() -> new ConfigLayers()
+                        .set("model.checkpoint", model.toString())
+                        .set("data.file", prompts().toString())
+                        .resolve())
+                .isInstanceOf(ConfigException.class)
+                .hasMessageStartingWith("reward is verified, and the task text verifies nothing by itself");
+        assertThatThrownBy(() -> asked(model).set("data.file=none.jsonl").resolve())
+                .isInstanceOf(ConfigException.class)
+                .hasMessage("task.data: there is no file none.jsonl");
+        assertThatThrownBy(() -> asked(model).set("task.kind=sort").resolve())
+                .isInstanceOf(ConfigException.class)
+                .hasMessageStartingWith("data is given and task.kind is sort, which makes its own prompts");
+        Files.delete(model.resolve("tokenizer.json"));
+        assertThatThrownBy(() -> asked(model).resolve())
+                .isInstanceOf(ConfigException.class)
+                .hasMessageStartingWith("task.tokenizer: " + model + " holds no tokenizer.json");
+    }
+
+    @Test
+    void shouldChooseDefaultsByWhatTheRunBeginsWith() throws IOException {
+        MillraceConfig config = asked(tinyModel()).resolve();
+        assertThat(config.learner().step().optimizer().learningRate()).isEqualTo(3e-4);
+        assertThat(config.algorithm().entropy().bonus()).isZero();
+        assertThat(config.algorithm().kl().against()).isPresent();
+        assertThat(config.generator().capacityTokens()).isEqualTo(7 + 8);
+        MillraceConfig named = asked(tinyModel())
+                .set("algorithm=grpo")
+                .set("learner.step.optimizer.learning_rate=1e-3")
+                .resolve();
+        assertThat(named.learner().step().optimizer().learningRate()).isEqualTo(1e-3);
+        assertThat(named.algorithm().kl().against())
+                .as("a named algorithm stays as it is")
+                .isEmpty();
+    }
+
+    @Test
+    void shouldTrainARealLanguageModel() throws Exception {
+        assumeTrue(Files.isDirectory(STORIES), () -> "there is no " + STORIES + " here");
+        Path run = folder.resolve("stories");
+        train(
+                run,
+                asked(STORIES.toAbsolutePath().normalize())
+                        .set("task.response_tokens=24")
+                        .set("learner.max_steps=2"));
+        Tokenizer tokenizer = new TokenizerDirectory(STORIES.toString()).open();
+        assertThat(rollouts(run))
+                .allSatisfy(rollout -> assertThat(rollout.getReward()).isEqualTo(questions(tokenizer, rollout)));
+    }
+
+    private static double questions(Tokenizer tokenizer, Rollout rollout) {
+        long found = tokenizer
+                .text(PackedInts.toArray(rollout.getResponseTokens()))
+                .chars()
+                .filter(c -> c == '?')
+                .count();
+        return Math.min(1.0, found / 2.0);
+    }
+
+    private static void train(Path run, ConfigLayers asked) throws Exception {
+        new Millrace(asked.resolve()).in(run).run();
+    }
+
+    private static List<Rollout> rollouts(Path run) {
+        String id = ConfigTree.read(run.resolve("config.yaml")).at("/run/id").asText();
+        try (LoggedRun logged = LoggedRun.in(run, id)) {
+            return logged.records(logged.topics().rollouts(), Rollout.class);
+        }
+    }
+
+    private ConfigLayers asked(Path model) throws IOException {
+        return new ConfigLayers()
+                .set("model.checkpoint", model.toString())
+                .set("data.file", prompts().toString())
+                .set("reward.kind=regex")
+                .set("reward.pattern", "\\?")
+                .set("reward.count=2")
+                .set("task.response_tokens=8")
+                .set("run.id=text")
+                .set("admission.batch_sequences=16")
+                .set("topology.batch.sequences=16");
+    }
+
+    private Path prompts() throws IOException {
+        return Files.writeString(
+                folder.resolve("prompts.jsonl"),
+                "{\"prompt\": \"Once upon a time\"}\n{\"prompt\": \"The dog ran to the park\", \"answer\": 3}\n");
+    }
+
+    private Path tinyModel() throws IOException {
+        Path model = folder.resolve("model");
+        DecoderShape shape = new DecoderShape(40, 32, 2, 4, 2, 8, 48, 64, 10_000, 1e-5, true, false);
+        new CheckpointDirectory(model).save(Weights.random(shape, 5));
+        Files.write(model.resolve("tokenizer.json"), Files.readAllBytes(TOKENIZER));
+        Files.writeString(model.resolve("generation_config.json"), "{\"eos_token_id\": [1, 20]}");
+        return model;
+    }
+}

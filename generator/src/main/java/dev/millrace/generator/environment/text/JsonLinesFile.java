@@ -1,0 +1,141 @@
+package dev.millrace.generator.environment.text;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.core.StreamReadFeature;
+import com.fasterxml.jackson.databind.DeserializationFeature;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectReader;
+import com.fasterxml.jackson.databind.json.JsonMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.api.dataset.DataRow;
+import dev.millrace.api.dataset.Dataset;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.charset.CharacterCodingException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.ArrayList;
+import java.util.HexFormat;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/** The rows of a file, all in memory. Blank lines are none. */
+final class JsonLinesFile implements Dataset {
+    private static final ObjectReader JSON = JsonMapper.builder()
+            .enable(StreamReadFeature.STRICT_DUPLICATE_DETECTION)
+            .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
+            .build()
+            .reader();
+    /** What stands in every prompt request is bounded, as records are. */
+    private static final int MOST_STATE_CHARACTERS = 100_000;
+
+    private final Path file;
+    private final List<DataRow> rows;
+    private final List<Integer> lines;
+    private final String hash;
+
+    private JsonLinesFile(Path file, List<DataRow> rows, List<Integer> lines, String hash) {
+        this.file = file;
+        this.rows = rows;
+        this.lines = lines;
+        this.hash = hash;
+    }
+
+    static JsonLinesFile read(Path file) {
+        byte[] bytes;
+        String text;
+        try {
+            bytes = Files.readAllBytes(file);
+            text = StandardCharsets.UTF_8
+                    .newDecoder()
+                    .decode(ByteBuffer.wrap(bytes))
+                    .toString();
+        } catch (NoSuchFileException e) {
+            throw new IllegalArgumentException("there is no file " + file, e);
+        } catch (CharacterCodingException e) {
+            throw new IllegalArgumentException(file + " is not UTF-8 text", e);
+        } catch (IOException e) {
+            throw new IllegalArgumentException("cannot read " + file + ": " + e.getMessage(), e);
+        }
+        List<DataRow> rows = new ArrayList<>();
+        List<Integer> lines = new ArrayList<>();
+        int number = 0;
+        for (String line : text.split("\n", -1)) {
+            number++;
+            if (!line.isBlank()) {
+                rows.add(row(line, file + " line " + number));
+                lines.add(number);
+            }
+        }
+        if (rows.isEmpty()) {
+            throw new IllegalArgumentException(
+                    file + " has no row: it needs a line such as {\"prompt\": \"Once upon a time\"}");
+        }
+        return new JsonLinesFile(file, List.copyOf(rows), List.copyOf(lines), sha256(bytes));
+    }
+
+    private static DataRow row(String line, String place) {
+        ObjectNode row;
+        try {
+            JsonNode read = JSON.readTree(line);
+            if (!(read instanceof ObjectNode object)) {
+                throw new IllegalArgumentException(place + " is no JSON object");
+            }
+            row = object;
+        } catch (JsonProcessingException e) {
+            throw new IllegalArgumentException(place + " is not JSON: " + e.getOriginalMessage(), e);
+        }
+        if (row.has("messages")) {
+            throw new IllegalArgumentException(place
+                    + " has messages, and chat templates are not rendered; write the prompt as the template renders it"
+                    + " into \"prompt\", and leave \"messages\" out");
+        }
+        JsonNode prompt = row.remove("prompt");
+        if (prompt == null || !prompt.isTextual() || prompt.textValue().isEmpty()) {
+            throw new IllegalArgumentException(
+                    place + " needs a \"prompt\" that is a text of at least one character: " + shown(prompt));
+        }
+        String state = row.toString();
+        if (state.length() > MOST_STATE_CHARACTERS) {
+            throw new IllegalArgumentException(place + " says " + state.length()
+                    + " characters beside its prompt, and a prompt request carries at most " + MOST_STATE_CHARACTERS);
+        }
+        return new DataRow(prompt.textValue(), state);
+    }
+
+    private static String shown(@Nullable JsonNode node) {
+        return node == null ? "there is none" : "it is " + (node.isTextual() ? "empty" : node.getNodeType());
+    }
+
+    private static String sha256(byte[] bytes) {
+        try {
+            return HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(bytes));
+        } catch (NoSuchAlgorithmException e) {
+            throw new IllegalStateException("every Java platform must have SHA-256, this one has not", e);
+        }
+    }
+
+    @Override
+    public int size() {
+        return rows.size();
+    }
+
+    @Override
+    public DataRow row(int index) {
+        return rows.get(index);
+    }
+
+    @Override
+    public String place(int index) {
+        return file + " line " + lines.get(index);
+    }
+
+    @Override
+    public String hash() {
+        return hash;
+    }
+}

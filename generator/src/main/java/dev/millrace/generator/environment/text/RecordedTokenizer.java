@@ -1,0 +1,66 @@
+package dev.millrace.generator.environment.text;
+
+import dev.millrace.api.tokenizer.Tokenizer;
+import dev.millrace.api.tokenizer.TokenizerSettings;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+
+/**
+ * A run's tokenizer, opened when the first text is asked for, and then for the whole process: who only counts tokens or compares
+ * vocabularies needs none of its files.
+ */
+record RecordedTokenizer(TokenizerSettings settings, TextFiles files) implements Tokenizer {
+    private static final Map<RecordedTokenizer, Tokenizer> OPENED = new ConcurrentHashMap<>();
+
+    /** Reads it now, whatever was read before. */
+    void requireAsRecorded() {
+        OPENED.put(this, open());
+    }
+
+    private Tokenizer opened() {
+        return OPENED.computeIfAbsent(this, RecordedTokenizer::open);
+    }
+
+    private Tokenizer open() {
+        Tokenizer found = settings.open();
+        if (!found.hash().equals(files.tokenizerSha256())) {
+            throw new IllegalArgumentException("task.tokenizer: " + settings
+                    + " is another tokenizer than the one the run began with (sha-256 " + found.hash() + ", then "
+                    + files.tokenizerSha256()
+                    + "); its tokens would mean other texts, so put that one back, name the copy in the run's folder"
+                    + " (--set task.tokenizer.directory=RUN/tokenizer), or begin another run");
+        }
+        return found;
+    }
+
+    @Override
+    public int vocabSize() {
+        return files.vocabulary();
+    }
+
+    @Override
+    public int[] encode(String text) {
+        return opened().encode(text);
+    }
+
+    @Override
+    public String decode(int[] tokens) {
+        return opened().decode(tokens);
+    }
+
+    @Override
+    public String text(int[] tokens) {
+        return opened().text(tokens);
+    }
+
+    @Override
+    public List<Integer> stopTokens() {
+        return files.stopTokens().stream().map(Math::toIntExact).toList();
+    }
+
+    @Override
+    public String hash() {
+        return files.tokenizerSha256();
+    }
+}

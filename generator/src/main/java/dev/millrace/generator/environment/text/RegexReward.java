@@ -1,0 +1,53 @@
+package dev.millrace.generator.environment.text;
+
+import dev.millrace.api.environment.FinishedResponse;
+import dev.millrace.api.environment.RewardFunction;
+import dev.millrace.api.environment.VerifiedReward;
+import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.regex.PatternSyntaxException;
+
+/**
+ * How many matches of a pattern the response has, as a share of the wanted number, up to 1.
+ *
+ * @param pattern regular expression as Java has them
+ * @param count matches that earn a reward of 1, at least 1; fewer earn their share
+ */
+public record RegexReward(String pattern, int count) implements RewardFunction {
+
+    public RegexReward {
+        try {
+            Pattern.compile(pattern);
+        } catch (PatternSyntaxException e) {
+            throw new IllegalArgumentException(
+                    "pattern must be a regular expression: '" + pattern + "', " + e.getDescription() + " at "
+                            + e.getIndex(),
+                    e);
+        }
+        if (count < 1) {
+            throw new IllegalArgumentException("count must be at least 1: " + count);
+        }
+    }
+
+    /** A pattern must be given; this one matches nothing. */
+    public static RegexReward defaults() {
+        return new RegexReward("(?!)", 1);
+    }
+
+    @Override
+    public VerifiedReward reward(FinishedResponse response) {
+        Matcher matcher = Pattern.compile(pattern).matcher(new CountedText(response.text()));
+        int matches = 0;
+        boolean gaveUp = false;
+        try {
+            while (matches < count && matcher.find()) {
+                matches++;
+            }
+        } catch (CountedText.TooManyReadsException e) {
+            gaveUp = true; // what was found until then counts, the same on every machine
+        }
+        return new VerifiedReward(
+                (double) matches / count, Map.of("matches", (double) matches, "gave_up", gaveUp ? 1.0 : 0.0));
+    }
+}

@@ -1,0 +1,31 @@
+package dev.millrace.generator.environment.text;
+
+import java.util.List;
+
+/**
+ * What data and tokenizer were found to be when a run began, by which every process of the run has the same, or says what differs. It is
+ * filled where the run begins; nobody needs to write it.
+ *
+ * @param dataSha256 of all rows
+ * @param rows how many
+ * @param promptTokens of the longest prompt
+ * @param tokenizerSha256 of all that decides which tokens a text has
+ * @param vocabulary tokens of the model
+ * @param stopTokens that end a response
+ */
+public record TextFiles(
+        String dataSha256, int rows, int promptTokens, String tokenizerSha256, int vocabulary, List<Long> stopTokens) {
+
+    public TextFiles {
+        stopTokens = List.copyOf(stopTokens);
+    }
+
+    /** Nothing found yet. */
+    public static TextFiles unknown() {
+        return new TextFiles("", 0, 0, "", 0, List.of());
+    }
+
+    boolean isKnown() {
+        return rows > 0 && promptTokens > 0 && vocabulary > 1;
+    }
+}

@@ -1,0 +1,140 @@
+package dev.millrace.generator.environment.text;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.millrace.api.environment.Environment;
+import dev.millrace.api.environment.Prompt;
+import dev.millrace.api.environment.RewardFunction;
+import dev.millrace.api.environment.StepResult;
+import dev.millrace.api.environment.Task;
+import dev.millrace.api.tokenizer.Tokenizer;
+import dev.millrace.api.tokenizer.TokenizerSettings;
+import dev.millrace.generator.environment.Symbols;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashSet;
+import java.util.List;
+import java.util.stream.IntStream;
+import java.util.stream.LongStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class TextTaskTest {
+    /** The vocabulary of the built-in tasks, in which a text of digits is one token each. */
+    private record Digits() implements TokenizerSettings {
+        @Override
+        public Tokenizer open() {
+            return Symbols.tokenizer();
+        }
+    }
+
+    private static final RewardFunction ANY = new RegexReward("4", 2);
+
+    @TempDir
+    private Path folder;
+
+    @Test
+    void shouldReleaseEveryRowOnceAPassAndAgainAtTheSamePlace() throws IOException {
+        Task task = task(lines(10), true).task();
+        List<String> twoPasses = texts(task, 7, 0, 20);
+        assertThat(new HashSet<>(twoPasses.subList(0, 10))).hasSize(10);
+        assertThat(new HashSet<>(twoPasses.subList(10, 20))).hasSize(10);
+        assertThat(twoPasses.subList(0, 10)).isNotEqualTo(twoPasses.subList(10, 20));
+        assertThat(texts(task(lines(10), true).task(), 7, 13, 20))
+                .as("a run that goes on at position 13")
+                .isEqualTo(twoPasses.subList(13, 20));
+        assertThat(texts(task, 8, 0, 10)).as("another seed").isNotEqualTo(twoPasses.subList(0, 10));
+    }
+
+    @Test
+    void shouldKeepTheOrderOfTheFileWhereNothingIsShuffled() throws IOException {
+        Task task = task(lines(4), false).task();
+        assertThat(texts(task, 7, 0, 6)).containsExactly("0", "1", "2", "3", "0", "1");
+    }
+
+    @Test
+    void shouldCarryWhatARowSaysBesideItsPrompt() throws IOException {
+        Path file = Files.writeString(
+                folder.resolve("a.jsonl"), "\n{\"prompt\": \"42\", \"answer\": 7, \"level\": {\"of\": 3}}\n\n");
+        TextTask text = task(file, true);
+        Prompt prompt = text.task().prompts().prompt(1, 5);
+        assertThat(prompt.tokens()).containsExactly(Symbols.digit(4), Symbols.digit(2));
+        assertThat(prompt.environmentState()).isEqualTo("{\"answer\":7,\"level\":{\"of\":3}}");
+        assertThat(text.files())
+                .isEqualTo(new TextFiles(
+                        text.files().dataSha256(), 1, 2, Symbols.tokenizer().hash(), 16, List.of()));
+        assertThat(text.task().promptTokens()).isEqualTo(2);
+    }
+
+    @Test
+    void shouldEndATurnWithAnyOfTheStopTokens() {
+        Environment environment = new TextEnvironment(List.of(1L, 5L));
+        assertThat(environment.endToken()).isEqualTo(-1);
+        assertThat(new TextEnvironment(List.of(5L)).endToken()).isEqualTo(5);
+        assertThat(environment.begin("{}").afterToken(new Written(7, 4))).isSameAs(StepResult.GO_ON);
+        assertThat(environment.begin("{}").afterToken(new Written(7, 5))).isSameAs(StepResult.END);
+        assertThatThrownBy(() -> environment.begin("[1]")).hasMessage("the state must be a JSON object: '[1]'");
+    }
+
+    @Test
+    void shouldNameTheLineThatCannotBeRead() throws IOException {
+        refused("", "data: " + folder.resolve("b.jsonl") + " has no row: it needs a line such as ");
+        refused("{\"prompt\": \"1\"}\n{\"prompt\": \"1\"", "b.jsonl line 2 is not JSON: ");
+        refused("[1]", "b.jsonl line 1 is no JSON object");
+        refused(
+                "{\"answer\": 3}",
+                "b.jsonl line 1 needs a \"prompt\" that is a text of at least one character: there is none");
+        refused("{\"messages\": []}", "b.jsonl line 1 has messages, and chat templates are not rendered; ");
+        refused("{\"prompt\": \"1\"}\n{\"prompt\": \"x\"}", "b.jsonl line 2: no symbol begins at character 0 of 'x'");
+        assertThatThrownBy(() -> task(folder.resolve("none.jsonl"), true))
+                .hasMessage("data: there is no file " + folder.resolve("none.jsonl"));
+    }
+
+    @Test
+    void shouldRefuseARowThatTheRewardCannotJudge() throws IOException {
+        Path file = Files.writeString(folder.resolve("c.jsonl"), "{\"prompt\": \"1\"}");
+        TextTask asked = new TextTask(new JsonLines(file.toString()), new Digits(), true, 4, TextFiles.unknown());
+        assertThatThrownBy(() -> asked.inspected(ExactReward.defaults()))
+                .hasMessage(
+                        "data: " + file
+                                + " line 1: reward exact compares with the row's \"answer\", which must be a text or a number: there is none");
+    }
+
+    @Test
+    void shouldRefuseRowsThatHaveChangedSinceTheRunBegan() throws IOException {
+        Path file = lines(3);
+        TextTask text = task(file, true);
+        Files.writeString(file, "{\"prompt\": \"5\"}");
+        assertThatThrownBy(text::requireAsRecorded)
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("are others than those the run began with");
+    }
+
+    private void refused(String content, String message) throws IOException {
+        Path file = Files.writeString(folder.resolve("b.jsonl"), content);
+        assertThatThrownBy(() -> task(file, true))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining(message);
+    }
+
+    private Path lines(int count) throws IOException {
+        List<String> lines = IntStream.range(0, count)
+                .mapToObj(i -> "{\"prompt\": \"" + i + "\"}")
+                .toList();
+        return Files.write(folder.resolve("lines.jsonl"), lines);
+    }
+
+    private static TextTask task(Path file, boolean shuffle) {
+        return new TextTask(new JsonLines(file.toString()), new Digits(), shuffle, 4, TextFiles.unknown())
+                .inspected(ANY);
+    }
+
+    private static List<String> texts(Task task, long seed, long from, long to) {
+        return LongStream.range(from, to)
+                .mapToObj(i -> Symbols.tokenizer()
+                        .decode(task.prompts().prompt(seed, i).tokens()))
+                .toList();
+    }
+}

@@ -1,0 +1,127 @@
+package dev.millrace.runtime.config;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.api.environment.RewardFunction;
+import dev.millrace.api.environment.TaskSettings;
+import dev.millrace.generator.environment.OwnVerdict;
+import dev.millrace.generator.environment.answer.IncPrompts;
+import dev.millrace.generator.environment.text.TextTask;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A run on text, put together from what is asked for: {@code data} is the data of {@code task: text}, its tokenizer is the checkpoint's where
+ * nothing else is named, and what both were found to be is written down where the run begins.
+ */
+final class TextRun {
+    private static final String DATA = "data";
+    private static final String TASK = "task";
+    private static final String TEXT = "text";
+    private static final String FILES = "files";
+
+    private TextRun() {}
+
+    /** {@code data} stands for {@code task.data}, and for the task text where no task is named. */
+    static void read(ObjectNode tree) {
+        JsonNode data = tree.remove(DATA);
+        if (data == null) {
+            return;
+        }
+        JsonNode task = tree.get(TASK);
+        String kind = kind(task);
+        if (!kind.isEmpty() && !kind.equals(TEXT)) {
+            throw new ConfigException("data is given and task.kind is " + kind
+                    + ", which makes its own prompts; leave data out, or choose task.kind=text");
+        }
+        ObjectNode text = task instanceof ObjectNode group ? group : ConfigTree.empty();
+        text.put(Choice.KIND, TEXT);
+        ObjectNode given = ConfigTree.empty();
+        given.set(DATA, data);
+        ConfigTree.merge(text, given);
+        tree.set(TASK, text);
+    }
+
+    private static String kind(@Nullable JsonNode choice) {
+        if (choice instanceof ObjectNode group) {
+            return group.path(group.has(Choice.KIND) ? Choice.KIND : ConfigTree.WORD)
+                    .asText("");
+        }
+        return choice == null ? "" : choice.asText("");
+    }
+
+    /**
+     * Looks at data and tokenizer of a run that begins, or that goes on with others than it was begun with, and makes room for their
+     * prompts in a slot where its size is left open.
+     *
+     * @param begun what the run was begun with
+     */
+    static void fill(ObjectNode tree, ObjectNode begun) {
+        if (!kind(tree.get(TASK)).equals(TEXT)) {
+            return;
+        }
+        if (!(tree.get(TASK) instanceof ObjectNode)) {
+            tree.set(TASK, ConfigTree.empty().put(Choice.KIND, TEXT));
+        }
+        ObjectNode task = (ObjectNode) tree.get(TASK);
+        String checkpoint = tree.at("/model/checkpoint").asText("");
+        if (!task.has("tokenizer") && !checkpoint.isEmpty()) {
+            task.set("tokenizer", ConfigTree.empty().put("directory", checkpoint));
+        }
+        if (isAsBegun(task, begun)) {
+            return;
+        }
+        task.remove(FILES);
+        Asked asked = asked(tree);
+        if (asked.reward() instanceof OwnVerdict) {
+            throw new ConfigException(
+                    "reward is verified, and the task text verifies nothing by itself; choose what a response"
+                            + " is worth: --reward exact, numeric, regex, or a kind of a plug-in");
+        }
+        TextTask found = found(asked);
+        task.set(FILES, ConfigBinder.unbind(found.files()));
+        if (tree.at("/generator/capacity_tokens").isMissingNode()) {
+            int response = tree.at("/admission/sampling/max_tokens").asInt(0);
+            int capacity = found.files().promptTokens() + (response > 0 ? response : found.responseTokens());
+            ConfigTree.set(tree, "generator.capacity_tokens=" + capacity);
+        }
+    }
+
+    private static boolean isAsBegun(ObjectNode task, ObjectNode begun) {
+        JsonNode before = begun.path(TASK);
+        return before.has(FILES)
+                && before.path(DATA).equals(task.path(DATA))
+                && before.path("tokenizer").equals(task.path("tokenizer"))
+                && before.path(FILES).equals(task.path(FILES));
+    }
+
+    private static Asked asked(ObjectNode tree) {
+        ObjectNode part = ConfigTree.empty();
+        part.set(TASK, tree.get(TASK));
+        if (tree.has("reward")) {
+            part.set("reward", tree.get("reward"));
+        }
+        return ConfigBinder.bind(new Asked(IncPrompts.defaults(), OwnVerdict.defaults()), part);
+    }
+
+    private static TextTask found(Asked asked) {
+        try {
+            return ((TextTask) asked.task()).inspected(asked.reward());
+        } catch (IllegalArgumentException e) {
+            throw new ConfigException("task." + e.getMessage(), e);
+        }
+    }
+
+    /** Refuses a run whose data or tokenizer are away or have changed, before it starts. */
+    static void requireFiles(TaskSettings task) {
+        if (task instanceof TextTask text) {
+            try {
+                text.requireAsRecorded();
+            } catch (IllegalArgumentException e) {
+                throw new ConfigException(String.valueOf(e.getMessage()), e);
+            }
+        }
+    }
+
+    /** The part of a configuration that is looked at before the rest can be put together. */
+    public record Asked(TaskSettings task, RewardFunction reward) {}
+}
