@@ -208,7 +208,7 @@ public final class ChaosCommand implements Callable<Integer> {
         if (Files.isDirectory(directory)) {
             try (DirectoryStream<Path> files = Files.newDirectoryStream(directory)) {
                 if (files.iterator().hasNext()) {
-                    throw new RefusedRequestException(
+                    throw new ConfigException(
                             directory
                                     + " is not empty; give --dir a new folder, so that nothing in it is mistaken for this run's");
                 }

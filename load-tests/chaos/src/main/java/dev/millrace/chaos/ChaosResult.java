@@ -1,5 +1,6 @@
 package dev.millrace.chaos;
 
+import com.fasterxml.jackson.annotation.JsonIgnore;
 import dev.millrace.chaos.check.Check;
 import dev.millrace.chaos.observe.Holdings;
 import dev.millrace.chaos.process.Troupe;
@@ -45,6 +46,7 @@ public record ChaosResult(
     }
 
     /** Whether every fault was survived, by every process, and every promise kept. */
+    @JsonIgnore
     public boolean isHeld() {
         return faults.stream().allMatch(FaultOutcome::isSurvived)
                 && checks.stream().allMatch(Check::isHeld)

@@ -1,5 +1,6 @@
 package dev.millrace.chaos;
 
+import com.fasterxml.jackson.annotation.JsonIgnore;
 import com.fasterxml.jackson.annotation.JsonInclude;
 import dev.millrace.chaos.fault.Fault;
 import java.util.List;
@@ -28,6 +29,7 @@ public record FaultOutcome(
     }
 
     /** Whether the run went on. */
+    @JsonIgnore
     public boolean isSurvived() {
         return runSeconds != null;
     }
