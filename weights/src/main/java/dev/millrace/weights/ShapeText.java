@@ -5,6 +5,9 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.DecoderTraits;
+import dev.millrace.policy.huggingface.CheckpointException;
+import dev.millrace.policy.huggingface.RopeConfig;
 
 /**
  * A decoder's shape as the JSON object of a manifest, under the names that Hugging Face's {@code config.json} gives to
@@ -31,6 +34,7 @@ public final class ShapeText {
         node.put("rms_norm_eps", shape.rmsNormEps());
         node.put("tie_word_embeddings", shape.tiedHead());
         node.put("attention_bias", shape.qkvBias());
+        put(shape.traits(), node);
         return node.toString();
     }
 
@@ -54,7 +58,40 @@ public final class ShapeText {
                 number(node, "rope_theta").asDouble(),
                 number(node, "rms_norm_eps").asDouble(),
                 bool(node, "tie_word_embeddings"),
-                bool(node, "attention_bias"));
+                bool(node, "attention_bias"),
+                traits(node));
+    }
+
+    /** What is as in the plain decoder is left out, so that its text is what it was before there were others. */
+    private static void put(DecoderTraits traits, ObjectNode node) {
+        RopeConfig.write(traits.ropeScaling()).ifPresent(scaling -> node.set("rope_scaling", scaling));
+        flag(node, "attention_output_bias", traits.outputBias());
+        flag(node, "mlp_bias", traits.mlpBias());
+        flag(node, "query_key_norm", traits.queryKeyNorm());
+        if (traits.slidingWindow() > 0) {
+            node.put("sliding_window", traits.slidingWindow());
+            node.put("max_window_layers", traits.fullLayers());
+        }
+    }
+
+    private static void flag(ObjectNode node, String key, boolean value) {
+        if (value) {
+            node.put(key, true);
+        }
+    }
+
+    private static DecoderTraits traits(JsonNode node) {
+        try {
+            return new DecoderTraits(
+                    RopeConfig.scaling("a decoder's shape", node),
+                    node.has("attention_output_bias") && bool(node, "attention_output_bias"),
+                    node.has("mlp_bias") && bool(node, "mlp_bias"),
+                    node.has("query_key_norm") && bool(node, "query_key_norm"),
+                    node.has("sliding_window") ? integer(node, "sliding_window") : 0,
+                    node.has("sliding_window") ? integer(node, "max_window_layers") : 0);
+        } catch (CheckpointException e) {
+            throw new IllegalArgumentException(e.getMessage(), e);
+        }
     }
 
     private static int integer(JsonNode node, String key) {

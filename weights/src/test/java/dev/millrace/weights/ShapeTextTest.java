@@ -3,6 +3,9 @@ package dev.millrace.weights;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.DecoderTraits;
+import dev.millrace.policy.decoder.RopeScaling;
 import org.junit.jupiter.api.Test;
 
 class ShapeTextTest {
@@ -35,5 +38,20 @@ class ShapeTextTest {
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> ShapeText.parse("{"))
                 .withMessage("a decoder's shape must be a JSON object: {");
+    }
+
+    @Test
+    void shouldKeepWhatIsNotAsInThePlainDecoder() {
+        for (DecoderTraits traits : new DecoderTraits[] {
+            new DecoderTraits(new RopeScaling.Yarn(4, 24, 9, 2, 1.25, false), true, true, true, 6, 1),
+            new DecoderTraits(new RopeScaling.Llama3(8, 1, 4, 64), false, true, false, 0, 0),
+            new DecoderTraits(new RopeScaling.Linear(2.5), false, false, false, 5, 0)
+        }) {
+            DecoderShape shape = new DecoderShape(11, 16, 2, 4, 2, 6, 20, 96, 100, 1e-6, true, true, traits);
+            assertThat(ShapeText.parse(ShapeText.of(shape))).isEqualTo(shape);
+        }
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> ShapeText.parse(TEXT.replace("}", ",\"rope_scaling\":{\"rope_type\":\"su\"}}")))
+                .withMessageContaining("rotary positions of type su are not supported");
     }
 }

@@ -6,6 +6,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.generator.environment.Symbols;
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.DecoderTraits;
+import dev.millrace.policy.decoder.RopeScaling;
 import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.runtime.config.CheckpointModel;
@@ -43,6 +45,26 @@ class CheckpointModelTest {
         assertThat(resolve(begun).model())
                 .as("a run that goes on needs the directory no more")
                 .isEqualTo(config.model());
+    }
+
+    @Test
+    void shouldTakeWhatBelongsToAFamilyFromTheDirectory() throws IOException {
+        DecoderTraits traits =
+                new DecoderTraits(new RopeScaling.Yarn(4, 32, 32, 1, 1.2, true), false, false, true, 24, 1);
+        DecoderShape shape = new DecoderShape(16, 32, 3, 2, 1, 16, 48, 128, 500.0, 1e-5, true, false, traits);
+        save(shape);
+
+        assertThat(resolve("--set", "model.checkpoint=" + directory).model().shape(16))
+                .isEqualTo(shape);
+        assertThat(resolve("--set", "model.checkpoint=" + directory, "--set", "model.traits.sliding_window=24")
+                        .model()
+                        .shape(16))
+                .isEqualTo(shape);
+        assertThatThrownBy(() -> resolve(
+                        "--set", "model.checkpoint=" + directory, "--set", "model.traits.rope_scaling.factor=8"))
+                .isInstanceOf(ConfigException.class)
+                .hasMessage("model.traits.rope_scaling.factor is 8 and the checkpoint " + directory
+                        + " has 4.0; leave the key out, or give another model.checkpoint");
     }
 
     @Test

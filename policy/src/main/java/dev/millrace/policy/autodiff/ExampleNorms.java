@@ -15,6 +15,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.function.Predicate;
+import java.util.stream.IntStream;
 
 /**
  * The squared norm of every example's own gradient, from one backward pass over all of them.
@@ -175,7 +176,10 @@ public final class ExampleNorms {
             Value same = ops.equal(ops.unsqueeze(indices, 2), ops.unsqueeze(indices, 1));
             columns(ops.mul(ops.cast(same, ElementType.FLOAT), gram(lookup.dy())));
         } else if (use instanceof Use.Sum sum) {
-            parts.add(squared(ops.reduceSum(examples.split(ops, sum.dy()), false, 1)));
+            Value split = examples.split(ops, sum.dy());
+            int[] rows = IntStream.range(1, split.shape().rank() - 1)
+                    .toArray(); // tokens, and heads where each has the scale
+            parts.add(squared(ops.reduceSum(split, false, rows)));
         }
         before.forEach(earlier -> columns(ops.mul(product(weight, earlier, use), 2f)));
     }

@@ -20,7 +20,7 @@ final class CachedAttention implements Attention {
     private final Value positions;
     private final Value cos;
     private final Value sin;
-    private final Value pastMask;
+    private final List<Value> pastMasks;
     private final List<Value> past;
     private final List<Value> window;
     private final Dim grown;
@@ -28,7 +28,7 @@ final class CachedAttention implements Attention {
 
     /**
      * @param positions int64 [slots, 1], the position of the new token
-     * @param pastMask  [slots, 1, 1, capacity], added to the scores of the cache
+     * @param pastMasks of each layer, [slots, 1, 1, capacity], added to the scores of the cache
      * @param past      keys and values of each layer, alternating, [slots, kvHeads, capacity, headSize]
      * @param window    likewise, [slots, kvHeads, steps so far, headSize]
      * @param grown     length of the window with the new token in it
@@ -39,7 +39,7 @@ final class CachedAttention implements Attention {
             Value positions,
             Value cos,
             Value sin,
-            Value pastMask,
+            List<Value> pastMasks,
             List<Value> past,
             List<Value> window,
             Dim grown) {
@@ -48,7 +48,7 @@ final class CachedAttention implements Attention {
         this.positions = positions;
         this.cos = cos;
         this.sin = sin;
-        this.pastMask = pastMask;
+        this.pastMasks = pastMasks;
         this.past = past;
         this.window = window;
         this.grown = grown;
@@ -71,7 +71,7 @@ final class CachedAttention implements Attention {
 
         Value pastKeys = past.get(2 * layer);
         long capacity = pastKeys.dim(2).length();
-        Value pastScores = ops.add(ops.fusedMatMul(q, pastKeys, false, true, scale), pastMask);
+        Value pastScores = ops.add(ops.fusedMatMul(q, pastKeys, false, true, scale), pastMasks.get(layer));
         Value newScores = ops.fusedMatMul(q, keys, false, true, scale);
         Value weights = ops.softmax(ops.concat(3, Dim.symbol("reach"), pastScores, newScores), -1);
         Value mixed = ops.add(

@@ -9,7 +9,9 @@ import dev.millrace.policy.onnx.Shape;
 import dev.millrace.policy.onnx.Value;
 import dev.millrace.policy.onnx.proto.ModelProto;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
+import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 
 /**
@@ -18,7 +20,7 @@ import java.util.stream.LongStream;
  *
  * <p>Every step feeds each slot's last token, at position {@code past}, and chooses the next: the forced one, or one sampled
  * by inverse CDF from one uniform number. Inputs beside the weights, with N slots, T steps and capacity C:
- * {@link #STEPS} int64 scalar T, {@link #LAST_TOKEN} and {@link #PAST} int64 [N], {@link #FORCED} int64 [T, N] (negative:
+ * {@link #STEPS} int64 scalar T (at most the sliding window, if the decoder has one), {@link #LAST_TOKEN} and {@link #PAST} int64 [N], {@link #FORCED} int64 [T, N] (negative:
  * sample), {@link #UNIFORMS} [T, N] in [0, 1), {@link #INVERSE_TEMPERATURE} [N, 1], {@link #COS} and {@link #SIN} [C + T or
  * more, headSize/2], {@link #cache} [N, kvHeads, C, headSize] of which a slot's first {@code past} rows are read; with
  * truncation also {@link #TOP_K} and {@link #TOP_P} [N, 1], and {@link #RECORDS_KEPT} [N, 1] where kept tokens are recorded (1
@@ -125,13 +127,14 @@ public final class DecodeGraph {
             Transformer inside = transformer.inside(body);
             Operators o = inside.ops();
             Value positions = o.unsqueeze(o.add(past, number), 1);
+            List<Value> pastMasks = pastMasks(o, pastMask, positions);
             CachedAttention attention = new CachedAttention(
                     shape,
                     o,
                     positions,
                     cos,
                     sin,
-                    pastMask,
+                    pastMasks,
                     caches,
                     entering.subList(1, 1 + caches.size()),
                     Dim.symbol("W_and_1"));
@@ -206,5 +209,20 @@ public final class DecodeGraph {
         Value rows = graph.constant(LongStream.range(0, capacity).toArray());
         Value held = ops.less(rows, ops.unsqueeze(ops.unsqueeze(ops.unsqueeze(past, 1), 2), 3));
         return ops.where(held, graph.scalar(0f), graph.scalar(MASKED));
+    }
+
+    /** Of each layer: a windowed one also leaves out what lies too far back of the step's own position, int64 [slots, 1]. */
+    private List<Value> pastMasks(Operators o, Value pastMask, Value positions) {
+        if (!SequenceGraph.hasWindowedLayers(shape)) {
+            return Collections.nCopies(shape.layers(), pastMask);
+        }
+        long window = shape.traits().slidingWindow();
+        Value lastReader =
+                graph.constant(LongStream.range(window, window + capacity).toArray());
+        Value seen = o.less(o.unsqueeze(o.unsqueeze(positions, 2), 3), lastReader);
+        Value windowed = o.where(seen, pastMask, graph.scalar(MASKED));
+        return IntStream.range(0, shape.layers())
+                .mapToObj(layer -> shape.traits().isWindowed(layer) ? windowed : pastMask)
+                .toList();
     }
 }

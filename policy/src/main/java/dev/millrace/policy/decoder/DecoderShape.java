@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Sizes of a Llama/Qwen2-style decoder: RMSNorm, rotary positions, grouped-query attention, SwiGLU.
+ * Sizes of a decoder as Llama, Qwen2, Qwen3 and Mistral are: RMSNorm, rotary positions, grouped-query attention, SwiGLU.
  *
  * <p>Everything that decides the graphs and the tensors is here; two equal shapes have interchangeable weights.
  *
@@ -20,6 +20,7 @@ import java.util.List;
  * @param rmsNormEps       added to the mean square before its root
  * @param tiedHead         whether the output head is the embedding matrix
  * @param qkvBias          whether query, key and value projections have a bias (Qwen2 does, Llama does not)
+ * @param traits           in what it differs from the plain decoder
  */
 public record DecoderShape(
         int vocabSize,
@@ -33,7 +34,8 @@ public record DecoderShape(
         double ropeTheta,
         double rmsNormEps,
         boolean tiedHead,
-        boolean qkvBias) {
+        boolean qkvBias,
+        DecoderTraits traits) {
 
     public DecoderShape {
         atLeast(2, vocabSize, "vocabSize");
@@ -59,6 +61,40 @@ public record DecoderShape(
         if (!(rmsNormEps > 0 && rmsNormEps < 1)) {
             throw new IllegalArgumentException("rmsNormEps must be above 0 and below 1: rmsNormEps=" + rmsNormEps);
         }
+        if (traits.fullLayers() > layers) {
+            throw new IllegalArgumentException(
+                    "fullLayers must be at most layers=" + layers + ": fullLayers=" + traits.fullLayers());
+        }
+    }
+
+    /** The plain decoder. */
+    public DecoderShape(
+            int vocabSize,
+            int hiddenSize,
+            int layers,
+            int heads,
+            int kvHeads,
+            int headSize,
+            int intermediateSize,
+            int maxPositions,
+            double ropeTheta,
+            double rmsNormEps,
+            boolean tiedHead,
+            boolean qkvBias) {
+        this(
+                vocabSize,
+                hiddenSize,
+                layers,
+                heads,
+                kvHeads,
+                headSize,
+                intermediateSize,
+                maxPositions,
+                ropeTheta,
+                rmsNormEps,
+                tiedHead,
+                qkvBias,
+                DecoderTraits.PLAIN);
     }
 
     private static void atLeast(int bound, int value, String name) {
@@ -80,14 +116,18 @@ public record DecoderShape(
         long keyWidth = (long) kvHeads * headSize;
         for (int layer = 0; layer < layers; layer++) {
             specs.add(TensorSpec.of(TensorNames.inputNorm(layer), hiddenSize));
-            projection(specs, TensorNames.query(layer), queryWidth);
-            projection(specs, TensorNames.key(layer), keyWidth);
-            projection(specs, TensorNames.value(layer), keyWidth);
-            specs.add(TensorSpec.of(TensorNames.attentionOutput(layer) + ".weight", hiddenSize, queryWidth));
+            linear(specs, TensorNames.query(layer), queryWidth, hiddenSize, qkvBias);
+            linear(specs, TensorNames.key(layer), keyWidth, hiddenSize, qkvBias);
+            linear(specs, TensorNames.value(layer), keyWidth, hiddenSize, qkvBias);
+            if (traits.queryKeyNorm()) {
+                specs.add(TensorSpec.of(TensorNames.queryNorm(layer), headSize));
+                specs.add(TensorSpec.of(TensorNames.keyNorm(layer), headSize));
+            }
+            linear(specs, TensorNames.attentionOutput(layer), hiddenSize, queryWidth, traits.outputBias());
             specs.add(TensorSpec.of(TensorNames.postAttentionNorm(layer), hiddenSize));
-            specs.add(TensorSpec.of(TensorNames.gate(layer) + ".weight", intermediateSize, hiddenSize));
-            specs.add(TensorSpec.of(TensorNames.up(layer) + ".weight", intermediateSize, hiddenSize));
-            specs.add(TensorSpec.of(TensorNames.down(layer) + ".weight", hiddenSize, intermediateSize));
+            linear(specs, TensorNames.gate(layer), intermediateSize, hiddenSize, traits.mlpBias());
+            linear(specs, TensorNames.up(layer), intermediateSize, hiddenSize, traits.mlpBias());
+            linear(specs, TensorNames.down(layer), hiddenSize, intermediateSize, traits.mlpBias());
         }
         specs.add(TensorSpec.of(TensorNames.FINAL_NORM, hiddenSize));
         if (!tiedHead) {
@@ -96,9 +136,9 @@ public record DecoderShape(
         return List.copyOf(specs);
     }
 
-    private void projection(List<TensorSpec> specs, String name, long out) {
-        specs.add(TensorSpec.of(name + ".weight", out, hiddenSize));
-        if (qkvBias) {
+    private static void linear(List<TensorSpec> specs, String name, long out, long in, boolean biased) {
+        specs.add(TensorSpec.of(name + ".weight", out, in));
+        if (biased) {
             specs.add(TensorSpec.of(name + ".bias", out));
         }
     }

@@ -4,6 +4,7 @@ import dev.millrace.policy.onnx.Dim;
 import dev.millrace.policy.onnx.Operators;
 import dev.millrace.policy.onnx.Shape;
 import dev.millrace.policy.onnx.Value;
+import java.util.List;
 
 /**
  * Causal attention of whole sequences: {@code softmax(q k^T / sqrt(headSize) + mask) v}, query heads grouped over key heads.
@@ -17,20 +18,20 @@ final class FullAttention implements Attention {
     private final Value positions;
     private final Value cos;
     private final Value sin;
-    private final Value mask;
+    private final List<Value> masks;
 
     /**
      * @param positions int64 [batch, length]
      * @param cos       [length, headSize/2], as {@code sin}
-     * @param mask      [length, length], added to the scores: 0 or a large negative number
+     * @param masks     of each layer, [length, length], added to the scores: 0 or a large negative number
      */
-    FullAttention(DecoderShape shape, Operators ops, Value positions, Value cos, Value sin, Value mask) {
+    FullAttention(DecoderShape shape, Operators ops, Value positions, Value cos, Value sin, List<Value> masks) {
         this.shape = shape;
         this.ops = ops;
         this.positions = positions;
         this.cos = cos;
         this.sin = sin;
-        this.mask = mask;
+        this.masks = masks;
     }
 
     @Override
@@ -47,7 +48,7 @@ final class FullAttention implements Attention {
         Value k = byHead(rotated(key, shape.kvHeads()), shape.kvHeads());
         Value v = byHead(value, shape.kvHeads());
         Value scores = ops.fusedMatMul(q, k, false, true, (float) (1 / Math.sqrt(shape.headSize())));
-        Value weights = ops.softmax(ops.add(ops.reshape(scores, scoresPerHead), mask), -1);
+        Value weights = ops.softmax(ops.add(ops.reshape(scores, scoresPerHead), masks.get(layer)), -1);
         Value mixed = ops.matMul(ops.reshape(weights, scores.shape()), v);
         Value byPosition = ops.transpose(ops.reshape(mixed, scoresPerHead.with(-1, headSize)), 0, 2, 1, 3);
         return ops.reshape(byPosition, query.shape());

@@ -10,20 +10,22 @@ import dev.millrace.policy.onnx.Operators;
 import dev.millrace.policy.onnx.Shape;
 import dev.millrace.policy.onnx.Value;
 import dev.millrace.policy.onnx.proto.ModelProto;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 
 /**
  * The graph that reads whole sequences: log-prob, entropy and sum of squared probabilities per wanted token, and on request
  * the gradient of {@code sum c_t log pi(y_t) + sum e_t H_t}.
  *
  * <p>Inputs beside the weights, with B sequences padded on the right to length L and R wanted tokens: {@link #TOKENS} int64
- * [B, L], {@link #POSITIONS} int64 [B, L], {@link #COS} and {@link #SIN} [L, headSize/2], {@link #MASK} [L, L],
- * {@link #ROWS} int64 [R] (for each wanted token the flat index in [B, L] of the token before it), {@link #TARGETS} int64
+ * [B, L], {@link #POSITIONS} int64 [B, L], {@link #COS} and {@link #SIN} [L, headSize/2], {@link #MASK} [L, L]
+ * if a layer sees everything before a token, {@link #WINDOW_MASK} [L, L] if one sees a window, {@link #ROWS} int64 [R] (for each wanted token the flat index in [B, L] of the token before it), {@link #TARGETS} int64
  * [R], {@link #INVERSE_TEMPERATURE} [R, 1]. Only wanted rows reach the head, so prompts and padding cost no logits.
  *
  * <p>A graph that is {@link Vocabulary#CUT} takes the softmax over the tokens alone that each row was drawn from, M of them at
@@ -37,6 +39,7 @@ public final class SequenceGraph {
     public static final String COS = "cos";
     public static final String SIN = "sin";
     public static final String MASK = "mask";
+    public static final String WINDOW_MASK = "window_mask";
     public static final String ROWS = "rows";
     public static final String TARGETS = "targets";
     public static final String INVERSE_TEMPERATURE = "inverse_temperature";
@@ -85,13 +88,13 @@ public final class SequenceGraph {
         Value positions = graph.input(POSITIONS, ElementType.INT64, Shape.of(batch, length));
         Value cos = graph.input(COS, ElementType.FLOAT, Shape.of(length, Dim.of(shape.headSize() / 2)));
         Value sin = graph.input(SIN, ElementType.FLOAT, cos.shape());
-        Value mask = graph.input(MASK, ElementType.FLOAT, Shape.of(length, length));
+        List<Value> masks = masks(shape);
         Value wanted = ops.reshape(graph.input(ROWS, ElementType.INT64, rows), Shape.of(count));
         Value targets = graph.input(TARGETS, ElementType.INT64, Shape.of(count));
         Value inverseTemperature = graph.input(INVERSE_TEMPERATURE, ElementType.FLOAT, Shape.of(count, Dim.ONE));
 
         this.embedded = transformer.embed(ops.reshape(tokens, Shape.of(batch.times(length))));
-        Value hidden = transformer.layers(embedded, new FullAttention(shape, ops, positions, cos, sin, mask));
+        Value hidden = transformer.layers(embedded, new FullAttention(shape, ops, positions, cos, sin, masks));
         Value whole = transformer.logits(ops.gather(hidden, wanted));
         Value logits = vocabulary == Vocabulary.WHOLE
                 ? ops.mul(whole, inverseTemperature)
@@ -103,6 +106,26 @@ public final class SequenceGraph {
         graph.output(LOG_PROBS, logProbs);
         graph.output(ENTROPIES, entropies);
         graph.output(SUM_SQUARED_PROBS, rowDots(probs, probs));
+    }
+
+    /** Whether the graphs take {@link #MASK}. */
+    public static boolean hasFullLayers(DecoderShape shape) {
+        return !shape.traits().isWindowed(0);
+    }
+
+    /** Whether the graphs take {@link #WINDOW_MASK}. */
+    public static boolean hasWindowedLayers(DecoderShape shape) {
+        return shape.traits().isWindowed(shape.layers() - 1);
+    }
+
+    private List<Value> masks(DecoderShape shape) {
+        Map<Boolean, Value> inputs = new HashMap<>();
+        return IntStream.range(0, shape.layers())
+                .mapToObj(layer -> inputs.computeIfAbsent(
+                        shape.traits().isWindowed(layer),
+                        windowed -> graph.input(
+                                windowed ? WINDOW_MASK : MASK, ElementType.FLOAT, Shape.of(LENGTH, LENGTH))))
+                .toList();
     }
 
     private Value keptLogits(Value whole, Dim count, Value inverseTemperature) {

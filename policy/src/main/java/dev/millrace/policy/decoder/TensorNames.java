@@ -1,6 +1,6 @@
 package dev.millrace.policy.decoder;
 
-/** The names Hugging Face gives to the tensors of a Llama/Qwen2 checkpoint. */
+/** The names Hugging Face gives to the tensors of a checkpoint. */
 final class TensorNames {
     static final String EMBEDDING = "model.embed_tokens.weight";
     static final String FINAL_NORM = "model.norm.weight";
@@ -26,6 +26,14 @@ final class TensorNames {
 
     static String value(int layer) {
         return layer(layer) + "self_attn.v_proj";
+    }
+
+    static String queryNorm(int layer) {
+        return layer(layer) + "self_attn.q_norm.weight";
+    }
+
+    static String keyNorm(int layer) {
+        return layer(layer) + "self_attn.k_norm.weight";
     }
 
     static String attentionOutput(int layer) {

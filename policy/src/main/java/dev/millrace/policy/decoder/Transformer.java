@@ -1,5 +1,6 @@
 package dev.millrace.policy.decoder;
 
+import dev.millrace.policy.onnx.Dim;
 import dev.millrace.policy.onnx.ElementType;
 import dev.millrace.policy.onnx.GraphBuilder;
 import dev.millrace.policy.onnx.Operators;
@@ -63,12 +64,20 @@ final class Transformer {
         Value x = embedded;
         for (int layer = 0; layer < shape.layers(); layer++) {
             Value h = norm(x, TensorNames.inputNorm(layer));
-            Value mixed = attention.attend(
-                    layer,
-                    project(h, TensorNames.query(layer)),
-                    project(h, TensorNames.key(layer)),
-                    project(h, TensorNames.value(layer)));
-            x = ops.add(x, linear(mixed, TensorNames.attentionOutput(layer) + ".weight"));
+            Value query = linear(h, TensorNames.query(layer), shape.qkvBias());
+            Value key = linear(h, TensorNames.key(layer), shape.qkvBias());
+            Value value = linear(h, TensorNames.value(layer), shape.qkvBias());
+            if (shape.traits().queryKeyNorm()) {
+                query = normByHead(query, shape.heads(), TensorNames.queryNorm(layer));
+                key = normByHead(key, shape.kvHeads(), TensorNames.keyNorm(layer));
+            }
+            Value mixed = attention.attend(layer, query, key, value);
+            x = ops.add(
+                    x,
+                    linear(
+                            mixed,
+                            TensorNames.attentionOutput(layer),
+                            shape.traits().outputBias()));
             x = ops.add(x, mlp(norm(x, TensorNames.postAttentionNorm(layer)), layer));
         }
         return norm(x, TensorNames.FINAL_NORM);
@@ -76,27 +85,29 @@ final class Transformer {
 
     /** [rows, hidden] to [rows, vocab]. */
     Value logits(Value hidden) {
-        return linear(hidden, shape.tiedHead() ? TensorNames.EMBEDDING : TensorNames.HEAD);
+        return ops.gemm(hidden, weight(shape.tiedHead() ? TensorNames.EMBEDDING : TensorNames.HEAD), false, true);
     }
 
     /** SwiGLU: {@code down(silu(gate(h)) * up(h))}. */
     private Value mlp(Value h, int layer) {
-        Value gate = linear(h, TensorNames.gate(layer) + ".weight");
+        boolean biased = shape.traits().mlpBias();
+        Value gate = linear(h, TensorNames.gate(layer), biased);
         Value silu = ops.mul(gate, ops.sigmoid(gate));
-        return linear(ops.mul(silu, linear(h, TensorNames.up(layer) + ".weight")), TensorNames.down(layer) + ".weight");
+        return linear(ops.mul(silu, linear(h, TensorNames.up(layer), biased)), TensorNames.down(layer), biased);
     }
 
     private Value norm(Value x, String name) {
         return ops.rmsNorm(x, weight(name), (float) shape.rmsNormEps()).get(0);
     }
 
-    private Value project(Value x, String name) {
-        return shape.qkvBias()
-                ? ops.gemm(x, weight(name + ".weight"), weight(name + ".bias"), false, true)
-                : linear(x, name + ".weight");
+    /** Each head's own part of [rows, heads*headSize] normed by itself, with one scale for all heads. */
+    private Value normByHead(Value x, int heads, String name) {
+        Shape byHead = Shape.of(x.dim(0), Dim.of(heads), Dim.of(shape.headSize()));
+        return ops.reshape(norm(ops.reshape(x, byHead), name), x.shape());
     }
 
-    private Value linear(Value x, String name) {
-        return ops.gemm(x, weight(name), false, true);
+    private Value linear(Value x, String name, boolean biased) {
+        Value matrix = weight(name + ".weight");
+        return biased ? ops.gemm(x, matrix, weight(name + ".bias"), false, true) : ops.gemm(x, matrix, false, true);
     }
 }

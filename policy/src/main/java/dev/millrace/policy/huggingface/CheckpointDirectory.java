@@ -5,6 +5,7 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.core.StreamReadConstraints;
 import com.fasterxml.jackson.core.StreamReadFeature;
 import com.fasterxml.jackson.databind.DeserializationFeature;
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.json.JsonMapper;
 import dev.millrace.policy.decoder.DecoderShape;
@@ -12,21 +13,27 @@ import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.weights.Weights;
 import java.io.IOException;
 import java.io.InputStream;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.FloatBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
 /**
- * A decoder on disk as Hugging Face lays it out: {@code config.json} beside one or several {@code *.safetensors}.
+ * A decoder on disk as Hugging Face lays it out: {@code config.json} beside one or several {@code *.safetensors}. Where there is a
+ * {@code model.safetensors.index.json}, the files that it names are the decoder, and no other file is read.
  *
  * <p>Reading converts float16 and bfloat16 to float32, exactly. Writing gives one {@code model.safetensors} of float32, put
  * in place last and at once, so that a reader finds a whole checkpoint or none.
@@ -34,6 +41,7 @@ import java.util.stream.Stream;
 public final class CheckpointDirectory {
     private static final String CONFIG = "config.json";
     private static final String TENSORS = "model.safetensors";
+    private static final String INDEX = "model.safetensors.index.json";
     private static final String SUFFIX = ".safetensors";
     private static final String HEAD = "lm_head.weight";
     private static final String EMBEDDING = "model.embed_tokens.weight";
@@ -41,7 +49,9 @@ public final class CheckpointDirectory {
     private static final String DERIVED_SUFFIX = ".rotary_emb.inv_freq";
 
     private static final int MOST_CONFIG_BYTES = 1 << 20;
+    private static final int MOST_INDEX_BYTES = 1 << 27;
     private static final int MOST_FILES = 1000;
+    private static final Pattern PLAIN_NAME = Pattern.compile("[A-Za-z0-9_-][A-Za-z0-9._-]*\\.safetensors");
     private static final ObjectMapper JSON = JsonMapper.builder(JsonFactory.builder()
                     .enable(StreamReadFeature.STRICT_DUPLICATE_DETECTION)
                     .streamReadConstraints(
@@ -62,20 +72,43 @@ public final class CheckpointDirectory {
      * @throws CheckpointException if the model is not one of ours, naming the key
      */
     public DecoderShape shape() throws IOException {
+        return HuggingFaceConfig.read(directory.resolve(CONFIG).toString(), config());
+    }
+
+    /**
+     * Everything in the description that is not supported, a sentence each that names key and value; empty if {@link #shape} can
+     * be read.
+     *
+     * @throws CheckpointException as {@link #config}
+     */
+    public List<String> unsupported() throws IOException {
+        return HuggingFaceConfig.problems(directory.resolve(CONFIG).toString(), config());
+    }
+
+    /**
+     * {@code config.json} as it is, also of a model that is none of ours.
+     *
+     * @throws CheckpointException if it is not there or not JSON
+     */
+    public JsonNode config() throws IOException {
         Path path = directory.resolve(CONFIG);
         if (!Files.isRegularFile(path)) {
             throw new CheckpointException(directory + " holds no " + CONFIG);
         }
+        return json(path, MOST_CONFIG_BYTES, "description of a model");
+    }
+
+    private static JsonNode json(Path path, int mostBytes, String what) throws IOException {
         byte[] text;
         try (InputStream in = Files.newInputStream(path)) {
-            text = in.readNBytes(MOST_CONFIG_BYTES + 1);
+            text = in.readNBytes(mostBytes + 1);
         }
-        if (text.length > MOST_CONFIG_BYTES) {
-            throw new CheckpointException(path + " has more than " + MOST_CONFIG_BYTES
-                    + " bytes, which no description of a model needs; give the directory of a checkpoint");
+        if (text.length > mostBytes) {
+            throw new CheckpointException(path + " has more than " + mostBytes + " bytes, which no " + what
+                    + " needs; give the directory of a checkpoint");
         }
         try {
-            return HuggingFaceConfig.read(path.toString(), JSON.readTree(text));
+            return JSON.readTree(text);
         } catch (JsonProcessingException e) {
             throw new CheckpointException(path + " is not JSON: " + e.getOriginalMessage(), e);
         }
@@ -107,20 +140,73 @@ public final class CheckpointDirectory {
      * @throws CheckpointException as {@link #load}
      */
     public void check() throws IOException {
+        read((spec, bytes) -> {});
+    }
+
+    /** Takes one tensor. */
+    @FunctionalInterface
+    public interface TensorReader {
+        /** @param bytes little-endian float32, row-major; valid during the call only */
+        void read(TensorSpec spec, ByteBuffer bytes);
+    }
+
+    /**
+     * Reads one tensor after the other, in the decoder's order, with the memory of the largest.
+     *
+     * @throws CheckpointException as {@link #load}
+     */
+    public void read(TensorReader reader) throws IOException {
         DecoderShape shape = shape();
         try (Tensors tensors = new Tensors(shape)) {
             int largest = shape.tensors().stream()
                     .mapToInt(TensorSpec::elementCount)
                     .max()
                     .orElseThrow();
-            FloatBuffer buffer = FloatBuffer.allocate(largest);
+            ByteBuffer buffer = ByteBuffer.allocate(Math.multiplyExact(largest, Float.BYTES))
+                    .order(ByteOrder.LITTLE_ENDIAN);
             for (TensorSpec spec : shape.tensors()) {
-                tensors.read(spec, buffer.clear());
+                FloatBuffer values = buffer.clear().asFloatBuffer();
+                tensors.read(spec, values);
                 if (spec.name().equals(EMBEDDING) && shape.tiedHead()) {
-                    tensors.requireSameHead(buffer.flip());
+                    tensors.requireSameHead(values.flip());
                 }
+                reader.read(spec, buffer.limit(spec.elementCount() * Float.BYTES));
             }
         }
+    }
+
+    /**
+     * Whether the files have every tensor in its shape and a type that can be read; their numbers are not looked at.
+     *
+     * @throws CheckpointException if not
+     */
+    public void checkHeaders() throws IOException {
+        new Tensors(shape()).close();
+    }
+
+    /** Where it lies. */
+    public Path path() {
+        return directory;
+    }
+
+    /**
+     * Where and in which type each tensor lies, as the files' headers say; of any model that lies in such files.
+     *
+     * @return by tensor, in the order of files and of their headers
+     * @throws CheckpointException if a file is not what it must be
+     */
+    public Map<String, StoredTensor> layout() throws IOException {
+        Map<String, StoredTensor> layout = new LinkedHashMap<>();
+        for (Path path : safetensors()) {
+            try (SafetensorsFile file = SafetensorsFile.open(path)) {
+                String name = path.getFileName().toString();
+                file.entries()
+                        .forEach((tensor, entry) -> layout.put(
+                                tensor,
+                                new StoredTensor(name, entry.type(), entry.dims(), entry.end() - entry.begin())));
+            }
+        }
+        return layout;
     }
 
     /** The files' tensors, each of which has its place in the decoder. */
@@ -193,19 +279,70 @@ public final class CheckpointDirectory {
     }
 
     private List<Path> safetensors() throws IOException {
+        Path index = directory.resolve(INDEX);
+        return Files.exists(index) ? indexed(index) : listed();
+    }
+
+    /** The files that the index names, each of which must have the tensors that the index says it has. */
+    private List<Path> indexed(Path index) throws IOException {
+        if (Files.exists(directory.resolve(TENSORS))) {
+            throw new CheckpointException(
+                    directory + " holds both " + TENSORS + " and " + INDEX + "; remove the one that is not the model");
+        }
+        JsonNode map = json(index, MOST_INDEX_BYTES, "index of a model").path("weight_map");
+        if (!map.isObject() || map.isEmpty()) {
+            throw new CheckpointException(index + " has no weight_map that gives tensors their files");
+        }
+        Map<String, Set<String>> tensorsOf = new TreeMap<>();
+        for (Map.Entry<String, JsonNode> each : map.properties()) {
+            String file = each.getValue().asText();
+            if (!each.getValue().isTextual() || !PLAIN_NAME.matcher(file).matches()) {
+                throw new CheckpointException(index + " gives " + each.getKey() + " the file " + each.getValue()
+                        + ", which is no name of a file beside it");
+            }
+            tensorsOf.computeIfAbsent(file, absent -> new TreeSet<>()).add(each.getKey());
+        }
+        List<Path> paths = new ArrayList<>();
+        for (Map.Entry<String, Set<String>> each : tensorsOf.entrySet()) {
+            Path path = directory.resolve(each.getKey());
+            if (!Files.exists(path)) {
+                throw new CheckpointException(index + " names " + each.getKey() + ", which is not there");
+            }
+            try (SafetensorsFile file = SafetensorsFile.open(path)) {
+                if (!file.names().equals(each.getValue())) {
+                    Set<String> different = new TreeSet<>(file.names());
+                    different.removeAll(each.getValue());
+                    if (different.isEmpty()) {
+                        different.addAll(each.getValue());
+                        different.removeAll(file.names());
+                    }
+                    throw new CheckpointException(path + " has other tensors than " + INDEX + " says, such as "
+                            + different.iterator().next());
+                }
+            }
+            paths.add(path);
+        }
+        return requireCount(paths);
+    }
+
+    private List<Path> requireCount(List<Path> paths) {
+        if (paths.size() > MOST_FILES) {
+            throw new CheckpointException(
+                    directory + " holds " + paths.size() + " files *" + SUFFIX + ", more than " + MOST_FILES);
+        }
+        return paths;
+    }
+
+    private List<Path> listed() throws IOException {
         try (Stream<Path> entries = Files.list(directory)) {
             List<Path> paths = entries.filter(
                             path -> path.getFileName().toString().endsWith(SUFFIX))
                     .sorted()
                     .toList();
-            if (paths.size() > MOST_FILES) {
-                throw new CheckpointException(
-                        directory + " holds " + paths.size() + " files *" + SUFFIX + ", more than " + MOST_FILES);
-            }
             if (paths.isEmpty()) {
                 throw new CheckpointException(directory + " holds no *" + SUFFIX + " file");
             }
-            return paths;
+            return requireCount(paths);
         }
     }
 
@@ -216,7 +353,12 @@ public final class CheckpointDirectory {
                 directory.resolve(CONFIG),
                 HuggingFaceConfig.write(weights.shape()).toPrettyString() + "\n");
         Path partial = directory.resolve(TENSORS + ".partial");
-        SafetensorsFile.write(partial, weights.tensors());
+        SafetensorsWriter.write(
+                partial,
+                weights.tensors().specs().stream()
+                        .map(spec -> new SafetensorsWriter.Tensor(
+                                spec.name(), spec.dims(), "F32", weights.tensor(spec.name())))
+                        .toList());
         Files.move(
                 partial,
                 directory.resolve(TENSORS),

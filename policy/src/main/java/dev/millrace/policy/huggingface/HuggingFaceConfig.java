@@ -2,63 +2,120 @@ package dev.millrace.policy.huggingface;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.DecoderTraits;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.IntStream;
 
-/** {@code config.json} of Llama and Qwen2 models, to and from our description. */
+/** {@code config.json} of the supported families, to and from our description. */
 final class HuggingFaceConfig {
-    private static final String LLAMA = "llama";
-    private static final String QWEN2 = "qwen2";
-    private static final double DEFAULT_ROPE_THETA = 10_000;
     private static final int MOST_TOKENS = 1 << 27;
     private static final int MOST_WIDTH = 1 << 20;
     private static final int MOST_LAYERS = 10_000;
+    private static final String FULL = "full_attention";
+    private static final String SLIDING = "sliding_attention";
+    /** What transformers takes for a Mistral whose config leaves it out. */
+    private static final int MISTRAL_WINDOW = 4096;
+
+    private static final String NO_EXPERTS = "mixtures of experts are not supported";
+    /** Keys that other decoders have, with what they mean: allowed only where they say that it is not so. */
+    private static final List<List<String>> FOREIGN = List.of(
+            List.of("num_experts", NO_EXPERTS),
+            List.of("num_local_experts", NO_EXPERTS),
+            List.of("n_routed_experts", NO_EXPERTS),
+            List.of(
+                    "quantization_config",
+                    "quantised weights are not supported; give the checkpoint they were made of"),
+            List.of("attn_logit_softcapping", "capped attention scores are not supported"),
+            List.of("final_logit_softcapping", "capped logits are not supported"),
+            List.of("query_pre_attn_scalar", "attention scores of another scale are not supported"),
+            List.of("attention_multiplier", "attention scores of another scale are not supported"),
+            List.of("embedding_multiplier", "scaled embeddings are not supported"),
+            List.of("residual_multiplier", "scaled residuals are not supported"),
+            List.of("logits_scaling", "scaled logits are not supported"),
+            List.of("logit_scale", "scaled logits are not supported"),
+            List.of("clip_qkv", "clipped queries, keys and values are not supported"),
+            List.of("use_qk_norm", "norms of queries and keys are supported for qwen3 only"),
+            List.of("qk_layernorm", "norms of queries and keys are supported for qwen3 only"),
+            List.of("attention_chunk_size", "attention in chunks is not supported"),
+            List.of("kv_lora_rank", "latent attention is not supported"),
+            List.of("q_lora_rank", "latent attention is not supported"),
+            List.of("no_rope_layers", "layers without positions are not supported"),
+            List.of("alibi", "positions as biases are not supported"),
+            List.of("parallel_attn", "parallel layers are not supported"),
+            List.of("is_encoder_decoder", "encoders are not supported"),
+            List.of("add_cross_attention", "attention to an encoder is not supported"));
 
     private final String source;
-    private final JsonNode json;
+    private final ConfigReader config;
+    private final Family family;
 
-    private HuggingFaceConfig(String source, JsonNode json) {
+    private HuggingFaceConfig(String source, ConfigReader config) {
         this.source = source;
-        this.json = json;
+        this.config = config;
+        this.family = Family.of(config.text("model_type", ""))
+                .orElseThrow(() -> config.refusal("model_type", "must be llama, mistral, qwen2 or qwen3"));
     }
 
     /** @param source what to call the file in a refusal */
     static DecoderShape read(String source, JsonNode json) {
-        return new HuggingFaceConfig(source, json).shape();
+        return new HuggingFaceConfig(source, new ConfigReader(source, json)).shape();
+    }
+
+    /** Everything in it that is not supported, one sentence each; empty if {@link #read} takes it. */
+    static List<String> problems(String source, JsonNode json) {
+        List<String> problems = new ArrayList<>();
+        try {
+            HuggingFaceConfig config = new HuggingFaceConfig(source, new ConfigReader(source, json));
+            List<Runnable> checks = new ArrayList<>(config.foreignKeys());
+            checks.add(config::described);
+            for (Runnable check : checks) {
+                try {
+                    check.run();
+                } catch (CheckpointException e) {
+                    problems.add(e.getMessage());
+                }
+            }
+        } catch (CheckpointException e) {
+            problems.add(e.getMessage());
+        }
+        return problems.stream().distinct().toList();
     }
 
     private DecoderShape shape() {
-        String type = text(json, "model_type", "");
-        if (!type.equals(LLAMA) && !type.equals(QWEN2)) {
-            throw refusal("model_type", "must be llama or qwen2");
-        }
-        if (!text(json, "hidden_act", "silu").equals("silu")) {
-            throw refusal("hidden_act", "must be silu");
-        }
-        refuseTrue("attention_bias", "biases on the output projection are not supported");
-        refuseTrue("mlp_bias", "biases in the feed-forward layers are not supported");
-        refuseTrue("use_sliding_window", "sliding windows are not supported");
-        int heads = integer("num_attention_heads", MOST_WIDTH);
-        int hidden = integer("hidden_size", MOST_WIDTH);
-        boolean hasHeadSize = json.hasNonNull("head_dim");
-        if (!hasHeadSize && hidden % heads != 0) {
-            throw refusal(
-                    "hidden_size", "must be a multiple of num_attention_heads=" + heads + " when there is no head_dim");
-        }
+        foreignKeys().forEach(Runnable::run);
+        return described();
+    }
+
+    private DecoderShape described() {
+        int heads = config.integer("num_attention_heads", MOST_WIDTH);
+        int hidden = config.integer("hidden_size", MOST_WIDTH);
+        int layers = config.integer("num_hidden_layers", MOST_LAYERS);
+        int maxPositions = config.integer("max_position_embeddings", MOST_TOKENS);
+        RopeConfig rope = new RopeConfig(config, maxPositions, MOST_TOKENS);
+        boolean allBiases = attentionBias();
         try {
+            int window = slidingWindow();
+            int fullLayers = fullLayers(window, layers);
+            requireLayerTypes(window, fullLayers, layers);
             DecoderShape shape = new DecoderShape(
-                    integer("vocab_size", MOST_TOKENS),
+                    config.integer("vocab_size", MOST_TOKENS),
                     hidden,
-                    integer("num_hidden_layers", MOST_LAYERS),
+                    layers,
                     heads,
-                    json.hasNonNull("num_key_value_heads") ? integer("num_key_value_heads", MOST_WIDTH) : heads,
-                    hasHeadSize ? integer("head_dim", MOST_WIDTH) : hidden / heads,
-                    integer("intermediate_size", MOST_WIDTH),
-                    integer("max_position_embeddings", MOST_TOKENS),
-                    ropeTheta(),
-                    number(json, "rms_norm_eps", Double.NaN),
-                    flag("tie_word_embeddings"),
-                    type.equals(QWEN2));
+                    keyHeads(heads),
+                    headSize(hidden, heads),
+                    config.integer("intermediate_size", MOST_WIDTH),
+                    maxPositions,
+                    rope.theta(),
+                    config.number("rms_norm_eps"),
+                    config.flag("tie_word_embeddings"),
+                    allBiases || family == Family.QWEN2,
+                    new DecoderTraits(
+                            rope.scaling(), allBiases, mlpBias(), family == Family.QWEN3, window, fullLayers));
             shape.tensors(); // each must fit a buffer
             return shape;
         } catch (IllegalArgumentException | ArithmeticException e) {
@@ -66,74 +123,129 @@ final class HuggingFaceConfig {
         }
     }
 
-    /** Older files have {@code rope_theta} and {@code rope_scaling}, newer ones {@code rope_parameters} with both. */
-    private double ropeTheta() {
-        JsonNode parameters = json.path("rope_parameters");
-        for (JsonNode scaling : new JsonNode[] {json.path("rope_scaling"), parameters}) {
-            if (!scaling.isMissingNode() && !scaling.isNull() && !scaling.isObject()) {
-                throw new CheckpointException(
-                        source + ": rotary positions must be described by keys and values: " + scaling);
+    private List<Runnable> foreignKeys() {
+        List<Runnable> checks = new ArrayList<>(List.of(this::requireArchitecture, () -> {
+            if (!config.text("hidden_act", "silu").equals("silu")) {
+                throw config.refusal("hidden_act", "must be silu");
             }
-            String type = text(scaling, "rope_type", text(scaling, "type", "default"));
-            if (!type.equals("default")) {
-                throw new CheckpointException(
-                        source + ": rotary positions of type " + type + " are not supported, only default ones");
+        }));
+        FOREIGN.forEach(key -> checks.add(() -> refuseForeign(key.get(0), key.get(1))));
+        return checks;
+    }
+
+    private void requireArchitecture() {
+        JsonNode architectures = config.at("architectures");
+        boolean fits = architectures instanceof ArrayNode
+                && architectures.size() == 1
+                && architectures.path(0).asText().equals(family.architecture());
+        if (config.has("architectures") && !fits) {
+            throw config.refusal(
+                    "architectures",
+                    "must be [\"" + family.architecture() + "\"] for model_type=" + family.modelType());
+        }
+    }
+
+    private void refuseForeign(String key, String reason) {
+        JsonNode value = config.at(key);
+        boolean absent = !config.has(key) || value.isBoolean() && !value.booleanValue();
+        boolean neutral = key.endsWith("_multiplier") || key.startsWith("logit")
+                ? value.isNumber() && value.asDouble() == 1
+                : reason.equals(NO_EXPERTS) && value.isNumber() && value.asDouble() == 0;
+        if (!absent && !neutral) {
+            throw config.refusal(key, reason);
+        }
+    }
+
+    /** A Llama without the key has as many as query heads; the other families' readers would take some number of their own. */
+    private int keyHeads(int heads) {
+        return family == Family.LLAMA && !config.has("num_key_value_heads")
+                ? heads
+                : config.integer("num_key_value_heads", MOST_WIDTH);
+    }
+
+    private int headSize(int hidden, int heads) {
+        if (config.has("head_dim") || family == Family.QWEN3) {
+            return config.integer("head_dim", MOST_WIDTH);
+        }
+        if (hidden % heads != 0) {
+            throw config.refusal(
+                    "hidden_size", "must be a multiple of num_attention_heads=" + heads + " when there is no head_dim");
+        }
+        return hidden / heads;
+    }
+
+    /** Whether all four projections of the attention have one; Qwen2's three belong to its family, without a key. */
+    private boolean attentionBias() {
+        boolean bias = config.flag("attention_bias");
+        if (bias && (family == Family.MISTRAL || family == Family.QWEN2)) {
+            throw config.refusal("attention_bias", "must be false or left out for model_type=" + family.modelType());
+        }
+        return bias;
+    }
+
+    private boolean mlpBias() {
+        boolean bias = config.flag("mlp_bias");
+        if (bias && family != Family.LLAMA) {
+            throw config.refusal("mlp_bias", "must be false or left out for model_type=" + family.modelType());
+        }
+        return bias;
+    }
+
+    private int slidingWindow() {
+        String key = "sliding_window";
+        return switch (family) {
+            case LLAMA -> {
+                if (config.has(key)) {
+                    throw config.refusal(key, "must be left out for model_type=llama");
+                }
+                if (config.flag("use_sliding_window")) {
+                    throw config.refusal("use_sliding_window", "must be false or left out for model_type=llama");
+                }
+                yield 0;
+            }
+            case MISTRAL -> {
+                if (config.at(key).isNull()) {
+                    yield 0;
+                }
+                yield config.has(key) ? config.integer(key, MOST_TOKENS) : MISTRAL_WINDOW;
+            }
+            case QWEN2, QWEN3 -> config.flag("use_sliding_window") ? config.integer(key, MOST_TOKENS) : 0;
+        };
+    }
+
+    private int fullLayers(int window, int layers) {
+        return window == 0 || family == Family.MISTRAL
+                ? 0
+                : Math.min(layers, config.integer("max_window_layers", 0, MOST_LAYERS));
+    }
+
+    /** The list of newer files must say what the other keys say. */
+    private void requireLayerTypes(int window, int fullLayers, int layers) {
+        if (!config.has("layer_types")) {
+            return;
+        }
+        List<String> expected = IntStream.range(0, layers)
+                .mapToObj(layer -> window > 0 && layer >= fullLayers ? SLIDING : FULL)
+                .toList();
+        JsonNode types = config.at("layer_types");
+        for (int layer = 0; layer < layers || layer < types.size(); layer++) {
+            String type = types.path(layer).asText("");
+            if (layer >= layers || !type.equals(expected.get(layer))) {
+                throw new CheckpointException(source + ": layer_types["
+                        + layer + "]=" + types.path(layer) + ": must be "
+                        + (layer >= layers ? "left out, there are " + layers + " layers" : expected.get(layer))
+                        + ", by sliding_window and max_window_layers");
             }
         }
-        return number(parameters, "rope_theta", number(json, "rope_theta", DEFAULT_ROPE_THETA));
     }
 
-    private void refuseTrue(String key, String reason) {
-        if (flag(key)) {
-            throw refusal(key, reason);
-        }
-    }
-
-    private boolean flag(String key) {
-        JsonNode value = json.path(key);
-        if (json.hasNonNull(key) && !value.isBoolean()) {
-            throw refusal(key, "must be true or false");
-        }
-        return value.booleanValue();
-    }
-
-    private String text(JsonNode of, String key, String byDefault) {
-        JsonNode value = of.path(key);
-        if (of.hasNonNull(key) && !value.isTextual()) {
-            throw new CheckpointException(source + ": " + key + "=" + value + ": must be a text");
-        }
-        return value.asText(byDefault);
-    }
-
-    /** NaN as the default is a number that must be there. */
-    private double number(JsonNode of, String key, double byDefault) {
-        JsonNode value = of.path(key);
-        if (!of.hasNonNull(key) && !Double.isNaN(byDefault)) {
-            return byDefault;
-        }
-        if (!value.isNumber()) {
-            throw new CheckpointException(source + ": " + key + "=" + value + ": must be a number");
-        }
-        return value.doubleValue();
-    }
-
-    /** A fraction or a number of another size would otherwise become some other whole number. */
-    private int integer(String key, int most) {
-        JsonNode value = json.path(key);
-        if (!value.isIntegralNumber() || !value.canConvertToInt() || value.intValue() < 1 || value.intValue() > most) {
-            throw refusal(key, "must be a whole number from 1 to " + most);
-        }
-        return value.intValue();
-    }
-
-    private CheckpointException refusal(String key, String reason) {
-        return new CheckpointException(source + ": " + key + "=" + json.path(key) + ": " + reason);
-    }
-
+    /** The config of the family that has what the shape has. */
     static ObjectNode write(DecoderShape shape) {
+        DecoderTraits traits = shape.traits();
+        Family family = family(shape);
         ObjectNode json = new ObjectMapper().createObjectNode();
-        json.putArray("architectures").add(shape.qkvBias() ? "Qwen2ForCausalLM" : "LlamaForCausalLM");
-        return json.put("model_type", shape.qkvBias() ? QWEN2 : LLAMA)
+        json.putArray("architectures").add(family.architecture());
+        json.put("model_type", family.modelType())
                 .put("vocab_size", shape.vocabSize())
                 .put("hidden_size", shape.hiddenSize())
                 .put("num_hidden_layers", shape.layers())
@@ -147,5 +259,40 @@ final class HuggingFaceConfig {
                 .put("tie_word_embeddings", shape.tiedHead())
                 .put("hidden_act", "silu")
                 .put("torch_dtype", "float32");
+        RopeConfig.write(traits.ropeScaling()).ifPresent(scaling -> json.set("rope_scaling", scaling));
+        if (family == Family.LLAMA || family == Family.QWEN3) {
+            json.put("attention_bias", traits.outputBias());
+        }
+        if (traits.mlpBias()) {
+            json.put("mlp_bias", true);
+        }
+        if (family == Family.MISTRAL) {
+            json.put("sliding_window", traits.slidingWindow());
+        } else if (traits.slidingWindow() > 0) {
+            json.put("use_sliding_window", true)
+                    .put("sliding_window", traits.slidingWindow())
+                    .put("max_window_layers", traits.fullLayers());
+        }
+        return json;
+    }
+
+    private static Family family(DecoderShape shape) {
+        DecoderTraits traits = shape.traits();
+        Family family = traits.queryKeyNorm()
+                ? Family.QWEN3
+                : shape.qkvBias() && !traits.outputBias()
+                        ? Family.QWEN2
+                        : traits.slidingWindow() > 0 ? Family.MISTRAL : Family.LLAMA;
+        boolean fits = switch (family) {
+            case QWEN3 -> shape.qkvBias() == traits.outputBias() && !traits.mlpBias();
+            case QWEN2 -> !traits.mlpBias();
+            case MISTRAL -> !shape.qkvBias() && !traits.outputBias() && !traits.mlpBias() && traits.fullLayers() == 0;
+            case LLAMA -> shape.qkvBias() == traits.outputBias();
+        };
+        if (!fits) {
+            throw new CheckpointException(
+                    "no family of Hugging Face's has a decoder of this shape, so it has no config.json: " + shape);
+        }
+        return family;
     }
 }

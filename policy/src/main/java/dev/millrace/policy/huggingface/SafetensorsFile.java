@@ -1,9 +1,6 @@
 package dev.millrace.policy.huggingface;
 
-import com.fasterxml.jackson.databind.ObjectMapper;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.policy.decoder.TensorSpec;
-import dev.millrace.policy.weights.TensorSet;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -12,6 +9,7 @@ import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.util.Collections;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
@@ -30,8 +28,6 @@ final class SafetensorsFile implements AutoCloseable {
     private static final int LENGTH_BYTES = Long.BYTES;
     private static final long MAX_HEADER_BYTES = 100_000_000;
     private static final int BLOCK_BYTES = 1 << 20;
-    private static final String METADATA = "__metadata__";
-    private static final ObjectMapper JSON = new ObjectMapper();
 
     private final Path path;
     private final FileChannel channel;
@@ -74,6 +70,11 @@ final class SafetensorsFile implements AutoCloseable {
             channel.close();
             throw e;
         }
+    }
+
+    /** In the header's order. */
+    Map<String, SafetensorsHeader.Entry> entries() {
+        return Collections.unmodifiableMap(entries);
     }
 
     Set<String> names() {
@@ -146,41 +147,6 @@ final class SafetensorsFile implements AutoCloseable {
         }
         int wide = exponent == 0x1f ? 0xff : exponent - 15 + 127;
         return Float.intBitsToFloat(sign | wide << 23 | fraction << 13);
-    }
-
-    /** Writes a whole set as float32. */
-    static void write(Path path, TensorSet tensors) throws IOException {
-        ObjectNode header = JSON.createObjectNode();
-        header.putObject(METADATA).put("format", "pt");
-        long offset = 0;
-        for (TensorSpec spec : tensors.specs()) {
-            ObjectNode entry = header.putObject(spec.name()).put("dtype", "F32");
-            spec.dims().forEach(entry.putArray("shape")::add);
-            entry.putArray("data_offsets").add(offset).add(offset += (long) spec.elementCount() * Float.BYTES);
-        }
-        byte[] json = JSON.writeValueAsBytes(header);
-        int padded = (json.length + LENGTH_BYTES - 1) / LENGTH_BYTES * LENGTH_BYTES; // tensors begin on a multiple of 8
-        ByteBuffer front = ByteBuffer.allocate(LENGTH_BYTES + padded)
-                .order(ByteOrder.LITTLE_ENDIAN)
-                .putLong(padded)
-                .put(json);
-        while (front.hasRemaining()) {
-            front.put((byte) ' ');
-        }
-        try (FileChannel channel = FileChannel.open(
-                path, StandardOpenOption.CREATE, StandardOpenOption.TRUNCATE_EXISTING, StandardOpenOption.WRITE)) {
-            writeAll(channel, front.flip());
-            for (TensorSpec spec : tensors.specs()) {
-                writeAll(channel, tensors.bytes(spec.name()));
-            }
-            channel.force(true);
-        }
-    }
-
-    private static void writeAll(FileChannel channel, ByteBuffer bytes) throws IOException {
-        while (bytes.hasRemaining()) {
-            channel.write(bytes);
-        }
     }
 
     private static ByteBuffer read(Path path, FileChannel channel, long from, int count) throws IOException {

@@ -40,7 +40,8 @@ public final class DecodeSession implements AutoCloseable {
     /**
      * @param slots          sequences in flight
      * @param capacityTokens longest sequence, prompt included; at most the shape's maxPositions
-     * @param tokensPerCall  most tokens a slot appends in one call; new weights are taken up between calls
+     * @param tokensPerCall  most tokens a slot appends in one call, at most the shape's sliding window if it has one; new weights
+     *     are taken up between calls
      */
     public DecodeSession(Engine engine, DecoderShape shape, int slots, int capacityTokens, int tokensPerCall) {
         if (slots < 1 || tokensPerCall < 1) {
@@ -50,6 +51,11 @@ public final class DecodeSession implements AutoCloseable {
         if (capacityTokens < 2 || capacityTokens > shape.maxPositions()) {
             throw new IllegalArgumentException("capacityTokens must be at least 2 and at most the model's maxPositions="
                     + shape.maxPositions() + ": capacityTokens=" + capacityTokens);
+        }
+        int window = shape.traits().slidingWindow();
+        if (window > 0 && tokensPerCall > window) {
+            throw new IllegalArgumentException("tokensPerCall must be at most the model's sliding window of " + window
+                    + " tokens: tokensPerCall=" + tokensPerCall);
         }
         this.engine = engine;
         this.shape = shape;

@@ -1,13 +1,14 @@
 package dev.millrace.policy.session;
 
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.RopeScaling;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.FloatBuffer;
 
 /**
- * What depends on positions alone: {@code cos} and {@code sin} of {@code position * theta^(-2i/headSize)}, and the causal
- * mask.
+ * What depends on positions alone: {@code cos} and {@code sin} of {@code position * frequency} with the shape's frequencies, and
+ * the masks of who sees whom.
  *
  * <p>Angles are taken in double precision and rounded once, so that distant positions keep theirs, and by StrictMath, so
  * that they are the same everywhere. Immutable: views are read-only in effect.
@@ -23,11 +24,13 @@ final class PositionTables {
         int half = shape.headSize() / 2;
         this.cos = direct(positions * half);
         this.sin = direct(positions * half);
+        RopeScaling scaling = shape.traits().ropeScaling();
+        double[] frequencies = scaling.frequencies(shape.ropeTheta(), shape.headSize());
         for (int position = 0; position < positions; position++) {
             for (int i = 0; i < half; i++) {
-                double angle = position * StrictMath.pow(shape.ropeTheta(), -2.0 * i / shape.headSize());
-                cos.put(position * half + i, (float) StrictMath.cos(angle));
-                sin.put(position * half + i, (float) StrictMath.sin(angle));
+                double angle = position * frequencies[i];
+                cos.put(position * half + i, (float) (scaling.attentionFactor() * StrictMath.cos(angle)));
+                sin.put(position * half + i, (float) (scaling.attentionFactor() * StrictMath.sin(angle)));
             }
         }
     }
@@ -42,10 +45,17 @@ final class PositionTables {
 
     /** [length, length]: 0 where the key is not after the query. */
     static FloatBuffer causalMask(int length) {
+        return windowMask(length, length);
+    }
+
+    /** [length, length]: 0 where the key is not after the query, and less than a window before it. */
+    static FloatBuffer windowMask(int length, int window) {
         FloatBuffer mask = direct(Math.multiplyExact(length, length));
         for (int query = 0; query < length; query++) {
-            for (int key = query + 1; key < length; key++) {
-                mask.put(query * length + key, MASKED);
+            for (int key = 0; key < length; key++) {
+                if (key > query || query - key >= window) {
+                    mask.put(query * length + key, MASKED);
+                }
             }
         }
         return mask;

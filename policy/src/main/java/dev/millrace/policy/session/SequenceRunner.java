@@ -10,6 +10,7 @@ import dev.millrace.policy.decoder.SequenceGraph.Vocabulary;
 import dev.millrace.policy.onnx.proto.ModelProto;
 import dev.millrace.policy.weights.Weights;
 import java.nio.FloatBuffer;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CancellationException;
@@ -24,7 +25,7 @@ final class SequenceRunner implements AutoCloseable {
     private final Graphs graphs;
     private final Map<Integer, LengthTables> tables = new ConcurrentHashMap<>();
 
-    private record LengthTables(PositionTables positions, FloatBuffer mask) {}
+    private record LengthTables(PositionTables positions, Map<String, FloatBuffer> masks) {}
 
     /** The compiled graph that a micro-batch goes through; the runner closes it. */
     interface Graphs extends AutoCloseable {
@@ -126,13 +127,11 @@ final class SequenceRunner implements AutoCloseable {
         int length = micro.length();
         int half = shape.headSize() / 2;
         LengthTables table = tables.computeIfAbsent(
-                length,
-                absent -> new LengthTables(new PositionTables(shape, length), PositionTables.causalMask(length)));
+                length, absent -> new LengthTables(new PositionTables(shape, length), masks(length)));
         feeds.longs(SequenceGraph.TOKENS, micro.tokens(), micro.dims())
                 .longs(SequenceGraph.POSITIONS, micro.positions(), micro.dims())
                 .floats(SequenceGraph.COS, table.positions().cos(), length, half)
                 .floats(SequenceGraph.SIN, table.positions().sin(), length, half)
-                .floats(SequenceGraph.MASK, table.mask().duplicate(), length, length)
                 .longs(SequenceGraph.ROWS, micro.rows(), micro.rowDims())
                 .longs(SequenceGraph.TARGETS, micro.targets(), micro.rowCount())
                 .floats(
@@ -140,10 +139,24 @@ final class SequenceRunner implements AutoCloseable {
                         micro.inverseTemperatures(temperatures),
                         micro.rowCount(),
                         1);
+        table.masks().forEach((name, mask) -> feeds.floats(name, mask.duplicate(), length, length));
         if (micro.vocabulary() == Vocabulary.CUT) {
             feeds.longs(SequenceGraph.KEPT, micro.keptIds(), micro.rowCount(), micro.width())
                     .floats(SequenceGraph.KEPT_MASK, micro.keptMask(), micro.rowCount(), micro.width());
         }
+    }
+
+    private Map<String, FloatBuffer> masks(int length) {
+        Map<String, FloatBuffer> masks = new HashMap<>();
+        if (SequenceGraph.hasFullLayers(shape)) {
+            masks.put(SequenceGraph.MASK, PositionTables.causalMask(length));
+        }
+        if (SequenceGraph.hasWindowedLayers(shape)) {
+            masks.put(
+                    SequenceGraph.WINDOW_MASK,
+                    PositionTables.windowMask(length, shape.traits().slidingWindow()));
+        }
+        return masks;
     }
 
     private void run(

@@ -37,7 +37,7 @@ public final class NaiveDecoder {
         }
         for (int layer = 0; layer < shape.layers(); layer++) {
             String prefix = "model.layers." + layer + ".";
-            double[][] mixed = attention(x, prefix);
+            double[][] mixed = attention(x, prefix, reach(layer));
             for (int t = 0; t < n; t++) {
                 x[t] = plus(x[t], linear(mixed[t], prefix + "self_attn.o_proj"));
                 double[] h = norm(x[t], prefix + "post_attention_layernorm.weight");
@@ -59,7 +59,27 @@ public final class NaiveDecoder {
         return result;
     }
 
-    private double[][] attention(double[][] x, String prefix) {
+    /** How many tokens a token of this layer sees, itself included. */
+    private int reach(int layer) {
+        DecoderTraits traits = shape.traits();
+        return traits.slidingWindow() > 0 && layer >= traits.fullLayers()
+                ? traits.slidingWindow()
+                : shape.maxPositions();
+    }
+
+    private double[] normByHead(double[] x, String weight) {
+        if (!shape.traits().queryKeyNorm()) {
+            return x;
+        }
+        double[] result = new double[x.length];
+        for (int from = 0; from < x.length; from += shape.headSize()) {
+            double[] normed = norm(Arrays.copyOfRange(x, from, from + shape.headSize()), weight);
+            System.arraycopy(normed, 0, result, from, normed.length);
+        }
+        return result;
+    }
+
+    private double[][] attention(double[][] x, String prefix, int reach) {
         int n = x.length;
         int size = shape.headSize();
         double[][] q = new double[n][];
@@ -67,8 +87,8 @@ public final class NaiveDecoder {
         double[][] v = new double[n][];
         for (int t = 0; t < n; t++) {
             double[] h = norm(x[t], prefix + "input_layernorm.weight");
-            q[t] = rotate(linear(h, prefix + "self_attn.q_proj"), t);
-            k[t] = rotate(linear(h, prefix + "self_attn.k_proj"), t);
+            q[t] = rotate(normByHead(linear(h, prefix + "self_attn.q_proj"), prefix + "self_attn.q_norm.weight"), t);
+            k[t] = rotate(normByHead(linear(h, prefix + "self_attn.k_proj"), prefix + "self_attn.k_norm.weight"), t);
             v[t] = linear(h, prefix + "self_attn.v_proj");
         }
         double[][] mixed = new double[n][shape.heads() * size];
@@ -76,7 +96,9 @@ public final class NaiveDecoder {
             for (int head = 0; head < shape.heads(); head++) {
                 int kv = head / shape.headsPerKvHead();
                 double[] scores = new double[t + 1];
-                for (int s = 0; s <= t; s++) {
+                Arrays.fill(scores, Double.NEGATIVE_INFINITY);
+                for (int s = Math.max(0, t - reach + 1); s <= t; s++) {
+                    scores[s] = 0;
                     for (int i = 0; i < size; i++) {
                         scores[s] += q[t][head * size + i] * k[s][kv * size + i] / Math.sqrt(size);
                     }
@@ -95,12 +117,15 @@ public final class NaiveDecoder {
     private double[] rotate(double[] x, int position) {
         int size = shape.headSize();
         int half = size / 2;
+        double[] frequencies =
+                shape.traits().ropeScaling().frequencies(shape.ropeTheta(), size); // FamilyTwin checks them
+        double factor = shape.traits().ropeScaling().attentionFactor();
         double[] turned = new double[x.length];
         for (int head = 0; head < x.length / size; head++) {
             for (int i = 0; i < half; i++) {
-                double angle = position / Math.pow(shape.ropeTheta(), 2.0 * i / size);
-                double a = x[head * size + i];
-                double b = x[head * size + half + i];
+                double angle = position * frequencies[i];
+                double a = factor * x[head * size + i];
+                double b = factor * x[head * size + half + i];
                 turned[head * size + i] = a * Math.cos(angle) - b * Math.sin(angle);
                 turned[head * size + half + i] = b * Math.cos(angle) + a * Math.sin(angle);
             }

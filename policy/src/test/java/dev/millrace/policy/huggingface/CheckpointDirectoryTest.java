@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.DecoderTraits;
+import dev.millrace.policy.decoder.RopeScaling;
 import dev.millrace.policy.decoder.Shapes;
 import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.weights.Weights;
@@ -20,7 +22,16 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.FieldSource;
 
 class CheckpointDirectoryTest {
-    static final List<DecoderShape> SHAPES = Shapes.VARIED;
+    static final List<DecoderShape> SHAPES = List.of(
+            Shapes.TIED,
+            Shapes.GROUPED_UNTIED_BIASED,
+            Shapes.ONE_KEY_HEAD,
+            with(false, new DecoderTraits(new RopeScaling.Llama3(8, 1, 4, 64), false, true, false, 0, 0)),
+            with(true, new DecoderTraits(new RopeScaling.Linear(3), true, true, false, 0, 0)),
+            with(true, new DecoderTraits(new RopeScaling.None(), false, false, false, 7, 1)),
+            with(true, new DecoderTraits(new RopeScaling.Yarn(4, 24, 9, 2, 1.25, false), true, false, true, 6, 0)),
+            with(false, new DecoderTraits(new RopeScaling.None(), false, false, true, 0, 0)),
+            with(false, new DecoderTraits(new RopeScaling.None(), false, false, false, 5, 0)));
     private static final String LLAMA = """
         {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu", "vocab_size": 6,
         "hidden_size": 4,
@@ -30,6 +41,10 @@ class CheckpointDirectoryTest {
 
     @TempDir
     Path directory;
+
+    private static DecoderShape with(boolean qkvBias, DecoderTraits traits) {
+        return new DecoderShape(11, 16, 2, 4, 2, 6, 20, 96, 100, 1e-6, true, qkvBias, traits);
+    }
 
     @ParameterizedTest
     @FieldSource("SHAPES")
@@ -55,6 +70,7 @@ class CheckpointDirectoryTest {
     @Test
     void shouldReadQwen2ConfigsOldAndNew() throws IOException {
         String qwen = LLAMA.replace("\"llama\"", "\"qwen2\"")
+                .replace("LlamaFor", "Qwen2For")
                 .replace("\"attention_bias\": false", "\"num_key_value_heads\": 1, \"use_sliding_window\": false");
         config(qwen.replace("\"rope_scaling\": null", "\"rope_theta\": 1000000.0"));
         DecoderShape expected = new DecoderShape(6, 4, 1, 2, 1, 2, 3, 8, 1e6, 1e-5, true, true);
@@ -66,21 +82,127 @@ class CheckpointDirectoryTest {
     }
 
     @Test
-    void shouldRefuseByKeyWhatTheDecoderDoesNotCompute() throws IOException {
-        refuses("\"llama\"", "\"gemma\"", "model_type=\"gemma\": must be llama or qwen2");
+    void shouldRefuseByKeyAndValueWhatTheDecoderDoesNotCompute() throws IOException {
+        refuses("\"llama\"", "\"gemma\"", "model_type=\"gemma\": must be llama, mistral, qwen2 or qwen3");
+        refuses("\"llama\"", "\"qwen3_moe\"", "model_type=\"qwen3_moe\": must be llama, mistral, qwen2 or qwen3");
+        refuses(
+                "LlamaForCausalLM",
+                "LlamaForSequenceClassification",
+                "architectures=[\"LlamaForSequenceClassification\"]: must be [\"LlamaForCausalLM\"] for model_type=llama");
         refuses("\"silu\"", "\"gelu\"", "hidden_act=\"gelu\": must be silu");
-        refuses(
-                "\"attention_bias\": false",
-                "\"attention_bias\": true",
-                "attention_bias=true: biases on the output projection are not supported");
-        refuses(
+        refusesRope(
+                "{\"rope_type\": \"dynamic\", \"factor\": 2.0}",
+                "rope_scaling={\"rope_type\":\"dynamic\",\"factor\":2.0}: rotary positions of type dynamic are not supported;"
+                        + " supported are default, linear, llama3 and yarn");
+        refusesRope("{\"type\": \"su\"}", "rotary positions of type su are not supported");
+        refusesRope(
+                "{\"type\": \"linear\", \"rope_type\": \"yarn\"}",
+                "type=\"linear\": differs from rope_type=yarn in rope_scaling; one of them is wrong");
+        refusesRope("{\"rope_type\": \"linear\"}", "rope_scaling: factor=: must be a number");
+        refusesRope("{\"rope_type\": \"linear\", \"factor\": -1}", "factor must be finite and above 0: factor=-1.0");
+        refusesRope(
+                "{\"rope_type\": \"linear\", \"factor\": 2, \"mrope_section\": [1]}",
+                "the key mrope_section is not known for rotary positions of type linear");
+        refusesRope(
+                "{\"rope_type\": \"llama3\", \"factor\": 8, \"low_freq_factor\": 4, \"high_freq_factor\": 1,"
+                        + " \"original_max_position_embeddings\": 4}",
+                "highFreqFactor must be finite and above lowFreqFactor=4.0: highFreqFactor=1.0");
+        refusesRope(
+                "{\"rope_type\": \"llama3\", \"factor\": 8, \"low_freq_factor\": 1, \"high_freq_factor\": 4}",
+                "rope_scaling: original_max_position_embeddings=: must be a whole number from 1");
+        refusesKey("partial_rotary_factor", "0.5", "positions that turn a part of a head are not supported");
+        refusesKey("num_local_experts", "8", "mixtures of experts are not supported");
+        refusesKey("num_experts", "64", "mixtures of experts are not supported");
+        refusesKey("quantization_config", "{\"quant_method\":\"awq\"}", "quantised weights are not supported");
+        refusesKey("attn_logit_softcapping", "50.0", "capped attention scores are not supported");
+        refusesKey("residual_multiplier", "0.22", "scaled residuals are not supported");
+        refusesKey("attention_chunk_size", "8192", "attention in chunks is not supported");
+        refusesKey("kv_lora_rank", "512", "latent attention is not supported");
+        refusesKey("no_rope_layers", "[1]", "layers without positions are not supported");
+        refusesKey("sliding_window", "4096", "must be left out for model_type=llama");
+        refusesKey("use_sliding_window", "true", "must be false or left out for model_type=llama");
+        String layerTypes = "[\"sliding_attention\"]";
+        refusesKey("layer_types", layerTypes, "must be full_attention, by sliding_window and max_window_layers");
+    }
+
+    @Test
+    void shouldTakeKeysOfOtherDecodersThatSayThatItIsNotSo() throws IOException {
+        config(LLAMA.replace(
                 "\"rope_scaling\": null",
-                "\"rope_scaling\": {\"rope_type\": \"llama3\"}",
-                "rotary positions of type llama3 are not supported");
-        refuses(
-                "\"rope_scaling\": null",
-                "\"rope_scaling\": {\"type\": \"linear\"}",
-                "rotary positions of type linear are not supported");
+                "\"rope_scaling\": {\"rope_type\": \"default\"}, \"num_experts\": 0, \"quantization_config\": null,"
+                        + " \"residual_multiplier\": 1.0, \"sliding_window\": null, \"use_qk_norm\": false,"
+                        + " \"partial_rotary_factor\": 1.0, \"layer_types\": [\"full_attention\"]"));
+        assertThat(new CheckpointDirectory(directory).shape().traits()).isEqualTo(DecoderTraits.PLAIN);
+    }
+
+    @Test
+    void shouldReadAMistralAsItsAuthorsDoWhereKeysAreMissing() throws IOException {
+        String mistral = LLAMA.replace("Llama", "Mistral").replace("\"llama\"", "\"mistral\"");
+        config(mistral);
+        assertThatThrownBy(() -> new CheckpointDirectory(directory).shape())
+                .hasMessageContaining("num_key_value_heads=: must be a whole number");
+        mistral = mistral.replace("\"num_hidden_layers\": 1", "\"num_hidden_layers\": 1, \"num_key_value_heads\": 2");
+        config(mistral);
+        assertThat(new CheckpointDirectory(directory).shape().traits().slidingWindow())
+                .isEqualTo(4096);
+        config(mistral.replace("\"rope_scaling\": null", "\"sliding_window\": null"));
+        assertThat(new CheckpointDirectory(directory).shape().traits().slidingWindow())
+                .isZero();
+        config(mistral.replace("\"attention_bias\": false", "\"attention_bias\": true"));
+        assertThatThrownBy(() -> new CheckpointDirectory(directory).shape())
+                .hasMessageEndingWith("attention_bias=true: must be false or left out for model_type=mistral");
+    }
+
+    @Test
+    void shouldReadTheFilesThatTheIndexNamesAndNoOther() throws IOException {
+        FamilyCheckpoint.random(FamiliesTest.MODELS.get(0).config(), "BF16", 3, 5)
+                .write(directory);
+        CheckpointDirectory checkpoint = new CheckpointDirectory(directory);
+        file("consolidated.safetensors", "{}", ByteBuffer.allocate(0));
+        checkpoint.check();
+        assertThat(checkpoint.layout().values())
+                .extracting(StoredTensor::file)
+                .containsOnly(
+                        "model-00001-of-00003.safetensors",
+                        "model-00002-of-00003.safetensors",
+                        "model-00003-of-00003.safetensors");
+        assertThat(checkpoint.layout().get("model.norm.weight"))
+                .isEqualTo(new StoredTensor("model-00003-of-00003.safetensors", "BF16", List.of(24L), 48));
+
+        Path index = directory.resolve("model.safetensors.index.json");
+        String text = Files.readString(index);
+        refusesIndex(text.replace("\"model.norm.weight\"", "\"model.norm.scale\""), "such as model.norm.weight");
+        refusesIndex(text.replace("model-00002-of-00003", "../model-00002"), "which is no name of a file beside it");
+        refusesIndex(
+                text.replace("model-00002-of-00003", "model-00004"),
+                "names model-00004.safetensors, which is not there");
+        refusesIndex("{\"metadata\": {}}", "has no weight_map that gives tensors their files");
+        Files.writeString(index, text);
+        file("model.safetensors", "{}", ByteBuffer.allocate(0));
+        assertThatThrownBy(checkpoint::load)
+                .hasMessageEndingWith(
+                        "holds both model.safetensors and model.safetensors.index.json; remove the one that is"
+                                + " not the model");
+    }
+
+    private void refusesIndex(String text, String reason) throws IOException {
+        Files.writeString(directory.resolve("model.safetensors.index.json"), text);
+        assertThatThrownBy(new CheckpointDirectory(directory)::load)
+                .isInstanceOf(CheckpointException.class)
+                .hasMessageContaining(reason);
+    }
+
+    private void refusesRope(String scaling, String reason) throws IOException {
+        refuses("\"rope_scaling\": null", "\"rope_scaling\": " + scaling, reason);
+    }
+
+    private void refusesKey(String key, String value, String reason) throws IOException {
+        refuses("\"rope_scaling\": null", "\"" + key + "\": " + value, ": " + reason);
+        refuses("\"rope_scaling\": null", "\"" + key + "\": " + value, key);
+    }
+
+    @Test
+    void shouldRefuseWhatIsMissingOrNoConfig() throws IOException {
         refuses("\"vocab_size\": 6,", "", "vocab_size=: must be a whole number from 1 to 134217728");
         refuses(
                 "\"hidden_size\": 4",
@@ -205,7 +327,7 @@ class CheckpointDirectoryTest {
         refuses("\"rms_norm_eps\": 1e-05", "\"rms_norm_eps\": \"NaN\"", "rms_norm_eps=\"NaN\": must be a number");
         refuses("\"rms_norm_eps\": 1e-05", "\"rms_norm_eps\": 1e400", "rmsNormEps must be above 0 and below 1");
         refuses("\"tie_word_embeddings\": true", "\"tie_word_embeddings\": \"true\"", "must be true or false");
-        refuses("\"rope_scaling\": null", "\"rope_scaling\": [8]", "must be described by keys and values");
+        refuses("\"rope_scaling\": null", "\"rope_scaling\": [8]", "rope_scaling=[8]: must hold keys and values");
         refuses("\"rope_scaling\": null", "\"rope_theta\": \"x\"", "rope_theta=\"x\": must be a number");
         config(LLAMA + "{}");
         assertThatThrownBy(() -> new CheckpointDirectory(directory).shape()).isInstanceOf(CheckpointException.class);

@@ -21,8 +21,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.FieldSource;
 
 class GradientNormSessionTest {
-    static final List<DecoderShape> SHAPES =
-            List.of(Shapes.TIED, Shapes.GROUPED_UNTIED_BIASED, Shapes.ONE_KEY_HEAD, Shapes.DEFAULT_TASK);
+    static final List<DecoderShape> SHAPES = List.of(
+            Shapes.TIED, Shapes.GROUPED_UNTIED_BIASED, Shapes.ONE_KEY_HEAD, Shapes.DEFAULT_TASK, Shapes.ALL_TRAITS);
     /** From so few tokens that every matrix is cheaper by its Gram matrices to so many that none is. */
     private static final int[] LENGTHS = {6, 2, 9, 1, 13, 6, 6, 33, 60, 2, 5, 17, 64};
 

@@ -58,17 +58,27 @@ public final class CheckpointModel {
         ObjectNode model = (ObjectNode) tree.get("model");
         ObjectNode shape = ConfigBinder.unbind(ModelConfig.of(checkpoint.shape(), named));
         shape.remove(KEY);
+        put(model, shape, "model", named);
+        return Optional.of(checkpoint);
+    }
+
+    private static void put(ObjectNode into, ObjectNode shape, String path, String named) {
         shape.properties().forEach(entry -> {
-            JsonNode given = model.get(entry.getKey());
+            String key = path + "." + entry.getKey();
+            JsonNode given = into.get(entry.getKey());
             if (given == null) {
-                model.set(entry.getKey(), entry.getValue());
+                into.set(entry.getKey(), entry.getValue());
+            } else if (given instanceof ObjectNode keys && entry.getValue() instanceof ObjectNode found) {
+                put(keys, found, key, named);
             } else if (!same(given, entry.getValue())) {
-                throw new ConfigException(
-                        "model." + entry.getKey() + " is " + given.asText() + " and the checkpoint " + named + " has "
-                                + entry.getValue().asText() + "; leave the key out, or give another model.checkpoint");
+                throw new ConfigException(key + " is " + shown(given) + " and the checkpoint " + named + " has "
+                        + shown(entry.getValue()) + "; leave the key out, or give another model.checkpoint");
             }
         });
-        return Optional.of(checkpoint);
+    }
+
+    private static String shown(JsonNode node) {
+        return node.isValueNode() ? node.asText() : node.toString();
     }
 
     private static boolean same(JsonNode given, JsonNode found) {

@@ -1,6 +1,7 @@
 package dev.millrace.runtime.config;
 
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.DecoderTraits;
 
 /**
  * The decoder to train, apart from its vocabulary, which is the task's.
@@ -18,6 +19,7 @@ import dev.millrace.policy.decoder.DecoderShape;
  * @param rmsNormEps added to the mean square
  * @param tiedHead whether the output layer is the embedding
  * @param qkvBias whether query, key and value have biases
+ * @param traits in what the decoder differs from the plain one, family by family
  */
 public record ModelConfig(
         String checkpoint,
@@ -31,11 +33,12 @@ public record ModelConfig(
         double ropeTheta,
         double rmsNormEps,
         boolean tiedHead,
-        boolean qkvBias) {
+        boolean qkvBias,
+        DecoderTraits traits) {
 
     /** Small enough for a CPU: 2 layers of width 64, 83 thousand parameters. */
     public static ModelConfig defaults() {
-        return new ModelConfig("", 64, 2, 4, 4, 16, 128, 64, 100.0, 1e-6, false, false);
+        return new ModelConfig("", 64, 2, 4, 4, 16, 128, 64, 100.0, 1e-6, false, false, DecoderTraits.PLAIN);
     }
 
     /** That of a checkpoint. */
@@ -52,7 +55,8 @@ public record ModelConfig(
                 shape.ropeTheta(),
                 shape.rmsNormEps(),
                 shape.tiedHead(),
-                shape.qkvBias());
+                shape.qkvBias(),
+                shape.traits());
     }
 
     /** The shape over a vocabulary. */
@@ -69,6 +73,7 @@ public record ModelConfig(
                 ropeTheta,
                 rmsNormEps,
                 tiedHead,
-                qkvBias);
+                qkvBias,
+                traits);
     }
 }

@@ -1,0 +1,39 @@
+package dev.millrace.policy.decoder;
+
+/**
+ * In what a decoder differs from the plain one, family by family.
+ *
+ * @param ropeScaling   how rotary frequencies were stretched
+ * @param outputBias    whether the attention's output projection has a bias (Llama and Qwen3 with {@code attention_bias})
+ * @param mlpBias       whether the three feed-forward layers have biases (Llama with {@code mlp_bias})
+ * @param queryKeyNorm  whether each head's query and key are normed before their positions are applied (Qwen3)
+ * @param slidingWindow how many tokens a token of a windowed layer sees, itself included; 0 for all before it
+ * @param fullLayers    how many layers from the first on see everything in spite of a window (Qwen2 and Qwen3)
+ */
+public record DecoderTraits(
+        RopeScaling ropeScaling,
+        boolean outputBias,
+        boolean mlpBias,
+        boolean queryKeyNorm,
+        int slidingWindow,
+        int fullLayers) {
+    /** Plain positions, no further biases, no norms in the attention, no window. */
+    public static final DecoderTraits PLAIN = new DecoderTraits(new RopeScaling.None(), false, false, false, 0, 0);
+
+    public DecoderTraits {
+        if (slidingWindow < 0) {
+            throw new IllegalArgumentException(
+                    "slidingWindow must be at least 1 token, or 0 for none: slidingWindow=" + slidingWindow);
+        }
+        if (fullLayers < 0 || fullLayers > 0 && slidingWindow == 0) {
+            throw new IllegalArgumentException(
+                    "fullLayers must be at least 0, and 0 where there is no window: fullLayers=" + fullLayers
+                            + ", slidingWindow=" + slidingWindow);
+        }
+    }
+
+    /** Whether a token of this layer sees only so many tokens. */
+    public boolean isWindowed(int layer) {
+        return slidingWindow > 0 && layer >= fullLayers;
+    }
+}

@@ -1,0 +1,175 @@
+package dev.millrace.policy.decoder;
+
+/**
+ * How a decoder's rotary frequencies were stretched beyond the positions that it was first trained on.
+ *
+ * <p>Each kind gives the frequency of every pair of a head, from the plain ones {@code theta^(-2i/headSize)}. Computed in double
+ * precision by {@link StrictMath}, so that they are the same everywhere.
+ */
+public sealed interface RopeScaling {
+
+    /**
+     * Radians per position of each pair: [headSize/2].
+     *
+     * @param theta base of the plain frequencies
+     */
+    double[] frequencies(double theta, int headSize);
+
+    /** What both tables, cosine and sine, are multiplied by. */
+    default double attentionFactor() {
+        return 1;
+    }
+
+    private static double[] plain(double theta, int headSize) {
+        double[] frequencies = new double[headSize / 2];
+        for (int i = 0; i < frequencies.length; i++) {
+            frequencies[i] = StrictMath.pow(theta, -2.0 * i / headSize);
+        }
+        return frequencies;
+    }
+
+    private static void requirePositive(String name, double value) {
+        if (!(value > 0 && value < Double.POSITIVE_INFINITY)) {
+            throw new IllegalArgumentException(name + " must be finite and above 0: " + name + "=" + value);
+        }
+    }
+
+    /** The plain frequencies. */
+    record None() implements RopeScaling {
+        public static None defaults() {
+            return new None();
+        }
+
+        @Override
+        public double[] frequencies(double theta, int headSize) {
+            return plain(theta, headSize);
+        }
+    }
+
+    /**
+     * Position interpolation: every frequency divided by one factor (Chen et al. 2023).
+     *
+     * @param factor how many times as many positions
+     */
+    record Linear(double factor) implements RopeScaling {
+        public Linear {
+            requirePositive("factor", factor);
+        }
+
+        public static Linear defaults() {
+            return new Linear(2);
+        }
+
+        @Override
+        public double[] frequencies(double theta, int headSize) {
+            double[] frequencies = plain(theta, headSize);
+            for (int i = 0; i < frequencies.length; i++) {
+                frequencies[i] /= factor;
+            }
+            return frequencies;
+        }
+    }
+
+    /**
+     * Llama 3.1's: frequencies that turn often within the first training's positions stay, slow ones are divided by the factor,
+     * those between go smoothly from one to the other.
+     *
+     * @param factor               by which slow frequencies are divided
+     * @param lowFreqFactor        fewest turns of a frequency that is not simply slow
+     * @param highFreqFactor       turns from which on a frequency stays as it is
+     * @param originalMaxPositions positions of the first training
+     */
+    record Llama3(double factor, double lowFreqFactor, double highFreqFactor, int originalMaxPositions)
+            implements RopeScaling {
+        public Llama3 {
+            requirePositive("factor", factor);
+            requirePositive("lowFreqFactor", lowFreqFactor);
+            requirePositive("originalMaxPositions", originalMaxPositions);
+            if (!(highFreqFactor > lowFreqFactor && highFreqFactor < Double.POSITIVE_INFINITY)) {
+                throw new IllegalArgumentException("highFreqFactor must be finite and above lowFreqFactor="
+                        + lowFreqFactor + ": highFreqFactor=" + highFreqFactor);
+            }
+        }
+
+        public static Llama3 defaults() {
+            return new Llama3(8, 1, 4, 8192);
+        }
+
+        @Override
+        public double[] frequencies(double theta, int headSize) {
+            double[] frequencies = plain(theta, headSize);
+            for (int i = 0; i < frequencies.length; i++) {
+                double turns = originalMaxPositions * frequencies[i] / (2 * Math.PI);
+                double kept = (turns - lowFreqFactor) / (highFreqFactor - lowFreqFactor);
+                double share = Math.min(1, Math.max(0, kept));
+                frequencies[i] *= share + (1 - share) / factor;
+            }
+            return frequencies;
+        }
+    }
+
+    /**
+     * YaRN (Peng et al. 2023): pairs that turn often stay, slow ones are divided by the factor, with a linear ramp over the pairs
+     * between; and the tables are multiplied by a factor that makes attention sharper.
+     *
+     * @param factor               by which slow frequencies are divided
+     * @param originalMaxPositions positions of the first training
+     * @param betaFast             turns from which on a pair stays as it is
+     * @param betaSlow             turns up to which a pair is divided by the whole factor
+     * @param attentionFactor      of the tables; the paper's is {@code 0.1 ln(factor) + 1}
+     * @param truncate             whether the ramp begins and ends at whole pairs
+     */
+    record Yarn(
+            double factor,
+            int originalMaxPositions,
+            double betaFast,
+            double betaSlow,
+            double attentionFactor,
+            boolean truncate)
+            implements RopeScaling {
+        /** So that a ramp of no width is a step. */
+        private static final double NARROWEST_RAMP = 0.001;
+
+        public Yarn {
+            requirePositive("factor", factor);
+            requirePositive("originalMaxPositions", originalMaxPositions);
+            requirePositive("betaSlow", betaSlow);
+            requirePositive("attentionFactor", attentionFactor);
+            if (!(betaFast >= betaSlow && betaFast < Double.POSITIVE_INFINITY)) {
+                throw new IllegalArgumentException(
+                        "betaFast must be finite and at least betaSlow=" + betaSlow + ": betaFast=" + betaFast);
+            }
+        }
+
+        public static Yarn defaults() {
+            return new Yarn(4, 32_768, 32, 1, paperFactor(4), true);
+        }
+
+        /** The paper's factor of the tables. */
+        public static double paperFactor(double factor) {
+            return factor <= 1 ? 1 : 0.1 * StrictMath.log(factor) + 1;
+        }
+
+        @Override
+        public double[] frequencies(double theta, int headSize) {
+            double[] frequencies = plain(theta, headSize);
+            double low = pairThatTurns(betaFast, theta, headSize);
+            double high = pairThatTurns(betaSlow, theta, headSize);
+            low = Math.max(truncate ? Math.floor(low) : low, 0);
+            high = Math.min(truncate ? Math.ceil(high) : high, headSize - 1);
+            double width = low == high ? NARROWEST_RAMP : high - low;
+            for (int i = 0; i < frequencies.length; i++) {
+                double divided = Math.min(1, Math.max(0, (i - low) / width));
+                frequencies[i] *= 1 - divided + divided / factor;
+            }
+            return frequencies;
+        }
+
+        /** The pair, counted from 0 and between two of them, that turns so many times within the first training's positions. */
+        private double pairThatTurns(double turns, double theta, int headSize) {
+            return headSize
+                    * StrictMath.log(originalMaxPositions / (turns * 2 * Math.PI))
+                    / (2 * StrictMath.log(theta));
+        }
+    }
+}

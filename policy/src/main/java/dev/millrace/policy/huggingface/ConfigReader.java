@@ -1,0 +1,85 @@
+package dev.millrace.policy.huggingface;
+
+import com.fasterxml.jackson.databind.JsonNode;
+
+/** An object of a {@code config.json}, whose values are what they must be or are refused by key and value. */
+final class ConfigReader {
+    private final String source;
+    private final JsonNode json;
+
+    /** @param source what to call the object in a refusal */
+    ConfigReader(String source, JsonNode json) {
+        this.source = source;
+        this.json = json;
+    }
+
+    /** Whether the key is there and not null. */
+    boolean has(String key) {
+        return json.hasNonNull(key);
+    }
+
+    JsonNode at(String key) {
+        return json.path(key);
+    }
+
+    ConfigReader object(String key) {
+        if (has(key) && !at(key).isObject()) {
+            throw refusal(key, "must hold keys and values");
+        }
+        return new ConfigReader(source + ": " + key, at(key));
+    }
+
+    boolean flag(String key) {
+        if (has(key) && !at(key).isBoolean()) {
+            throw refusal(key, "must be true or false");
+        }
+        return at(key).booleanValue();
+    }
+
+    String text(String key, String byDefault) {
+        if (has(key) && !at(key).isTextual()) {
+            throw refusal(key, "must be a text");
+        }
+        return has(key) ? at(key).asText() : byDefault;
+    }
+
+    double number(String key) {
+        if (!at(key).isNumber()) {
+            throw refusal(key, "must be a number");
+        }
+        return at(key).doubleValue();
+    }
+
+    double number(String key, double byDefault) {
+        return has(key) ? number(key) : byDefault;
+    }
+
+    /** A fraction or a number of another size would otherwise become some other whole number. */
+    int integer(String key, int most) {
+        return integer(key, 1, most);
+    }
+
+    int integer(String key, int least, int most) {
+        JsonNode value = at(key);
+        if (!value.isIntegralNumber()
+                || !value.canConvertToInt()
+                || value.intValue() < least
+                || value.intValue() > most) {
+            throw refusal(key, "must be a whole number from " + least + " to " + most);
+        }
+        return value.intValue();
+    }
+
+    CheckpointException refusal(String key, String reason) {
+        return new CheckpointException(source + ": " + key + "=" + at(key) + ": " + reason);
+    }
+
+    Iterable<String> keys() {
+        return json::fieldNames;
+    }
+
+    @Override
+    public String toString() {
+        return json.toString();
+    }
+}
