@@ -11,6 +11,7 @@ import dev.millrace.cli.doctor.DoctorCommand;
 import dev.millrace.cli.experiment.ExperimentCommand;
 import dev.millrace.cli.ledger.LedgerCommand;
 import dev.millrace.cli.loadtest.LoadTestCommand;
+import dev.millrace.cli.model.ModelCommand;
 import dev.millrace.cli.plugin.PluginPath;
 import dev.millrace.cli.plugin.PluginsCommand;
 import dev.millrace.cli.quarantine.QuarantineCommand;
@@ -45,6 +46,7 @@ import picocli.CommandLine.HelpCommand;
             DoctorCommand.class,
             RollbackCommand.class,
             RepairCommand.class,
+            ModelCommand.class,
             ExportCommand.class,
             ImportCommand.class,
             ReplayCommand.class,

@@ -1,7 +1,9 @@
 package dev.millrace.weights;
 
 import dev.millrace.policy.decoder.TensorSpec;
+import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.weights.Weights;
+import java.io.IOException;
 
 /** The identity of weights as a manifest and the training log give it: SHA-256 over the bytes of all tensors, in their order. */
 public final class VersionHash {
@@ -13,6 +15,17 @@ public final class VersionHash {
         for (TensorSpec spec : weights.tensors().specs()) {
             all.add(weights.bytes(spec.name()));
         }
+        return all.hex();
+    }
+
+    /**
+     * What {@link #of(Weights)} gives of a checkpoint's weights, with the memory of its largest tensor.
+     *
+     * @throws dev.millrace.policy.huggingface.CheckpointException if it cannot be read as a decoder
+     */
+    public static String of(CheckpointDirectory checkpoint) throws IOException {
+        ContentHash all = new ContentHash();
+        checkpoint.read((spec, bytes) -> all.add(bytes));
         return all.hex();
     }
 }

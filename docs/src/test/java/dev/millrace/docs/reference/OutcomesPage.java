@@ -33,7 +33,7 @@ final class OutcomesPage {
                 + Tables.row(
                         "4",
                         "what was asked is not so: the ledger does not add up, a replay differs from the record, not all dead "
-                                + "letters could be redriven, the doctor found something broken or sick")
+                                + "letters could be redriven, the doctor found something broken or sick, a model is not supported")
                 + Tables.row("5", "what was asked about is not there, or too little is recorded to say")
                 + Tables.row("130", "stopped by a signal");
     }

@@ -1,0 +1,114 @@
+package dev.millrace.cli.model;
+
+import dev.millrace.cli.audit.AuditedRun;
+import dev.millrace.cli.audit.RunOptions;
+import dev.millrace.report.Lines;
+import dev.millrace.runtime.model.ModelExport;
+import dev.millrace.runtime.model.ModelExport.Done;
+import java.io.PrintWriter;
+import java.nio.file.Path;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.OptionalLong;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/** {@code millrace model export}: a version of a run as a Hugging Face directory. */
+@Command(
+        name = "export",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = {
+            "Writes a version of a run as a Hugging Face directory, whole or not at all: config.json, weights, and a card that says",
+            "where they come from. Where the run began with a checkpoint that is still there, config, type and files are as it has them,",
+            "and its tokenizer's files come along. Reads only; works while the run goes on and afterwards."
+        },
+        footer = {
+            "",
+            "millrace model export --run-dir runs/<run id> --to my-model",
+            "millrace model export --bootstrap-servers kafka:9092 --run my-run --version 40 --to my-model",
+            "",
+            "Exit codes: 0 the directory is there; 1 a failure; 2 a mistake in the command line."
+        })
+public final class ExportModelCommand implements Callable<Integer> {
+    /** What a tensor's numbers are written as. */
+    enum Type {
+        FLOAT32("F32"),
+        BFLOAT16("BF16"),
+        FLOAT16("F16");
+
+        private final String name;
+
+        Type(String name) {
+            this.name = name;
+        }
+    }
+
+    @Option(
+            names = "--version",
+            paramLabel = "N",
+            description = "Version to write; without it the newest. Its weights must still be kept.")
+    private Long version;
+
+    @Option(names = "--to", paramLabel = "DIR", required = true, description = "New directory; nothing is overwritten.")
+    private Path to;
+
+    @Option(
+            names = "--dtype",
+            paramLabel = "TYPE",
+            description = {
+                "float32, which is the version bit for bit, or bfloat16 or float16, to which it is rounded;",
+                "without it as the start checkpoint has them, and float32 where there is none."
+            })
+    private Type type;
+
+    @Mixin
+    private RunOptions run;
+
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public Integer call() {
+        PrintWriter out = spec.commandLine().getOut();
+        try (AuditedRun audited = run.open()) {
+            out.println(audited.title());
+            out.flush();
+            Done done = new ModelExport(audited.connection(), audited.config())
+                    .to(
+                            to,
+                            version == null ? OptionalLong.empty() : OptionalLong.of(version),
+                            Optional.ofNullable(type).map(given -> given.name));
+            say(
+                    out,
+                    String.format(
+                            Locale.ROOT,
+                            "version %d, weights %s, is in %s: %,d bytes, %s",
+                            done.manifest().getVersion(),
+                            done.manifest().getWeights().getSha256(),
+                            to,
+                            done.bytes(),
+                            done.isExact()
+                                    ? "the version bit for bit"
+                                    : "rounded to " + String.join(", ", done.types())
+                                            + " (--dtype float32 keeps every bit)"));
+            done.start()
+                    .lack()
+                    .ifPresent(lack -> say(
+                            out,
+                            lack
+                                    + ", so config.json is made from the shape, the numbers are float32 unless --dtype says otherwise,"
+                                    + " and there is no tokenizer"));
+            out.flush();
+            return 0;
+        }
+    }
+
+    private static void say(PrintWriter out, String text) {
+        Lines.wrapped("  ", text).forEach(out::println);
+    }
+}

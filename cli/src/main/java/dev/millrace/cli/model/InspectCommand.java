@@ -1,0 +1,58 @@
+package dev.millrace.cli.model;
+
+import dev.millrace.policy.huggingface.CheckpointDirectory;
+import dev.millrace.policy.huggingface.CheckpointException;
+import dev.millrace.runtime.config.ConfigException;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/** {@code millrace model inspect}: what a model directory is, what it costs, and whether it can be trained. */
+@Command(
+        name = "inspect",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = {
+            "Says what a Hugging Face directory is: family, shape, parameters, type, vocabulary, positions; what it costs in memory",
+            "and on the log; and what in it is not supported. Reads config.json and the files' headers, not their numbers."
+        },
+        footer = {
+            "",
+            "millrace model inspect models/Qwen2.5-0.5B",
+            "",
+            "Exit codes: 0 it can be trained; 1 it cannot be read; 2 a mistake in the command line; 4 something in it is not supported."
+        })
+public final class InspectCommand implements Callable<Integer> {
+    /** Of a model that cannot be trained. */
+    static final int UNSUPPORTED = 4;
+
+    @Parameters(paramLabel = "DIR", description = "Directory with config.json and *.safetensors.")
+    private Path directory;
+
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public Integer call() throws IOException {
+        if (!Files.isDirectory(directory)) {
+            throw new ConfigException(directory + " is no directory; give one with config.json and *.safetensors");
+        }
+        CheckpointDirectory checkpoint = new CheckpointDirectory(directory);
+        ModelScreen screen;
+        try {
+            screen = ModelScreen.of(checkpoint);
+        } catch (CheckpointException e) {
+            throw new ConfigException(String.valueOf(e.getMessage()), e);
+        }
+        PrintWriter out = spec.commandLine().getOut();
+        screen.lines().forEach(out::println);
+        out.flush();
+        return screen.isSupported() ? 0 : UNSUPPORTED;
+    }
+}

@@ -1,0 +1,28 @@
+package dev.millrace.cli.model;
+
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Spec;
+
+/** {@code millrace model}: what a model directory is, and a run's model as one. */
+@Command(
+        name = "model",
+        mixinStandardHelpOptions = true,
+        synopsisSubcommandLabel = "COMMAND",
+        description = "What a model directory is and costs; and a version of a run as such a directory.",
+        subcommands = {InspectCommand.class, ExportModelCommand.class, CommandLine.HelpCommand.class},
+        footer = {
+            "",
+            "millrace model inspect models/Qwen2.5-0.5B",
+            "millrace model export --run-dir runs/<run id> --version 40 --to my-model"
+        })
+public final class ModelCommand implements Runnable {
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public void run() {
+        throw new CommandLine.ParameterException(spec.commandLine(), "inspect or export is missing");
+    }
+}

@@ -1,0 +1,221 @@
+package dev.millrace.cli.model;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.DecoderTraits;
+import dev.millrace.policy.decoder.RopeScaling;
+import dev.millrace.policy.huggingface.CheckpointDirectory;
+import dev.millrace.policy.huggingface.CheckpointException;
+import dev.millrace.policy.huggingface.StoredTensor;
+import dev.millrace.report.Lines;
+import dev.millrace.weights.WeightsConfig;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/** What {@code model inspect} says of a directory. */
+final class ModelScreen {
+    private final CheckpointDirectory checkpoint;
+    private final List<String> lines = new ArrayList<>();
+    private final List<String> unsupported;
+
+    private ModelScreen(CheckpointDirectory checkpoint) throws IOException {
+        this.checkpoint = checkpoint;
+        this.unsupported = new ArrayList<>(checkpoint.unsupported());
+    }
+
+    /** @throws CheckpointException if there is no config.json to tell anything of */
+    static ModelScreen of(CheckpointDirectory checkpoint) throws IOException {
+        ModelScreen screen = new ModelScreen(checkpoint);
+        screen.write();
+        return screen;
+    }
+
+    boolean isSupported() {
+        return unsupported.isEmpty();
+    }
+
+    List<String> lines() {
+        return lines;
+    }
+
+    private void write() throws IOException {
+        lines.add("model " + checkpoint.path());
+        JsonNode config = checkpoint.config();
+        say("family", text(config, "model_type") + architectures(config));
+        if (unsupported.isEmpty()) {
+            DecoderShape shape = checkpoint.shape();
+            shape(shape);
+            files();
+            try {
+                checkpoint.checkHeaders();
+            } catch (CheckpointException e) {
+                unsupported.add(e.getMessage());
+            }
+            costs(shape);
+        } else {
+            raw(config);
+            files();
+        }
+        lines.add("");
+        if (unsupported.isEmpty()) {
+            lines.add("It can be trained.");
+        } else {
+            lines.add("It cannot be trained:");
+            unsupported.forEach(reason -> lines.addAll(Lines.wrapped("  ", reason)));
+        }
+    }
+
+    private void shape(DecoderShape shape) {
+        DecoderTraits traits = shape.traits();
+        say("parameters", count(shape.parameterCount()));
+        say(
+                "shape",
+                shape.layers() + " layers of width " + count(shape.hiddenSize()) + ", " + shape.heads()
+                        + " heads on " + shape.kvHeads() + " key heads of " + shape.headSize() + ", feed-forward "
+                        + count(shape.intermediateSize()));
+        say("vocabulary", count(shape.vocabSize()) + " tokens, head " + (shape.tiedHead() ? "tied" : "of its own"));
+        say(
+                "positions",
+                "at most " + count(shape.maxPositions()) + " tokens, rope theta " + number(shape.ropeTheta()) + ", "
+                        + scaling(traits.ropeScaling()));
+        if (traits.slidingWindow() > 0) {
+            say(
+                    "window",
+                    count(traits.slidingWindow()) + " tokens"
+                            + (traits.fullLayers() > 0 ? ", from layer " + traits.fullLayers() + " on" : ""));
+        }
+        List<String> extras = Stream.of(
+                        shape.qkvBias() ? "biases on queries, keys and values" : "",
+                        traits.outputBias() ? "a bias on the attention's output" : "",
+                        traits.mlpBias() ? "biases in the feed-forward layers" : "",
+                        traits.queryKeyNorm() ? "norms of queries and keys" : "")
+                .filter(extra -> !extra.isEmpty())
+                .toList();
+        if (!extras.isEmpty()) {
+            say("attention", String.join(", ", extras));
+        }
+    }
+
+    private static String scaling(RopeScaling scaling) {
+        if (scaling instanceof RopeScaling.Linear linear) {
+            return "stretched linearly by " + number(linear.factor());
+        }
+        if (scaling instanceof RopeScaling.Llama3 llama3) {
+            return "stretched as Llama 3's by " + number(llama3.factor()) + " from "
+                    + count(llama3.originalMaxPositions());
+        }
+        if (scaling instanceof RopeScaling.Yarn yarn) {
+            return "stretched by YaRN by " + number(yarn.factor()) + " from " + count(yarn.originalMaxPositions());
+        }
+        return "not stretched";
+    }
+
+    /** What a description that is not understood says all the same. */
+    private void raw(JsonNode config) {
+        for (String key : List.of(
+                "num_hidden_layers",
+                "hidden_size",
+                "num_attention_heads",
+                "num_key_value_heads",
+                "vocab_size",
+                "max_position_embeddings")) {
+            if (config.hasNonNull(key)) {
+                lines.addAll(Lines.wrapped("  ", key + " " + config.get(key)));
+            }
+        }
+    }
+
+    private void files() throws IOException {
+        try {
+            Map<String, StoredTensor> layout = checkpoint.layout();
+            Map<String, Long> bytesOf = new TreeMap<>();
+            layout.values().forEach(tensor -> bytesOf.merge(tensor.type(), tensor.bytes(), Long::sum));
+            long files =
+                    layout.values().stream().map(StoredTensor::file).distinct().count();
+            say(
+                    "files",
+                    files + (files == 1 ? " file with " : " files with ") + layout.size() + " tensors, "
+                            + bytesOf.entrySet().stream()
+                                    .map(each -> bytes(each.getValue()) + " of " + each.getKey())
+                                    .collect(Collectors.joining(", ")));
+        } catch (CheckpointException e) {
+            unsupported.add(e.getMessage());
+        }
+        TreeSet<String> others = new TreeSet<>();
+        for (String name :
+                List.of("tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json")) {
+            if (checkpoint.path().resolve(name).toFile().isFile()) {
+                others.add(name);
+            }
+        }
+        say("beside", others.isEmpty() ? "no tokenizer" : String.join(", ", others));
+    }
+
+    private void costs(DecoderShape shape) {
+        long parameters = shape.parameterCount();
+        long weights = parameters * Float.BYTES;
+        long cache = 2L * shape.layers() * shape.kvHeads() * shape.headSize() * Float.BYTES;
+        WeightsConfig defaults = WeightsConfig.defaults();
+        lines.add("");
+        lines.add("memory (float32, whatever the files have)");
+        say("weights", bytes(weights) + " for each copy: generator, scorer and learner have one of their own");
+        say(
+                "learner",
+                bytes(weights) + " of gradients and " + bytes(2 * weights)
+                        + " of optimiser's moments beside its weights");
+        say("generator", bytes(cache) + " of cache for each token of each sequence in flight");
+        lines.add("");
+        lines.add("on the log");
+        say(
+                "version",
+                bytes(weights) + " written whole, every " + defaults.anchorEvery()
+                        + "th (weights.anchor_every); between them what a step changed, at most " + bytes(weights));
+        say("moments", bytes(2 * weights) + " with every version, for a learner that goes on");
+    }
+
+    private static String architectures(JsonNode config) {
+        JsonNode architectures = config.path("architectures");
+        return architectures.isArray() && !architectures.isEmpty()
+                ? " (" + architectures.get(0).asText() + ")"
+                : "";
+    }
+
+    private static String text(JsonNode config, String key) {
+        return config.path(key).asText("not said");
+    }
+
+    private void say(String label, String text) {
+        lines.addAll(Lines.labelled(label, text));
+    }
+
+    private static String count(long number) {
+        return String.format(Locale.ROOT, "%,d", number);
+    }
+
+    private static String number(double value) {
+        return value == Math.rint(value) ? count((long) value) : Double.toString(value);
+    }
+
+    /** Three digits and a unit. */
+    private static String bytes(long bytes) {
+        String[] units = {"B", "kB", "MB", "GB", "TB"};
+        double value = bytes;
+        int unit = 0;
+        while (value >= 999.5 && unit < units.length - 1) {
+            value /= 1000;
+            unit++;
+        }
+        return String.format(
+                Locale.ROOT,
+                unit == 0 || value >= 99.95 ? "%.0f %s" : value >= 9.995 ? "%.1f %s" : "%.2f %s",
+                value,
+                units[unit]);
+    }
+}

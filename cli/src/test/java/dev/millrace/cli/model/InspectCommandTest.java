@@ -1,0 +1,103 @@
+package dev.millrace.cli.model;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.millrace.cli.Main;
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.DecoderTraits;
+import dev.millrace.policy.decoder.RopeScaling;
+import dev.millrace.policy.huggingface.CheckpointDirectory;
+import dev.millrace.policy.weights.Weights;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import picocli.CommandLine;
+
+class InspectCommandTest {
+    @TempDir
+    Path directory;
+
+    private record Said(int status, String out, String err) {}
+
+    private Said inspect(Path path) {
+        StringWriter out = new StringWriter();
+        StringWriter err = new StringWriter();
+        CommandLine command = Main.commandLine().setOut(new PrintWriter(out)).setErr(new PrintWriter(err));
+        int status = command.execute("model", "inspect", path.toString());
+        return new Said(status, out.toString(), err.toString());
+    }
+
+    private void save() throws IOException {
+        DecoderTraits traits =
+                new DecoderTraits(new RopeScaling.Yarn(4, 32, 32, 1, 1.2, true), false, false, true, 24, 1);
+        DecoderShape shape = new DecoderShape(1000, 32, 3, 2, 1, 16, 48, 128, 500.0, 1e-5, true, false, traits);
+        new CheckpointDirectory(directory).save(Weights.random(shape, 3));
+    }
+
+    @Test
+    void shouldSayWhatAModelIsAndCosts() throws IOException {
+        save();
+        Files.writeString(directory.resolve("tokenizer.json"), "{}");
+        Said said = inspect(directory);
+        assertThat(said.status).as(said.toString()).isZero();
+        assertThat(said.out)
+                .containsSubsequence(
+                        "model " + directory,
+                        "  family      qwen3 (Qwen3ForCausalLM)",
+                        "  parameters  55,360",
+                        "  shape       3 layers of width 32, 2 heads on 1 key heads of 16",
+                        "  vocabulary  1,000 tokens, head tied",
+                        "  positions   at most 128 tokens, rope theta 500, stretched by YaRN by 4 from 32",
+                        "  window      24 tokens, from layer 1 on",
+                        "  attention   norms of queries and keys",
+                        "  files       1 file with 35 tensors, 221 kB of F32",
+                        "  beside      tokenizer.json",
+                        "  weights     221 kB for each copy",
+                        "  learner     221 kB of gradients and 443 kB of optimiser's moments",
+                        "  generator   384 B of cache for each token",
+                        "  version     221 kB written whole, every 8th",
+                        "It can be trained.");
+        assertThat(said.out.lines().count()).as("one screen").isLessThanOrEqualTo(25);
+    }
+
+    @Test
+    void shouldNameEverythingThatIsNotSupportedAndEndWithAnExitCode() throws IOException {
+        save();
+        Path config = directory.resolve("config.json");
+        Files.writeString(
+                config,
+                Files.readString(config)
+                        .replace("\"yarn\"", "\"longrope\"")
+                        .replace(
+                                "\"model_type\"",
+                                "\"num_experts\" : 64, \"attn_logit_softcapping\" : 50.0, \"model_type\""));
+        Said said = inspect(directory);
+        assertThat(said.status).isEqualTo(InspectCommand.UNSUPPORTED);
+        assertThat(said.out.replaceAll("\\s+", " "))
+                .contains("It cannot be trained:")
+                .contains("num_experts=64: mixtures of experts are not supported")
+                .contains("attn_logit_softcapping=50.0: capped attention scores are not supported")
+                .contains("rotary positions of type longrope are not supported");
+    }
+
+    @Test
+    void shouldNameAFileThatIsNotWhatTheDescriptionAsksFor() throws IOException {
+        save();
+        Files.delete(directory.resolve("model.safetensors"));
+        Said said = inspect(directory);
+        assertThat(said.status).isEqualTo(InspectCommand.UNSUPPORTED);
+        assertThat(said.out).contains("holds no *.safetensors file");
+    }
+
+    @Test
+    void shouldRefuseWhatIsNoModel() {
+        Said said = inspect(directory);
+        assertThat(said.status).isEqualTo(2);
+        assertThat(said.err).contains(directory + " holds no config.json");
+        assertThat(inspect(directory.resolve("nothing")).err).contains("is no directory");
+    }
+}

@@ -1,0 +1,154 @@
+package dev.millrace.cli.model;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.millrace.cli.Main;
+import dev.millrace.policy.huggingface.CheckpointDirectory;
+import dev.millrace.weights.VersionHash;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.MethodOrderer;
+import org.junit.jupiter.api.Order;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.TestMethodOrder;
+import org.junit.jupiter.api.io.TempDir;
+import picocli.CommandLine;
+
+/** A run whose model is taken out, and a second one that begins with it; by the commands as a user types them, in one story. */
+@TestInstance(TestInstance.Lifecycle.PER_CLASS)
+@TestMethodOrder(MethodOrderer.OrderAnnotation.class)
+class ModelExportIT {
+    private static final Pattern VERSION = Pattern.compile("version (\\d+), weights ([0-9a-f]{64}),");
+
+    @TempDir
+    private static Path folder;
+
+    private record Said(int status, String out, String err) {
+        String words() {
+            return out.replaceAll("\\s+", " ");
+        }
+
+        /** Number and hash of the version that was written. */
+        Matcher version() {
+            Matcher matcher = VERSION.matcher(words());
+            assertThat(matcher.find()).as(toString()).isTrue();
+            return matcher;
+        }
+    }
+
+    private static Said millrace(String... arguments) {
+        StringWriter out = new StringWriter();
+        StringWriter err = new StringWriter();
+        CommandLine command = Main.commandLine().setOut(new PrintWriter(out)).setErr(new PrintWriter(err));
+        int status = command.execute(arguments);
+        return new Said(status, out.toString(), err.toString());
+    }
+
+    private static void train(String run, int maxSteps, String... more) {
+        List<String> arguments = Stream.concat(
+                        Stream.of(
+                                "train",
+                                "--plain",
+                                "--run-dir",
+                                folder.resolve(run).toString(),
+                                "--max-steps",
+                                Integer.toString(maxSteps),
+                                "--set",
+                                "goal.mean_reward=0"),
+                        Stream.of(more))
+                .toList();
+        Said said = millrace(arguments.toArray(String[]::new));
+        assertThat(said.status).as(said.toString()).isZero();
+    }
+
+    private static Said export(String run, Path to, String... more) {
+        return millrace(Stream.concat(
+                        Stream.of(
+                                "model",
+                                "export",
+                                "--run-dir",
+                                folder.resolve(run).toString(),
+                                "--to",
+                                to.toString()),
+                        Stream.of(more))
+                .toArray(String[]::new));
+    }
+
+    @BeforeAll
+    void train() {
+        train("first", 3);
+    }
+
+    @Test
+    @Order(1)
+    void shouldWriteTheNewestVersionBitForBitAndNothingOverIt() throws Exception {
+        Path to = folder.resolve("model");
+        Said said = export("first", to);
+        assertThat(said.status).as(said.toString()).isZero();
+        String hash = said.version().group(2);
+        assertThat(said.words()).contains("version 3, ").contains("the version bit for bit");
+        assertThat(VersionHash.of(new CheckpointDirectory(to))).isEqualTo(hash);
+        assertThat(Files.readString(to.resolve("README.md")))
+                .contains("| version | 3, made by batch ")
+                .contains("| weights (SHA-256) | `" + hash + "` |")
+                .contains("| began with | random weights |");
+
+        Said again = export("first", to);
+        assertThat(again.status).isEqualTo(1);
+        assertThat(again.err).contains(to + " is there already, and nothing is overwritten; name a new directory");
+        Said unknown = export("first", folder.resolve("other"), "--version", "17");
+        assertThat(unknown.status).isEqualTo(1);
+        assertThat(unknown.err).contains("17").contains("give --version one whose weights are kept");
+        assertThat(folder.resolve("other")).doesNotExist();
+    }
+
+    @Test
+    @Order(2)
+    void shouldBeginAnotherRunWithExactlyTheseWeightsAndWriteItsOwnAsTheyCame() throws Exception {
+        Path model = folder.resolve("model");
+        Files.writeString(model.resolve("generation_config.json"), "{}");
+        String hash = VersionHash.of(new CheckpointDirectory(model));
+        train("second", 1, "--set", "model.checkpoint=" + model);
+
+        Said first = export("second", folder.resolve("again"), "--version", "0");
+        assertThat(first.status).as(first.toString()).isZero();
+        assertThat(first.version().group(2)).as("version 0 is what was loaded").isEqualTo(hash);
+        assertThat(folder.resolve("again/model.safetensors"))
+                .hasSameBinaryContentAs(model.resolve("model.safetensors"));
+        assertThat(folder.resolve("again/generation_config.json")).hasContent("{}");
+
+        Said newest = export("second", folder.resolve("brain"), "--dtype", "bfloat16");
+        assertThat(newest.words()).contains("rounded to BF16 (--dtype float32 keeps every bit)");
+        assertThat(newest.version().group(2)).isNotEqualTo(hash);
+        assertThat(Files.readString(folder.resolve("brain/README.md")))
+                .contains("| began with | `model` |")
+                .contains("| start's weights (SHA-256) | `" + hash + "` |");
+        Said inspected = millrace("model", "inspect", folder.resolve("brain").toString());
+        assertThat(inspected.status).as(inspected.toString()).isZero();
+        assertThat(inspected.words()).contains("of BF16").contains("It can be trained.");
+    }
+
+    @Test
+    @Order(3)
+    void shouldSayWhatCannotBeTakenFromAStartThatIsGone() throws Exception {
+        Path model = folder.resolve("model");
+        Files.move(model.resolve("model.safetensors"), folder.resolve("kept.safetensors"));
+        Said said = export("second", folder.resolve("without"));
+        assertThat(said.status).as(said.toString()).isZero();
+        assertThat(said.words())
+                .contains("the checkpoint that the run began with cannot be read any more")
+                .contains("so config.json is made from the shape")
+                .contains("the version bit for bit");
+        assertThat(folder.resolve("without/generation_config.json")).doesNotExist();
+        assertThat(VersionHash.of(new CheckpointDirectory(folder.resolve("without"))))
+                .isEqualTo(said.version().group(2));
+    }
+}

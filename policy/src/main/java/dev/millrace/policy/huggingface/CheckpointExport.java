@@ -1,0 +1,220 @@
+package dev.millrace.policy.huggingface;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.TensorSpec;
+import dev.millrace.policy.weights.Weights;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/**
+ * A decoder to be written as a Hugging Face directory that was not there before: whole, or not at all.
+ *
+ * <p>Written as float32 it is loaded again bit for bit; to float16 and bfloat16 values are rounded, ties to even. Used once.
+ */
+public final class CheckpointExport {
+    /** The types that a decoder can be written in, as safetensors files name them. */
+    public static final Set<String> TYPES = Set.of("F32", "BF16", "F16");
+
+    private static final String HEAD = "lm_head.weight";
+    private static final String EMBEDDING = "model.embed_tokens.weight";
+    private static final Map<String, String> TORCH_NAMES =
+            Map.of("F32", "float32", "BF16", "bfloat16", "F16", "float16");
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    /** What belongs to a model beside its weights: how text becomes tokens, how it is prompted, what one may do with it. */
+    private static final List<String> COMPANIONS = List.of(
+            "tokenizer.json",
+            "tokenizer_config.json",
+            "tokenizer.model",
+            "special_tokens_map.json",
+            "added_tokens.json",
+            "vocab.json",
+            "merges.txt",
+            "chat_template.jinja",
+            "chat_template.json",
+            "generation_config.json",
+            "LICENSE",
+            "NOTICE");
+
+    private final Weights weights;
+    private final ObjectNode config;
+    private final Map<String, StoredTensor> layout;
+    private final Optional<Path> companions;
+    private final Optional<String> type;
+
+    private CheckpointExport(
+            Weights weights,
+            ObjectNode config,
+            Map<String, StoredTensor> layout,
+            Optional<Path> companions,
+            Optional<String> type) {
+        this.weights = weights;
+        this.config = config;
+        this.layout = layout;
+        this.companions = companions;
+        this.type = type;
+    }
+
+    /**
+     * As float32 in one file, with a config made from the shape.
+     *
+     * @throws CheckpointException if no family's config describes the shape
+     */
+    public static CheckpointExport of(Weights weights) {
+        Map<String, StoredTensor> layout = new LinkedHashMap<>();
+        for (TensorSpec spec : weights.shape().tensors()) {
+            layout.put(
+                    spec.name(),
+                    new StoredTensor(
+                            "model.safetensors", "F32", spec.dims(), (long) spec.elementCount() * Float.BYTES));
+        }
+        return new CheckpointExport(
+                weights, HuggingFaceConfig.write(weights.shape()), layout, Optional.empty(), Optional.empty());
+    }
+
+    /**
+     * As another checkpoint lies: with its config, in its types and files, and with its tokenizer's files.
+     *
+     * @param begun of the same shape
+     * @throws CheckpointException if it is of another shape, or cannot be read
+     */
+    public static CheckpointExport like(CheckpointDirectory begun, Weights weights) throws IOException {
+        DecoderShape shape = begun.shape();
+        if (!shape.equals(weights.shape())) {
+            throw new CheckpointException(
+                    begun.path() + " is of another shape than the weights: " + shape + ", not " + weights.shape());
+        }
+        return new CheckpointExport(
+                weights, (ObjectNode) begun.config(), begun.layout(), Optional.of(begun.path()), Optional.empty());
+    }
+
+    /** The same in one type, one of {@link #TYPES}. */
+    public CheckpointExport as(String only) {
+        if (!TYPES.contains(only)) {
+            throw new IllegalArgumentException("a checkpoint is written as one of " + TYPES + ": " + only);
+        }
+        return new CheckpointExport(weights, config, layout, companions, Optional.of(only));
+    }
+
+    /** The types that tensors are written in. */
+    public Set<String> types() {
+        return tensorsByFile().values().stream()
+                .flatMap(List::stream)
+                .map(SafetensorsWriter.Tensor::type)
+                .collect(Collectors.toUnmodifiableSet());
+    }
+
+    /** Bytes of all tensors. */
+    public long bytes() {
+        return tensorsByFile().values().stream()
+                .flatMap(List::stream)
+                .mapToLong(SafetensorsWriter.Tensor::bytes)
+                .sum();
+    }
+
+    /**
+     * Writes it.
+     *
+     * @param directory must not be there
+     * @param card what {@code README.md} says
+     * @throws CheckpointException if the directory is there, or a value is larger than its type holds; nothing is left then
+     */
+    public void to(Path directory, String card) throws IOException {
+        if (Files.exists(directory, LinkOption.NOFOLLOW_LINKS)) {
+            throw new CheckpointException(
+                    directory + " is there already, and nothing is overwritten; name a new directory");
+        }
+        Path absolute = directory.toAbsolutePath().normalize();
+        Path parent = Optional.ofNullable(absolute.getParent()).orElse(absolute);
+        Files.createDirectories(parent);
+        Path partial = Files.createTempDirectory(parent, "." + absolute.getFileName() + ".partial-");
+        try {
+            write(partial);
+            Files.writeString(partial.resolve("README.md"), card);
+            Files.move(partial, absolute, StandardCopyOption.ATOMIC_MOVE);
+        } finally {
+            remove(partial);
+        }
+    }
+
+    private void write(Path into) throws IOException {
+        Map<String, List<SafetensorsWriter.Tensor>> files = tensorsByFile();
+        for (Map.Entry<String, List<SafetensorsWriter.Tensor>> file : files.entrySet()) {
+            SafetensorsWriter.write(into.resolve(file.getKey()), file.getValue());
+        }
+        if (files.size() > 1) {
+            Files.writeString(into.resolve("model.safetensors.index.json"), index(files));
+        }
+        type.ifPresent(only -> {
+            String key = config.has("dtype") ? "dtype" : "torch_dtype";
+            config.put(key, TORCH_NAMES.get(only));
+        });
+        Files.writeString(into.resolve("config.json"), config.toPrettyString() + "\n");
+        if (companions.isPresent()) {
+            for (String name : COMPANIONS) {
+                Path file = companions.get().resolve(name);
+                if (Files.isRegularFile(file)) {
+                    Files.copy(file, into.resolve(name));
+                }
+            }
+        }
+    }
+
+    /** What is derived from the config is left out; a tied head that lay there once more does so again. */
+    private Map<String, List<SafetensorsWriter.Tensor>> tensorsByFile() {
+        Map<String, TensorSpec> specs =
+                weights.shape().tensors().stream().collect(Collectors.toMap(TensorSpec::name, spec -> spec));
+        Map<String, List<SafetensorsWriter.Tensor>> files = new TreeMap<>();
+        layout.forEach((name, stored) -> {
+            String source = name.equals(HEAD) && weights.shape().tiedHead() ? EMBEDDING : name;
+            TensorSpec spec = specs.get(source);
+            if (spec != null) {
+                files.computeIfAbsent(stored.file(), absent -> new ArrayList<>())
+                        .add(new SafetensorsWriter.Tensor(
+                                name, spec.dims(), type.orElse(stored.type()), weights.tensor(source)));
+            }
+        });
+        return files;
+    }
+
+    private static String index(Map<String, List<SafetensorsWriter.Tensor>> files) {
+        ObjectNode index = JSON.createObjectNode();
+        long total = 0;
+        Map<String, String> fileOf = new TreeMap<>();
+        for (Map.Entry<String, List<SafetensorsWriter.Tensor>> file : files.entrySet()) {
+            for (SafetensorsWriter.Tensor tensor : file.getValue()) {
+                total += tensor.bytes();
+                fileOf.put(tensor.name(), file.getKey());
+            }
+        }
+        index.putObject("metadata").put("total_size", total);
+        fileOf.forEach(index.putObject("weight_map")::put);
+        return index.toPrettyString() + "\n";
+    }
+
+    private static void remove(Path partial) throws IOException {
+        if (!Files.exists(partial)) {
+            return;
+        }
+        try (Stream<Path> left = Files.walk(partial)) {
+            for (Path path : left.sorted(Comparator.reverseOrder()).toList()) {
+                Files.delete(path);
+            }
+        }
+    }
+}

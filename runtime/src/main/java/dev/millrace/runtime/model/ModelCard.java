@@ -1,0 +1,72 @@
+package dev.millrace.runtime.model;
+
+import dev.millrace.runtime.model.ModelExport.Done;
+import dev.millrace.runtime.model.ModelExport.Start;
+import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.run.RunIdentity;
+import java.nio.file.Path;
+import java.time.Instant;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeSet;
+import java.util.stream.Collectors;
+
+/** The {@code README.md} of an exported model: where it comes from. */
+final class ModelCard {
+    private static final Map<String, String> NAMES = Map.of("F32", "float32", "BF16", "bfloat16", "F16", "float16");
+
+    private ModelCard() {}
+
+    static String text(RunIdentity run, Done done) {
+        PolicyVersion version = done.manifest();
+        String types = new TreeSet<>(done.types())
+                .stream().map(type -> NAMES.getOrDefault(type, type)).collect(Collectors.joining(", "));
+        List<String[]> rows = List.of(
+                row("run", "`" + run.runId() + "`"),
+                row("epoch", Integer.toString(version.getEpoch())),
+                row(
+                        "version",
+                        version.getVersion()
+                                + (version.getBatchId() < 0
+                                        ? ", what the run began with"
+                                        : ", made by batch " + version.getBatchId())),
+                row(
+                        "published",
+                        Instant.ofEpochMilli(version.getPublishedAtMs()).toString()),
+                row("optimiser steps", Long.toString(version.getOptimizerSteps())),
+                row("rollouts consumed", Long.toString(version.getRolloutsConsumed())),
+                row("tokens trained", Long.toString(version.getTokensTrained())),
+                row("weights (SHA-256)", "`" + version.getWeights().getSha256() + "`"),
+                row(
+                        "written as",
+                        types
+                                + (done.isExact()
+                                        ? ", the version bit for bit"
+                                        : ", rounded from the version's float32")),
+                row("began with", start(done.start())),
+                row(
+                        "start's weights (SHA-256)",
+                        done.start().sha256().map(hash -> "`" + hash + "`").orElse("not known any more")));
+        return "---\nlibrary_name: transformers\npipeline_tag: text-generation\ntags: [millrace, reinforcement-learning]\n---\n\n# "
+                + run.runId() + ", version " + version.getVersion()
+                + "\n\nTrained by reinforcement learning with Millrace.\n\n| | |\n| --- | --- |\n"
+                + rows.stream()
+                        .map(row -> "| " + row[0] + " | " + row[1] + " |\n")
+                        .collect(Collectors.joining())
+                + "\nThe hashes are over the bytes of all tensors as little-endian float32, in the decoder's order, as the run's"
+                + " manifests\nhave them.\n";
+    }
+
+    private static String[] row(String name, String value) {
+        return new String[] {name, value};
+    }
+
+    private static String start(Start start) {
+        if (start.checkpoint().isEmpty()) {
+            return "random weights";
+        }
+        String name = String.valueOf(Path.of(start.checkpoint()).getFileName());
+        return "`" + name + "`"
+                + start.lack().map(lack -> ", which was not at hand").orElse("");
+    }
+}

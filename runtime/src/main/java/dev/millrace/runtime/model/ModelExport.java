@@ -1,0 +1,134 @@
+package dev.millrace.runtime.model;
+
+import dev.millrace.log.LogConnection;
+import dev.millrace.policy.huggingface.CheckpointDirectory;
+import dev.millrace.policy.huggingface.CheckpointException;
+import dev.millrace.policy.huggingface.CheckpointExport;
+import dev.millrace.policy.weights.Weights;
+import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.weights.CorruptVersionException;
+import dev.millrace.weights.PolicyFeed;
+import dev.millrace.weights.VersionHash;
+import dev.millrace.weights.VersionUnavailableException;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Optional;
+import java.util.OptionalLong;
+import java.util.Set;
+
+/**
+ * Writes a version of a run as a Hugging Face directory: as the checkpoint lay that the run began with, if that is still there, and
+ * otherwise as float32 with a config made from the shape.
+ *
+ * <p>Reads the run's log only. Used once.
+ */
+public final class ModelExport {
+    private final LogConnection connection;
+    private final MillraceConfig config;
+
+    /**
+     * What was written.
+     *
+     * @param manifest of the version
+     * @param start    what the run began with
+     * @param types    in which tensors were written, as safetensors files name them
+     * @param bytes    of all tensors
+     */
+    public record Done(PolicyVersion manifest, Start start, Set<String> types, long bytes) {
+        /** Whether what was written is what the version is, bit for bit. */
+        public boolean isExact() {
+            return types.equals(Set.of("F32"));
+        }
+    }
+
+    /**
+     * What a run began with.
+     *
+     * @param checkpoint as the run's configuration names it; empty for random weights
+     * @param sha256     of version 0's weights; empty if its manifest is not known any more
+     * @param lack       why config, types, files and tokenizer could not be taken from the checkpoint; empty if they were, and for
+     *     random weights
+     */
+    public record Start(String checkpoint, Optional<String> sha256, Optional<String> lack) {
+        /** Whether what was written lies as the checkpoint did. */
+        public boolean isTaken() {
+            return !checkpoint.isEmpty() && lack.isEmpty();
+        }
+    }
+
+    /** @param config of the run */
+    public ModelExport(LogConnection connection, MillraceConfig config) {
+        this.connection = connection;
+        this.config = config;
+    }
+
+    /**
+     * Writes it.
+     *
+     * @param directory must not be there
+     * @param version   empty for the newest
+     * @param type      in which all tensors are written, one of {@link CheckpointExport#TYPES}; empty for as they lay
+     * @throws RefusedRequestException if there is no such version, or it cannot be written there
+     */
+    public Done to(Path directory, OptionalLong version, Optional<String> type) {
+        try (PolicyFeed feed = new PolicyFeed(connection, config.weights())) {
+            PolicyVersion newest = feed.newestCommitted()
+                    .orElseThrow(() -> new RefusedRequestException("the run has published no version yet"));
+            PolicyVersion manifest = version.isPresent() ? feed.manifest(version.getAsLong()) : newest;
+            Weights weights = feed.load(manifest.getVersion());
+            Start start = start(feed, weights);
+            CheckpointExport plain = start.isTaken()
+                    ? CheckpointExport.like(new CheckpointDirectory(Path.of(start.checkpoint())), weights)
+                    : CheckpointExport.of(weights);
+            CheckpointExport export = type.map(plain::as).orElse(plain);
+            Done done = new Done(manifest, start, export.types(), export.bytes());
+            export.to(directory, ModelCard.text(connection.run(), done));
+            return done;
+        } catch (VersionUnavailableException | CorruptVersionException e) {
+            throw new RefusedRequestException(e.getMessage() + "; give --version one whose weights are kept", e);
+        } catch (CheckpointException e) {
+            throw new RefusedRequestException(String.valueOf(e.getMessage()), e);
+        } catch (IOException e) {
+            throw new RefusedRequestException("cannot write " + directory + ": " + e.getMessage(), e);
+        }
+    }
+
+    private Start start(PolicyFeed feed, Weights weights) {
+        String checkpoint = config.model().checkpoint();
+        Optional<String> sha256 = first(feed);
+        return new Start(
+                checkpoint, sha256, checkpoint.isEmpty() ? Optional.empty() : lack(checkpoint, sha256, weights));
+    }
+
+    private static Optional<String> first(PolicyFeed feed) {
+        try {
+            return Optional.of(feed.manifest(0).getWeights().getSha256());
+        } catch (VersionUnavailableException e) {
+            return Optional.empty();
+        }
+    }
+
+    /** Another model may lie there by now, whose tokenizer and config say nothing of this one. */
+    private static Optional<String> lack(String checkpoint, Optional<String> sha256, Weights weights) {
+        Path path = Path.of(checkpoint);
+        if (!Files.isDirectory(path)) {
+            return Optional.of("the checkpoint that the run began with is not at " + checkpoint + " any more");
+        }
+        CheckpointDirectory directory = new CheckpointDirectory(path);
+        try {
+            if (!directory.shape().equals(weights.shape())) {
+                return Optional.of("at " + checkpoint + " lies a model of another shape by now");
+            }
+            String found = VersionHash.of(directory);
+            if (sha256.isPresent() && !sha256.get().equals(found)) {
+                return Optional.of("at " + checkpoint + " lie other weights by now than the run began with");
+            }
+            return Optional.empty();
+        } catch (CheckpointException | IOException e) {
+            return Optional.of("the checkpoint that the run began with cannot be read any more: " + e.getMessage());
+        }
+    }
+}
