@@ -111,6 +111,8 @@ public final class CheckpointDirectory {
             return JSON.readTree(text);
         } catch (JsonProcessingException e) {
             throw new CheckpointException(path + " is not JSON: " + e.getOriginalMessage(), e);
+        } catch (IOException e) { // of bytes that are no text, since nothing is read here
+            throw new CheckpointException(path + " is not JSON: " + e.getMessage(), e);
         }
     }
 

@@ -15,7 +15,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.regex.Pattern;
-import org.apache.avro.AvroRuntimeException;
 import org.apache.avro.Schema;
 import org.jspecify.annotations.Nullable;
 
@@ -77,9 +76,10 @@ final class IndexCheck {
             if (id < 0) {
                 throw refused("schema " + id + " has an id below 0");
             }
+            String schema = there("schema under the id " + id, text);
             try {
-                new Schema.Parser().parse(there("schema under the id " + id, text));
-            } catch (AvroRuntimeException e) {
+                new Schema.Parser().parse(schema);
+            } catch (RuntimeException e) { // Avro's parser has no common type for what it stumbles over
                 throw refused("schema " + id + " is none: " + e.getMessage());
             }
         });

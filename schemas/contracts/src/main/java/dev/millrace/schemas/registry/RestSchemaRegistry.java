@@ -19,7 +19,6 @@ import java.util.Base64;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import org.apache.avro.Schema;
-import org.apache.avro.SchemaParseException;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -144,7 +143,7 @@ public final class RestSchemaRegistry implements SchemaRegistry {
         }
         try {
             return new Schema.Parser().parse(answer.path("schema").asText());
-        } catch (SchemaParseException e) {
+        } catch (RuntimeException e) { // Avro's parser has no common type for what it stumbles over
             throw new UnknownSchemaException(id, "cannot be read by itself: " + e.getMessage());
         }
     }

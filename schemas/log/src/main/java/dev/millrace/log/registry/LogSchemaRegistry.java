@@ -17,7 +17,6 @@ import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import org.apache.avro.Schema;
-import org.apache.avro.SchemaParseException;
 import org.apache.kafka.common.KafkaException;
 
 /**
@@ -140,7 +139,7 @@ public final class LogSchemaRegistry implements SchemaRegistry {
         String text = state.schemaText(id).orElseThrow(() -> new UnknownSchemaException(id));
         try {
             return new Schema.Parser().parse(text);
-        } catch (SchemaParseException e) {
+        } catch (RuntimeException e) { // Avro's parser has no common type for what it stumbles over
             throw new UnknownSchemaException(id, "cannot be read by itself: " + e.getMessage());
         }
     }
