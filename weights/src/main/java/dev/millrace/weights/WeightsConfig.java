@@ -43,8 +43,9 @@ public record WeightsConfig(
         TensorChunks.requireChunkBytes(chunkBytes);
         atLeastOne("kept_manifests", keptManifests);
         if (readTimeoutMs < 0 || sendTimeoutMs < 0) {
-            throw new IllegalArgumentException("read_timeout_ms and send_timeout_ms must be at least 1, or 0 for the run's"
-                    + " patience: " + readTimeoutMs + " and " + sendTimeoutMs);
+            throw new IllegalArgumentException(
+                    "read_timeout_ms and send_timeout_ms must be at least 1, or 0 for the run's" + " patience: "
+                            + readTimeoutMs + " and " + sendTimeoutMs);
         }
         if (keptManifests < Math.addExact(keepVersions, anchorEvery)) {
             throw new IllegalArgumentException("kept_manifests must be at least keep_versions=" + keepVersions

@@ -101,12 +101,14 @@ public final class RepairCommand implements Callable<Integer> {
         Kind kind = Arrays.stream(Kind.values())
                 .filter(each -> each.word().equals(word))
                 .findFirst()
-                .orElseThrow(() -> new RefusedRequestException(
-                        "--do " + word + " is no way out; the ways are "
-                                + Arrays.stream(Kind.values()).map(Kind::word).collect(Collectors.joining(", "))));
+                .orElseThrow(() -> new RefusedRequestException("--do " + word + " is no way out; the ways are "
+                        + Arrays.stream(Kind.values()).map(Kind::word).collect(Collectors.joining(", "))));
         if (!examined.offers(kind)) {
             throw new RefusedRequestException("--do " + word + " helps with nothing that was found; offered are: "
-                    + examined.ways().map(offered -> offered.kind().word()).distinct().collect(Collectors.joining(", ")));
+                    + examined.ways()
+                            .map(offered -> offered.kind().word())
+                            .distinct()
+                            .collect(Collectors.joining(", ")));
         }
         return kind;
     }
@@ -153,7 +155,10 @@ public final class RepairCommand implements Callable<Integer> {
                         .collect(Collectors.joining(", "));
                 try (RunLog log = audited.toWrite()) {
                     Rollback.Done done = new Rollback(
-                                    log, audited.config().topics(), audited.config().weights(), Clock.systemUTC())
+                                    log,
+                                    audited.config().topics(),
+                                    audited.config().weights(),
+                                    Clock.systemUTC())
                             .to(version, why);
                     say(out, "  ", "epoch " + done.epoch() + " begins with version " + version);
                 }

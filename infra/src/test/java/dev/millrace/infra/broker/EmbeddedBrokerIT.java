@@ -95,7 +95,9 @@ class EmbeddedBrokerIT {
                     Admin admin = Admin.create(Map.of("bootstrap.servers", broker.bootstrapServers()))) {
                 if (durability == Durability.VERSIONS) {
                     createTopic(broker);
-                    admin.createTopics(List.of(new NewTopic("other", 1, (short) 1))).all().get(10, TimeUnit.SECONDS);
+                    admin.createTopics(List.of(new NewTopic("other", 1, (short) 1)))
+                            .all()
+                            .get(10, TimeUnit.SECONDS);
                 }
 
                 broker.keep(List.of("t", "not-there"));
@@ -109,7 +111,10 @@ class EmbeddedBrokerIT {
 
     private static String flushInterval(Admin admin, String topic) throws Exception {
         ConfigResource resource = new ConfigResource(ConfigResource.Type.TOPIC, topic);
-        return admin.describeConfigs(List.of(resource)).all().get(10, TimeUnit.SECONDS).get(resource)
+        return admin.describeConfigs(List.of(resource))
+                .all()
+                .get(10, TimeUnit.SECONDS)
+                .get(resource)
                 .get(TopicConfig.FLUSH_MESSAGES_INTERVAL_CONFIG)
                 .value();
     }
@@ -117,7 +122,8 @@ class EmbeddedBrokerIT {
     @Test
     void shouldSayThatThePortIsTaken() throws Exception {
         try (ServerSocket taken = new ServerSocket(0, 1, InetAddress.getByName("127.0.0.1"))) {
-            BrokerConfig config = new BrokerConfig(taken.getLocalPort(), 16 << 20, 0, 60_000, 20_000, Durability.VERSIONS);
+            BrokerConfig config =
+                    new BrokerConfig(taken.getLocalPort(), 16 << 20, 0, 60_000, 20_000, Durability.VERSIONS);
 
             assertThatThrownBy(() -> EmbeddedBroker.start(directory, config))
                     .isInstanceOf(BrokerException.class)

@@ -105,8 +105,7 @@ final class CommittedOffsets {
     }
 
     long committed(String group, TopicPartition partition) {
-        return Objects.requireNonNull(
-                        Objects.requireNonNull(byGroup.get(group)).get(partition))
+        return Objects.requireNonNull(Objects.requireNonNull(byGroup.get(group)).get(partition))
                 .offset();
     }
 
