@@ -16,6 +16,7 @@ import dev.millrace.learner.versions.ForeignManifests;
 import dev.millrace.learner.versions.VersionRetention;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.patience.Patience;
+import dev.millrace.log.run.TrueCause;
 import dev.millrace.log.transaction.Incarnation;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.schemas.PolicyVersion;
@@ -133,7 +134,8 @@ public final class Learner implements AutoCloseable {
         this.registry = registry;
         this.clock = clock;
         this.producers = producers;
-        this.patience = new Patience("learner", connection.patience(), connection.alarms());
+        this.patience =
+                new Patience("learner", connection.patience(), connection.alarms(), () -> TrueCause.of(connection));
         algorithm.whyObjectiveCannotAct().ifPresent(LOG::warn);
         this.optimizer = new BatchOptimizer(engine, initial.shape(), config.step(), algorithm);
     }

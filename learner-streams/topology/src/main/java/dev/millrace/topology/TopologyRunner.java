@@ -5,6 +5,7 @@ import dev.millrace.log.LogConnection;
 import dev.millrace.log.follow.LogReader;
 import dev.millrace.log.patience.Passing;
 import dev.millrace.log.patience.Patience;
+import dev.millrace.log.run.TrueCause;
 import dev.millrace.topology.meters.TopologyMeters;
 import dev.millrace.topology.watch.InputWaits;
 import dev.millrace.topology.watch.LogStalls;
@@ -114,7 +115,8 @@ public final class TopologyRunner implements AutoCloseable {
         this.stateDirectory = stateDirectory;
         this.meters = new TopologyMeters(registry);
         this.waits = meters.waits();
-        this.patience = new Patience("topology", connection.patience(), connection.alarms());
+        this.patience =
+                new Patience("topology", connection.patience(), connection.alarms(), () -> TrueCause.of(connection));
         this.alarms = new StallAlarms(config.runtime().alarmAfterMs(), connection.alarms(), registry);
     }
 

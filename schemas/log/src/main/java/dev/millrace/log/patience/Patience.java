@@ -2,15 +2,18 @@ package dev.millrace.log.patience;
 
 import dev.millrace.log.alarm.Alarms;
 import java.time.Duration;
+import java.util.Optional;
 import java.util.function.BooleanSupplier;
 import java.util.function.LongSupplier;
+import java.util.function.Supplier;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
  * Bounds the attempts of one role at something that fails: they go on from the first failure until a success, for so long at
  * most. One line says that they began, and why; one says after how long they ended. In between an alarm {@value #ALARM} stands,
- * unless it is over at once.
+ * unless it is over at once; it says the true cause where that can be found out, since what fails looks the same to a client
+ * whether a broker is away or a topic was deleted.
  *
  * <p>Time is that of a clock that nobody sets. Used by one thread.
  */
@@ -30,11 +33,14 @@ public final class Patience {
     private final String who;
     private final Duration limit;
     private final Alarms alarms;
+    private final Supplier<Optional<String>> trueCause;
     private final LongSupplier nanos;
     private final Pause pause;
     private boolean failing;
     private long sinceNanos;
     private long attempts;
+    private Optional<String> cause = Optional.empty();
+    private boolean isCauseAsked;
     private boolean isReopened;
     private long reopenedNanos;
 
@@ -42,15 +48,23 @@ public final class Patience {
      * @param who the role, for the lines
      * @param limit from the first failure on
      * @param alarms of the process
+     * @param trueCause asked once if the failures last: what is wrong and the way out, in a sentence, if it is not the failure itself
      */
-    public Patience(String who, Duration limit, Alarms alarms) {
-        this(who, limit, alarms, System::nanoTime, duration -> Thread.sleep(duration.toMillis()));
+    public Patience(String who, Duration limit, Alarms alarms, Supplier<Optional<String>> trueCause) {
+        this(who, limit, alarms, trueCause, System::nanoTime, duration -> Thread.sleep(duration.toMillis()));
     }
 
-    Patience(String who, Duration limit, Alarms alarms, LongSupplier nanos, Pause pause) {
+    Patience(
+            String who,
+            Duration limit,
+            Alarms alarms,
+            Supplier<Optional<String>> trueCause,
+            LongSupplier nanos,
+            Pause pause) {
         this.who = who;
         this.limit = limit;
         this.alarms = alarms;
+        this.trueCause = trueCause;
         this.nanos = nanos;
         this.pause = pause;
     }
@@ -75,14 +89,21 @@ public final class Patience {
             failing = true;
             sinceNanos = now;
             attempts = 0;
+            cause = Optional.empty();
+            isCauseAsked = false;
             LOG.warn("{} tries again, for up to {} s: {}", who, limit.toSeconds(), failure.getMessage());
         }
         isReopened = false;
         Duration lasted = Duration.ofNanos(now - sinceNanos);
+        if (!isCauseAsked && lasted.compareTo(shorter(QUIET, limit)) >= 0) {
+            isCauseAsked = true;
+            cause = trueCause.get();
+        }
+        String why = cause.orElseGet(failure::getMessage);
         if (lasted.compareTo(limit) >= 0) {
             throw new PatienceOverException(
                     who + " has tried for " + lasted.toSeconds() + " s (run.patience_seconds=" + limit.toSeconds()
-                            + ") and could not go on: " + failure.getMessage()
+                            + ") and could not go on: " + why
                             + "; what is committed stays, and a start goes on from there",
                     failure);
         }
@@ -91,8 +112,8 @@ public final class Patience {
                     ALARM,
                     who,
                     "it has not got on for " + lasted.toSeconds() + " s, and tries for " + limit.toSeconds()
-                            + " s (run.patience_seconds): " + failure.getMessage(),
-                    "bring back what is away");
+                            + " s (run.patience_seconds): " + why,
+                    cause.isPresent() ? "" : "bring back what is away");
         }
         try {
             pause.of(shorter(FIRST_PAUSE.multipliedBy(1L << Math.min(attempts, 10)), LONGEST_PAUSE));

@@ -3,9 +3,11 @@ package dev.millrace.log.transaction;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.alarm.Alarms;
 import dev.millrace.log.patience.Patience;
+import dev.millrace.log.run.TrueCause;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Optional;
 import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import java.util.function.Function;
@@ -62,7 +64,11 @@ public final class TransactionalWriter implements AutoCloseable {
      * @param producers makes a producer with a transactional id; not called before {@link #fenceOthers()}
      */
     public TransactionalWriter(Supplier<Producer<byte[], byte[]>> producers) {
-        this(producers, null, new Incarnation(), new Patience("a writer", Duration.ZERO, new Alarms()));
+        this(
+                producers,
+                null,
+                new Incarnation(),
+                new Patience("a writer", Duration.ZERO, new Alarms(), Optional::empty));
     }
 
     TransactionalWriter(
@@ -90,7 +96,8 @@ public final class TransactionalWriter implements AutoCloseable {
                 producers,
                 new OwnerRecord(connection, transactionalId),
                 incarnation,
-                new Patience(transactionalId, connection.patience(), connection.alarms()));
+                new Patience(
+                        transactionalId, connection.patience(), connection.alarms(), () -> TrueCause.of(connection)));
     }
 
     /**

@@ -7,6 +7,7 @@ import dev.millrace.log.alarm.Alarms;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.errors.RecordTooLargeException;
 import org.apache.kafka.common.errors.TimeoutException;
@@ -17,13 +18,24 @@ class PatienceTest {
     private final List<Long> pauses = new ArrayList<>();
     private long nanos = 5;
     private final Alarms alarms = new Alarms();
+    private int asked;
+    private Optional<String> cause = Optional.empty();
     private final Patience patience = patience(Duration.ofSeconds(10));
 
     private Patience patience(Duration limit) {
-        return new Patience("scorer-0", limit, alarms, () -> nanos, pause -> {
-            pauses.add(pause.toMillis());
-            nanos += pause.toNanos();
-        });
+        return new Patience(
+                "scorer-0",
+                limit,
+                alarms,
+                () -> {
+                    asked++;
+                    return cause;
+                },
+                () -> nanos,
+                pause -> {
+                    pauses.add(pause.toMillis());
+                    nanos += pause.toNanos();
+                });
     }
 
     @Test
@@ -71,6 +83,29 @@ class PatienceTest {
 
         lasting.succeeded();
         assertThat(alarms.standing()).isEmpty();
+    }
+
+    @Test
+    void shouldSayTheTrueCauseOfWhatLastsAndAskForItOnce() {
+        Patience lasting = patience(Duration.ofSeconds(60));
+        TimeoutException away = new TimeoutException("no answer");
+        lasting.again(away, () -> false);
+        assertThat(asked).as("what is over at once is not looked into").isZero();
+
+        cause = Optional.of("the topic rollouts was deleted; millrace repair says what is lost");
+        nanos += Duration.ofSeconds(12).toNanos();
+        lasting.again(away, () -> false);
+        assertThat(alarms.standing())
+                .singleElement()
+                .satisfies(alarm -> assertThat(alarm.text())
+                        .isEqualTo("it has not got on for 12 s, and tries for 60 s (run.patience_seconds):"
+                                + " the topic rollouts was deleted; millrace repair says what is lost"));
+        nanos += Duration.ofSeconds(60).toNanos();
+        assertThatThrownBy(() -> lasting.again(away, () -> false))
+                .isInstanceOf(PatienceOverException.class)
+                .hasMessageContaining("the topic rollouts was deleted")
+                .hasCause(away);
+        assertThat(asked).isEqualTo(1);
     }
 
     @Test

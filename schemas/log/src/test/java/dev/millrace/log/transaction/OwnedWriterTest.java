@@ -37,7 +37,7 @@ class OwnedWriterTest {
             this::make,
             new OwnerRecord("millrace.learner", RUN.topic(), this::member),
             incarnation,
-            new Patience("learner", Duration.ofMinutes(1), new Alarms()));
+            new Patience("learner", Duration.ofMinutes(1), new Alarms(), Optional::empty));
 
     private MockConsumer<byte[], byte[]> member(String group) {
         assertThat(group).isEqualTo("millrace.learner.owner");
