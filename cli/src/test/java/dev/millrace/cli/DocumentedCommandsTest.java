@@ -19,6 +19,7 @@ import picocli.CommandLine;
 /** What the documents tell people to type is understood, and the configuration files beside them can be used. */
 class DocumentedCommandsTest {
     private static final Path ROOT = Path.of("..").toAbsolutePath().normalize();
+    private static final Pattern WORD = Pattern.compile("(?:[^\\s'\"]|'[^']*'|\"[^\"]*\")+");
     private static final Pattern FENCE = Pattern.compile("```[a-z]*\\n(.*?)```", Pattern.DOTALL);
 
     @Test
@@ -46,7 +47,7 @@ class DocumentedCommandsTest {
         for (String command : commands) {
             String[] arguments = command.isEmpty()
                     ? new String[0]
-                    : command.replace("$seed", "1").replace("<run id>", "a").split("\\s+");
+                    : words(command.replace("$seed", "1").replace("<run id>", "a"));
             assertThatCode(() -> {
                         CommandLine.ParseResult parsed = Main.commandLine().parseArgs(arguments);
                         List<String> settings = new ArrayList<>();
@@ -67,6 +68,15 @@ class DocumentedCommandsTest {
                     .as("./millrace " + command)
                     .doesNotThrowAnyException();
         }
+    }
+
+    /** As a shell divides them: what stands between quotes is one word. */
+    private static String[] words(String command) {
+        List<String> words = new ArrayList<>();
+        for (Matcher word = WORD.matcher(command); word.find(); ) {
+            words.add(word.group().replaceAll("['\"]", ""));
+        }
+        return words.toArray(String[]::new);
     }
 
     /** Every README, and every page under {@code docs/}. */
@@ -103,7 +113,7 @@ class DocumentedCommandsTest {
     /** Parses a command that may be told without all that it needs. */
     private static void understand(String written) {
         try {
-            Main.commandLine().parseArgs(written.isEmpty() ? new String[0] : written.split("\\s+"));
+            Main.commandLine().parseArgs(written.isEmpty() ? new String[0] : words(written));
         } catch (CommandLine.MissingParameterException toldInShort) {
             assertThat(toldInShort.getCommandLine().getParent()).isNotNull();
         }
