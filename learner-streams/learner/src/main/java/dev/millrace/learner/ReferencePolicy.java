@@ -29,7 +29,8 @@ final class ReferencePolicy {
                             + "; choose one that exists, such as 0, the initial weights");
         }
         try (PolicyFeed feed = new PolicyFeed(connection, config)) {
-            // a transaction is committed before its markers are in every log, so the version just published may not be seen yet
+            // a transaction is committed before its markers are in every log, so the version just published may not be
+            // seen yet
             feed.awaitFirst(connection.patience(), () -> false);
             return feed.load(version);
         } catch (VersionUnavailableException e) {
