@@ -145,8 +145,10 @@ final class ControllerLog implements AutoCloseable {
         if (!isWhole && !prior.isEmpty()) {
             LOG.warn(
                     "admission's table is gone and outcomes or batches were deleted already: the newest requests are taken to"
-                            + " be under way, {} samples of them; those that were settled long ago are found as overdue",
-                    samples.underWay());
+                            + " be under way, {} samples of them; those that were settled long ago keep their room: if nothing"
+                            + " is released any more, {} begins a new epoch, in which none is",
+                    samples.underWay(),
+                    connection.command("rollback --to-version N"));
         }
         return samples;
     }
