@@ -1,6 +1,8 @@
 package dev.millrace.experiments;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.module.SimpleModule;
+import dev.millrace.policy.decoder.RopeScaling;
 import dev.millrace.report.WholeFile;
 import dev.millrace.runtime.RefusedRequestException;
 import java.io.IOException;
@@ -15,7 +17,9 @@ import java.util.Optional;
  * as long as no two threads write the same run.
  */
 public final class RunFiles {
-    private static final ObjectMapper JSON = new ObjectMapper();
+    /** The experiments' decoders have plain positions; a file that says otherwise has fields too many, and is refused. */
+    private static final ObjectMapper JSON = new ObjectMapper()
+            .registerModule(new SimpleModule().addAbstractTypeMapping(RopeScaling.class, RopeScaling.None.class));
 
     private final Path directory;
     private final StalenessSettings settings;
