@@ -56,7 +56,7 @@ class WrongInputIT {
                         "learner.step.optimizer.learning_rate must be a number: 'fast'"),
                 Arguments.of(
                         "task=incc",
-                        "task must be one of inc, sort, guess, or a kind of a plug-in (--plugin-path): 'incc'; did you mean inc?"),
+                        "task must be one of inc, sort, guess, text, or a kind of a plug-in (--plugin-path): 'incc'; did you mean inc?"),
                 Arguments.of(
                         "topology.batch.sequences=128",
                         "admission.batch_sequences is 256 and topology.batch.sequences is 128; "
