@@ -162,7 +162,7 @@ class ExamplePluginIT {
                 .contains("as recorded: the replay made every record of the run again, byte for byte");
         assertThat(refused("ledger", "--run-dir", folder.resolve("run").toString()))
                 .contains(
-                        "task.kind must be one of inc, sort, guess, or a kind of a plug-in (--plugin-path): 'reverse'");
+                        "task.kind must be one of inc, sort, guess, text, or a kind of a plug-in (--plugin-path): 'reverse'");
     }
 
     @Test
