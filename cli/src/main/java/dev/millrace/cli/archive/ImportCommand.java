@@ -172,16 +172,6 @@ public final class ImportCommand implements Callable<Integer> {
     /** Records keep their dates, by which the log would delete them. */
     private static TopicsConfig keptForEver(TopicsConfig of, ArchivedRun archive) {
         int partitions = archive.partitions(archive.topics().rollouts()).size();
-        return new TopicsConfig(
-                Math.max(1, partitions),
-                of.replicationFactor(),
-                of.minInsyncReplicas(),
-                -1,
-                -1,
-                -1,
-                -1,
-                of.maxRecordBytes(),
-                of.schemasTopic(),
-                of.timeoutMs());
+        return of.keptForEver().withPartitions(Math.max(1, partitions));
     }
 }

@@ -7,7 +7,6 @@ import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.algorithm.Mode;
-import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.learner.commit.VersionCommitter;
 import dev.millrace.learner.step.DecayConfig;
 import dev.millrace.learner.step.OptimizerConfig;
@@ -23,7 +22,6 @@ import dev.millrace.weights.WeightsConfig;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Path;
 import java.time.Clock;
 import java.util.HashSet;
 import java.util.List;
@@ -35,53 +33,24 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import java.util.stream.LongStream;
 import org.apache.kafka.clients.admin.Admin;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.TestInfo;
 import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.extension.RegisterExtension;
 
 @Timeout(240)
 class LearnerIT {
     private static final long LIMIT_SECONDS = 30;
 
-    @TempDir
-    private static Path directory;
-
-    private static EmbeddedBroker broker;
-    /** What an undisturbed learner makes of {@code produce(5, 6)}. */
-    private static List<String> undisturbed;
+    @RegisterExtension
+    private static final LearnerRuns RUNS = LearnerRuns.undisturbedOver(5);
 
     private final MeterRegistry registry = new SimpleMeterRegistry();
     private SyntheticLog log;
 
-    @BeforeAll
-    static void startBroker() {
-        broker = EmbeddedBroker.start(directory);
-        try (SyntheticLog quiet = new SyntheticLog(broker.bootstrapServers(), "undisturbed.")) {
-            quiet.produce(5, 6);
-            run(quiet, 5, new SimpleMeterRegistry(), VersionCommitter.Producers.kafka());
-            undisturbed = quiet.hashes();
-        }
-    }
-
-    @AfterAll
-    static void stopBroker() {
-        broker.close();
-    }
-
     @BeforeEach
-    void openRun(TestInfo test) {
-        log = new SyntheticLog(
-                broker.bootstrapServers(), test.getTestMethod().orElseThrow().getName() + ".");
-    }
-
-    @AfterEach
-    void closeRun() {
-        log.close();
+    void takeLog() {
+        log = RUNS.log();
     }
 
     @Test
@@ -150,7 +119,7 @@ class LearnerIT {
 
         run(5);
 
-        assertThat(log.hashes()).isEqualTo(undisturbed);
+        assertThat(log.hashes()).isEqualTo(RUNS.undisturbed());
     }
 
     @Test
@@ -163,7 +132,7 @@ class LearnerIT {
             assertThat(log.committedOffset()).isEqualTo(steps);
         }
 
-        assertThat(log.hashes()).isEqualTo(undisturbed);
+        assertThat(log.hashes()).isEqualTo(RUNS.undisturbed());
     }
 
     /** Every call that the producer makes in a step is once the last one, both unheard and heard by the broker. */
@@ -186,7 +155,7 @@ class LearnerIT {
             call++;
         }
 
-        assertThat(log.hashes()).isEqualTo(undisturbed);
+        assertThat(log.hashes()).isEqualTo(RUNS.undisturbed());
         assertThat(log.steps()).extracting(TrainingStep::getBatchId).containsExactly(0L, 1L, 2L, 3L, 4L);
         assertThat(log.committedOffset()).isEqualTo(5);
         assertThat(lastCalls)
@@ -216,7 +185,7 @@ class LearnerIT {
             run(log, 5, registry, commits);
             assertThat(commits.count()).isEqualTo(1 + 6 + 2);
         }
-        assertThat(log.hashes()).isEqualTo(undisturbed);
+        assertThat(log.hashes()).isEqualTo(RUNS.undisturbed());
         assertThat(log.steps()).extracting(TrainingStep::getBatchId).containsExactly(0L, 1L, 2L, 3L, 4L);
         assertThat(log.committedOffset()).isEqualTo(5);
         assertThat(log.connection().alarms().standing()).isEmpty();
@@ -264,12 +233,12 @@ class LearnerIT {
         waiting.stop();
         end.get(LIMIT_SECONDS, TimeUnit.SECONDS);
         waiting.close();
-        assertThat(log.hashes()).isEqualTo(undisturbed.subList(0, 1));
+        assertThat(log.hashes()).isEqualTo(RUNS.undisturbed().subList(0, 1));
         assertThat(log.committedOffset()).isEqualTo(-1);
 
         log.produce(5, 6);
         run(5);
-        assertThat(log.hashes()).isEqualTo(undisturbed);
+        assertThat(log.hashes()).isEqualTo(RUNS.undisturbed());
     }
 
     @Test

@@ -2,72 +2,41 @@ package dev.millrace.learner;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.millrace.infra.broker.BrokerConfig;
-import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.alarm.Alarm;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.TrainingStep;
-import java.nio.file.Path;
+import java.io.IOException;
 import java.util.List;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.TestInfo;
 import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.extension.RegisterExtension;
 
 /** What a power loss leaves of a run's topics, and that training goes on from there. */
 @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class LostTailIT {
-    @TempDir
-    private static Path directory;
-
-    private static EmbeddedBroker broker;
-    /** What an undisturbed learner makes of {@code produce(4, 6)}. */
-    private static List<String> undisturbed;
+    @RegisterExtension
+    private static final LearnerRuns RUNS = LearnerRuns.undisturbedOver(4);
 
     private SyntheticLog log;
 
-    @BeforeAll
-    static void startBroker() {
-        broker = EmbeddedBroker.start(directory);
-        try (SyntheticLog quiet = new SyntheticLog(broker.bootstrapServers(), "undisturbed.")) {
-            quiet.produce(4, 6);
-            RunningLearner.toVersion(quiet, 4);
-            undisturbed = quiet.hashes();
-        }
-    }
-
-    @AfterAll
-    static void stopBroker() {
-        broker.close();
-    }
-
     @BeforeEach
-    void openRun(TestInfo test) {
-        log = new SyntheticLog(
-                broker.bootstrapServers(), test.getTestMethod().orElseThrow().getName() + ".");
-    }
-
-    @AfterEach
-    void closeRun() {
-        log.close();
+    void takeLog() {
+        log = RUNS.log();
     }
 
     @Test
-    void shouldMakeLostVersionsAgainOutOfTheirBatches() {
+    void shouldMakeLostVersionsAgainOutOfTheirBatches() throws Exception {
         log.produce(4, 6);
         RunningLearner.toVersion(log, 3);
         long offsetOfVersion2 =
                 log.offsets(log.connection().topics().policyVersions()).get(2);
 
         cut(log.connection().topics().policyVersions() + "-0", offsetOfVersion2);
-        assertThat(log.hashes()).isEqualTo(undisturbed.subList(0, 2));
+        assertThat(log.hashes()).isEqualTo(RUNS.undisturbed().subList(0, 2));
         RunningLearner.toVersion(log, 4);
 
-        assertThat(log.hashes()).isEqualTo(undisturbed);
+        assertThat(log.hashes()).isEqualTo(RUNS.undisturbed());
         assertThat(log.steps())
                 .as("a step that is made again to the same weights is not written twice")
                 .extracting(TrainingStep::getBatchId)
@@ -95,7 +64,7 @@ class LostTailIT {
     }
 
     @Test
-    void shouldGoOnWithoutTheCommittedOffset() {
+    void shouldGoOnWithoutTheCommittedOffset() throws Exception {
         log.produce(2, 6);
         log.produce(List.of());
         log.produce(List.of());
@@ -103,11 +72,11 @@ class LostTailIT {
         RunningLearner.whenConsumed(log, 4);
         assertThat(log.committedOffset()).isEqualTo(4);
 
-        broker.close();
-        for (int partition = 0; partition < 4; partition++) {
-            CutLog.everything(directory, "__consumer_offsets-" + partition);
-        }
-        startAgain();
+        RUNS.whileStopped(directory -> {
+            for (int partition = 0; partition < 4; partition++) {
+                CutLog.everything(directory, "__consumer_offsets-" + partition);
+            }
+        });
         assertThat(log.committedOffset()).isEqualTo(-1);
         RunningLearner.toVersion(log, 3);
 
@@ -136,7 +105,7 @@ class LostTailIT {
             learner.awaitNoAlarm("log-tail-lost");
         }
 
-        assertThat(log.hashes()).isEqualTo(undisturbed);
+        assertThat(log.hashes()).isEqualTo(RUNS.undisturbed());
         assertThat(log.steps()).extracting(TrainingStep::getBatchId).containsExactly(0L, 1L, 2L, 3L);
         assertThat(log.deadLetters()).isEmpty();
     }
@@ -149,10 +118,10 @@ class LostTailIT {
         long offsetOfVersion2 =
                 log.offsets(log.connection().topics().policyVersions()).get(2);
 
-        broker.close();
-        CutLog.from(directory, log.connection().topics().policyVersions() + "-0", offsetOfVersion2);
-        CutLog.from(directory, log.connection().topics().batches() + "-0", 1);
-        startAgain();
+        RUNS.whileStopped(directory -> {
+            CutLog.from(directory, log.connection().topics().policyVersions() + "-0", offsetOfVersion2);
+            CutLog.from(directory, log.connection().topics().batches() + "-0", 1);
+        });
         try (RunningLearner learner = RunningLearner.start(log)) {
             Alarm alarm = learner.awaitAlarm("batch-lost");
             assertThat(alarm.sentence()).startsWith("batch 1 is not on the log and has not come for ");
@@ -164,19 +133,10 @@ class LostTailIT {
             learner.awaitNoAlarm("batch-lost");
         }
 
-        assertThat(log.hashes()).isEqualTo(undisturbed.subList(0, 4));
+        assertThat(log.hashes()).isEqualTo(RUNS.undisturbed().subList(0, 4));
     }
 
-    private static void cut(String partition, long offset) {
-        broker.close();
-        CutLog.from(directory, partition, offset);
-        startAgain();
-    }
-
-    /** On the same port, so that clients find it again. */
-    private static void startAgain() {
-        String address = broker.bootstrapServers();
-        int port = Integer.parseInt(address.substring(address.lastIndexOf(':') + 1));
-        broker = EmbeddedBroker.start(directory, BrokerConfig.defaults().withPort(port));
+    private static void cut(String partition, long offset) throws IOException {
+        RUNS.whileStopped(directory -> CutLog.from(directory, partition, offset));
     }
 }

@@ -2,7 +2,6 @@ package dev.millrace.learner;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.alarm.Alarm;
 import dev.millrace.log.deadletter.DeadLetterHeaders;
 import dev.millrace.schemas.BatchEntry;
@@ -13,17 +12,12 @@ import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.run.VersionKey;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Path;
 import java.util.List;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.TestInfo;
 import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.extension.RegisterExtension;
 
 /** Records on the learner's topics that are none of the run's, or out of their order: none of them ends anything. */
 @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
@@ -31,39 +25,14 @@ class StrayRecordsIT {
     /** Of {@code produce(12, 6)}: what is later is too stale to be trained on. */
     private static final int NEWEST = 9;
 
-    @TempDir
-    private static Path directory;
-
-    private static EmbeddedBroker broker;
-    /** What an undisturbed learner makes of {@code produce(12, 6)}. */
-    private static List<String> undisturbed;
+    @RegisterExtension
+    private static final LearnerRuns RUNS = LearnerRuns.undisturbedOver(12);
 
     private SyntheticLog log;
 
-    @BeforeAll
-    static void startBroker() {
-        broker = EmbeddedBroker.start(directory);
-        try (SyntheticLog quiet = new SyntheticLog(broker.bootstrapServers(), "undisturbed.")) {
-            quiet.produce(12, 6);
-            RunningLearner.whenConsumed(quiet, 12);
-            undisturbed = quiet.hashes();
-        }
-    }
-
-    @AfterAll
-    static void stopBroker() {
-        broker.close();
-    }
-
     @BeforeEach
-    void openRun(TestInfo test) {
-        log = new SyntheticLog(
-                broker.bootstrapServers(), test.getTestMethod().orElseThrow().getName() + ".");
-    }
-
-    @AfterEach
-    void closeRun() {
-        log.close();
+    void takeLog() {
+        log = RUNS.log();
     }
 
     @Test
@@ -78,7 +47,7 @@ class StrayRecordsIT {
         RunningLearner.toVersion(log, 8);
         RunningLearner.whenConsumed(log, 12);
 
-        assertThat(log.hashes()).isEqualTo(undisturbed);
+        assertThat(log.hashes()).isEqualTo(RUNS.undisturbed());
         assertThat(log.deadLetters()).isEmpty();
     }
 
@@ -87,14 +56,14 @@ class StrayRecordsIT {
         log.produce(12, 6);
         List<LearnerBatch> batches = log.batches();
         LearnerBatch far = SyntheticRollouts.batch(50, batches.get(1).getEntries());
-        try (SyntheticLog again = new SyntheticLog(broker.bootstrapServers(), log.prefix() + "again.")) {
+        try (SyntheticLog again = new SyntheticLog(RUNS.bootstrapServers(), log.prefix() + "again.")) {
             log.copyTrajectoriesTo(again);
             again.produce(far);
             batches.forEach(again::produce);
 
             RunningLearner.whenConsumed(again, 12);
 
-            assertThat(again.hashes()).isEqualTo(undisturbed);
+            assertThat(again.hashes()).isEqualTo(RUNS.undisturbed());
             assertThat(again.deadLetters())
                     .singleElement()
                     .satisfies(letter -> assertThat(header(letter, DeadLetterHeaders.SOURCE_OFFSET))
@@ -106,7 +75,7 @@ class StrayRecordsIT {
     void shouldHaveABatchWaitForTheOneBeforeIt() {
         log.produce(12, 6);
         List<LearnerBatch> batches = log.batches();
-        try (SyntheticLog again = new SyntheticLog(broker.bootstrapServers(), log.prefix() + "again.")) {
+        try (SyntheticLog again = new SyntheticLog(RUNS.bootstrapServers(), log.prefix() + "again.")) {
             log.copyTrajectoriesTo(again);
             again.produce(batches.get(0));
             again.produce(batches.get(2));
@@ -116,7 +85,7 @@ class StrayRecordsIT {
             again.produce(batches.get(4));
             RunningLearner.toVersion(again, 5);
 
-            assertThat(again.hashes()).isEqualTo(undisturbed.subList(0, 6));
+            assertThat(again.hashes()).isEqualTo(RUNS.undisturbed().subList(0, 6));
             assertThat(again.steps()).extracting(TrainingStep::getBatchId).containsExactly(0L, 1L, 2L, 3L, 4L);
             assertThat(again.deadLetters()).isEmpty();
         }
@@ -126,7 +95,7 @@ class StrayRecordsIT {
     void shouldWaitWithAnAlarmForABatchThatNeverComesUntilItIsSkipped() throws Exception {
         log.produce(12, 6);
         List<LearnerBatch> batches = log.batches();
-        try (SyntheticLog again = new SyntheticLog(broker.bootstrapServers(), log.prefix() + "again.")) {
+        try (SyntheticLog again = new SyntheticLog(RUNS.bootstrapServers(), log.prefix() + "again.")) {
             log.copyTrajectoriesTo(again);
             again.produce(batches.get(0));
             again.produce(batches.get(2));
@@ -205,12 +174,12 @@ class StrayRecordsIT {
         }
         RunningLearner.toVersion(log, NEWEST);
 
-        assertThat(log.chain()).isEqualTo(undisturbed);
+        assertThat(log.chain()).isEqualTo(RUNS.undisturbed());
         assertThat(log.deadLetters()).hasSize(3);
         assertThat(log.lastManifest(key(4)))
                 .as("the key belongs to the chain's own again")
-                .hasValue(undisturbed.get(4));
-        assertThat(log.lastManifest(key(3))).hasValue(undisturbed.get(3));
+                .hasValue(RUNS.undisturbed().get(4));
+        assertThat(log.lastManifest(key(3))).hasValue(RUNS.undisturbed().get(3));
         assertThat(log.lastManifest(key(1_000_000))).isEmpty();
     }
 

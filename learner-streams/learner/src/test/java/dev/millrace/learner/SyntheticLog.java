@@ -66,18 +66,7 @@ final class SyntheticLog implements AutoCloseable {
 
     /** As usual, but with one partition each: a cluster of one core makes them faster. */
     private static TopicsConfig topics() {
-        TopicsConfig usual = TopicsConfig.defaults();
-        return new TopicsConfig(
-                1,
-                usual.replicationFactor(),
-                usual.minInsyncReplicas(),
-                usual.recordRetentionMs(),
-                usual.passingRetentionMs(),
-                usual.weightsRetentionBytes(),
-                usual.optimizerRetentionBytes(),
-                usual.maxRecordBytes(),
-                usual.schemasTopic(),
-                usual.timeoutMs());
+        return TopicsConfig.defaults().withPartitions(1);
     }
 
     LogConnection connection() {

@@ -72,18 +72,7 @@ class ReadOnlyReplayIT {
     }
 
     private static TopicsConfig onePartition() {
-        TopicsConfig of = TopicsConfig.defaults();
-        return new TopicsConfig(
-                1,
-                of.replicationFactor(),
-                of.minInsyncReplicas(),
-                -1,
-                -1,
-                -1,
-                -1,
-                of.maxRecordBytes(),
-                of.schemasTopic(),
-                of.timeoutMs());
+        return TopicsConfig.defaults().keptForEver().withPartitions(1);
     }
 
     private int stream(SecuredBroker broker) throws Exception {

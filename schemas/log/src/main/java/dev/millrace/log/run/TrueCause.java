@@ -39,7 +39,7 @@ public final class TrueCause {
      * @return one sentence with the way out; empty if cluster, topics and ends are as they should be, or it cannot be found out now
      */
     public static Optional<String> of(LogConnection connection) {
-        TopicsConfig config = limited();
+        TopicsConfig config = TopicsConfig.defaults().withTimeoutMs(LIMIT_MS);
         try (TopicAdministration administration = new TopicAdministration(connection.clientProperties(), config)) {
             return new TrueCause(connection, administration)
                     .find(config)
@@ -49,21 +49,6 @@ public final class TrueCause {
             LOG.debug("cluster and topics could not be compared with the run's claim", e);
             return Optional.empty();
         }
-    }
-
-    private static TopicsConfig limited() {
-        TopicsConfig usual = TopicsConfig.defaults();
-        return new TopicsConfig(
-                usual.partitions(),
-                usual.replicationFactor(),
-                usual.minInsyncReplicas(),
-                usual.recordRetentionMs(),
-                usual.passingRetentionMs(),
-                usual.weightsRetentionBytes(),
-                usual.optimizerRetentionBytes(),
-                usual.maxRecordBytes(),
-                usual.schemasTopic(),
-                LIMIT_MS);
     }
 
     private Optional<String> find(TopicsConfig config) {

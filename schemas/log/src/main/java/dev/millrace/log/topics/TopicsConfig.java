@@ -62,6 +62,45 @@ public record TopicsConfig(
         return new TopicsConfig(4, -1, -1, 30 * DAY_MS, 7 * DAY_MS, 2 * GIB, 2 * GIB, 8 << 20, "_schemas", 30_000);
     }
 
+    /** These, with so many partitions. */
+    public TopicsConfig withPartitions(int count) {
+        return with(count, timeoutMs);
+    }
+
+    /** These, with another longest wait for the cluster. */
+    public TopicsConfig withTimeoutMs(long milliseconds) {
+        return with(partitions, milliseconds);
+    }
+
+    /** These, with no record deleted for its age or for the room it takes. */
+    public TopicsConfig keptForEver() {
+        return new TopicsConfig(
+                partitions,
+                replicationFactor,
+                minInsyncReplicas,
+                -1,
+                -1,
+                -1,
+                -1,
+                maxRecordBytes,
+                schemasTopic,
+                timeoutMs);
+    }
+
+    private TopicsConfig with(int count, long milliseconds) {
+        return new TopicsConfig(
+                count,
+                replicationFactor,
+                minInsyncReplicas,
+                recordRetentionMs,
+                passingRetentionMs,
+                weightsRetentionBytes,
+                optimizerRetentionBytes,
+                maxRecordBytes,
+                schemasTopic,
+                milliseconds);
+    }
+
     /**
      * Refuses a policy of which too few versions would be kept.
      *
