@@ -90,6 +90,12 @@ final class LedgerText {
                     balance.redriven());
             detail(
                     lines,
+                    "copies",
+                    "records of decisions that are there once more, word for word, and count once: "
+                            + reasons(balance.copies()),
+                    balance.copies().size());
+            detail(
+                    lines,
                     "beside",
                     "refused records that are no rollouts: " + reasons(balance.otherDeadLetters()),
                     balance.otherDeadLetters().size());

@@ -218,7 +218,7 @@ public final class ReplayCommand implements Callable<Integer> {
                     totals,
                     replay.tokens(),
                     (System.nanoTime() - start) / 1e9,
-                    RescoreText.sentences(totals, replay.untrained()));
+                    RescoreText.sentences(totals, replay.untrained(), replay.copies()));
             ReportText.lines(made).forEach(out::println);
             if (files != null) {
                 WhatIfReport.write(

@@ -11,7 +11,7 @@ final class RescoreText {
     private RescoreText() {}
 
     /** @param untrained batches on which no step is recorded, left out */
-    static List<String> sentences(ReplayTotals totals, long untrained) {
+    static List<String> sentences(ReplayTotals totals, long untrained, long copies) {
         List<String> sentences = new ArrayList<>();
         Agreement agreement = totals.agreement();
         if (agreement.computed() > 0) {
@@ -42,6 +42,10 @@ final class RescoreText {
                             ? "1 batch is left out: no step on it"
                             : count(untrained) + " batches are left out: no step on them")
                     + " is recorded yet");
+        }
+        if (copies > 0) {
+            sentences.add((copies == 1 ? "1 batch is" : count(copies) + " batches are")
+                    + " on the log once more: copies, which the learner passed over, and which count once here");
         }
         return sentences;
     }

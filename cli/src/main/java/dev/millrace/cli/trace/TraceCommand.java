@@ -108,12 +108,23 @@ public final class TraceCommand implements Callable<Integer> {
                 } else {
                     printGroup(trace, prefix, epoch, out);
                 }
+                if (!trace.copies().isEmpty()) {
+                    out.println();
+                    Lines.labelled("copies", copies(trace, prefix)).forEach(out::println);
+                }
                 out.println();
                 out.println(cost);
             }
             out.flush();
             return 0;
         }
+    }
+
+    private static String copies(GroupTrace trace, String prefix) {
+        return "there once more, word for word, and passed over: "
+                + trace.copies().stream()
+                        .map(place -> place.substring(prefix.length()))
+                        .collect(Collectors.joining(", "));
     }
 
     private String hint(Tracer tracer, GroupTrace trace, boolean one) {
@@ -249,6 +260,8 @@ public final class TraceCommand implements Callable<Integer> {
                 .put("group_id", trace.groupId());
         RolloutStatus fate = RolloutStatus.of(trace, prefix, epoch);
         json.put("fate", fate.word()).put("detail", fate.detail());
+        ArrayNode copies = json.putArray("copies");
+        trace.copies().forEach(place -> copies.add(place.substring(prefix.length())));
         ArrayNode events = json.putArray("events");
         new RolloutEvents(trace, prefix).inOrder().forEach(event -> {
             ArrayNode details = event.data().putArray("details");

@@ -340,6 +340,44 @@ class AuditIT {
 
     @Test
     @Order(9)
+    void shouldCountCopiesOfDecisionsInALineOfTheirOwn() throws Exception {
+        JsonNode before = ledger();
+        int outcomes = run.copyAll(run.topics().outcomes());
+        int batches = run.copyAll(run.topics().batches());
+        int steps = run.copyAll(run.topics().trainingLog());
+        assertThat(List.of(outcomes, batches, steps))
+                .as("two of the outcomes are about scores, of which the ledger keeps no account")
+                .containsExactly(5, 2, 2);
+
+        JsonNode ledger = ledger();
+        assertThat(ledger.path("copies").toString()).isEqualTo("{\"batches\":2,\"outcomes\":3,\"training-log\":2}");
+        assertThat(ledger.path("all")).isEqualTo(before.path("all"));
+        assertThat(millrace("ledger").out)
+                .contains("copies      records of decisions that are there once more, word for word, and")
+                .contains("It adds up.");
+
+        JsonNode trace = millrace("trace", "1-0/1", "--whole", "--json").json();
+        assertThat(trace.findValuesAsText("event"))
+                .containsExactlyInAnyOrder("prompt released", "sampled", "scored", "joined", "batched", "trained");
+        assertThat(trace.path("copies"))
+                .hasSize(2)
+                .extracting(JsonNode::asText)
+                .satisfiesExactlyInAnyOrder(
+                        place -> assertThat(place).startsWith("batches-0@"),
+                        place -> assertThat(place).startsWith("training-log-0@"));
+        assertThat(millrace("trace", "1-2/0", "--whole").out)
+                .contains("dropped: group-short")
+                .contains("copies      there once more, word for word, and passed over: outcomes-");
+
+        Said doctor = millrace("doctor", "--json");
+        assertThat(doctor.json().path("findings").findValuesAsText("sentence"))
+                .contains(
+                        "records of decisions are on the log once more, word for word, and were passed over: outcomes 3,"
+                                + " batches 2, training-log 2");
+    }
+
+    @Test
+    @Order(10)
     void shouldNotCountWhatAProcessHadNotCommittedWhenItWasKilled() throws Exception {
         try (KafkaProducer<byte[], byte[]> killed = new KafkaProducer<>(
                 run.connection().producer(Map.of("transactional.id", "killed")),
@@ -360,7 +398,7 @@ class AuditIT {
     }
 
     @Test
-    @Order(10)
+    @Order(11)
     void shouldSayThatDeletedDecisionsAreDeletedAndNotThatRolloutsAreMissing() throws Exception {
         try (var admin = Admin.create(run.connection().admin())) {
             var partition = new TopicPartition(run.topics().batches(), 0);
@@ -384,7 +422,7 @@ class AuditIT {
     }
 
     @Test
-    @Order(11)
+    @Order(12)
     void shouldDiagnoseTheRun() throws Exception {
         Said said = millrace("doctor", "--json");
         assertThat(said.status).as(said.toString()).isEqualTo(4); // 2 of 11 rollouts are refused for good
@@ -394,7 +432,7 @@ class AuditIT {
     }
 
     @Test
-    @Order(12)
+    @Order(13)
     void shouldFailAndNameWhatContradictsItself() throws Exception {
         run.step(0, 4);
         Said said = millrace("ledger");

@@ -2,6 +2,7 @@ package dev.millrace.cli.audit;
 
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.run.RunLog;
+import dev.millrace.log.scan.TopicScan;
 import dev.millrace.log.topics.TopicsConfig;
 import dev.millrace.schemas.EpochParent;
 import dev.millrace.schemas.FinishReason;
@@ -29,9 +30,12 @@ import dev.millrace.schemas.serde.AvroSerde;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.time.Clock;
+import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import org.apache.avro.specific.SpecificRecord;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
@@ -226,6 +230,20 @@ final class CraftedRun implements AutoCloseable {
                 false,
                 (batchId + 1) * rollouts);
         send(topics().trainingLog(), "policy", encode(topics().trainingLog(), TrainingStep.class, step));
+    }
+
+    /** Puts every record of a topic on it once more, as it is; says how many there were. */
+    int copyAll(String topic) throws Exception {
+        List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
+        try (TopicScan scan = new TopicScan(connection(), Duration.ofSeconds(30))) {
+            scan.read(topic, scan.cut(List.of(topic)), records::add);
+        }
+        for (ConsumerRecord<byte[], byte[]> record : records) {
+            producer.send(new ProducerRecord<>(
+                            topic, record.partition(), record.key(), record.value(), record.headers()))
+                    .get();
+        }
+        return records.size();
     }
 
     @Override

@@ -36,6 +36,7 @@ class LedgerTextTest {
         return new Balance(
                 tallies,
                 2,
+                Map.of("batches", 3L, "outcomes", 1L),
                 Map.of("millrace.scores", 1L),
                 List.of(new OldestPending("a score", "0-17/3", 1000)),
                 contradictions,
@@ -57,6 +58,8 @@ class LedgerTextTest {
                         "  masked      by m2po 9",
                         "  dropped     duplicate 3, stale 6",
                         "              0-17/3 has waited for a score for 4.0 s",
+                        "  copies      records of decisions that are there once more, word for word, and",
+                        "              count once: batches 3, outcomes 1",
                         "It adds up.");
     }
 

@@ -16,7 +16,8 @@ import org.apache.kafka.common.TopicPartition;
  *
  * <p>Each partition has a task's records in the order of their numbers, so one record of each is held. Every task's
  * replay reads every partition for itself and passes over the others' records; so tasks do not wait for each other,
- * whatever the partitions hold. Confined to one thread.
+ * whatever the partitions hold. A record of a number that the partition has had is a copy, which somebody else put there, and
+ * is passed over. Confined to one thread.
  */
 final class OutputReader implements AutoCloseable {
 
@@ -27,10 +28,19 @@ final class OutputReader implements AutoCloseable {
         }
     }
 
-    private record Head(RecordCursor cursor, Output output) {}
+    private static final class Source {
+        private final RecordCursor cursor;
+        private long lastNumber = -1;
+
+        Source(RecordCursor cursor) {
+            this.cursor = cursor;
+        }
+    }
+
+    private record Head(Source source, Output output) {}
 
     private final String task;
-    private final List<RecordCursor> cursors = new ArrayList<>();
+    private final List<Source> sources = new ArrayList<>();
     private final PriorityQueue<Head> heads = new PriorityQueue<>(
             Comparator.comparingLong((Head head) -> head.output().seen().number()));
 
@@ -38,21 +48,24 @@ final class OutputReader implements AutoCloseable {
         this.task = task;
         for (String topic : topics) {
             for (TopicPartition partition : run.partitions(topic)) {
-                RecordCursor cursor = run.read(partition, 0);
-                cursors.add(cursor);
-                advance(cursor);
+                Source source = new Source(run.read(partition, 0));
+                sources.add(source);
+                advance(source);
             }
         }
     }
 
-    private void advance(RecordCursor cursor) {
-        for (Optional<ConsumerRecord<byte[], byte[]>> next = cursor.next(); next.isPresent(); next = cursor.next()) {
+    private void advance(Source source) {
+        for (Optional<ConsumerRecord<byte[], byte[]>> next = source.cursor.next();
+                next.isPresent();
+                next = source.cursor.next()) {
             if (SeenHeader.isOf(next.get().headers(), task)) {
-                heads.add(new Head(
-                        cursor,
-                        new Output(
-                                next.get(), SeenHeader.of(next.get().headers()).orElseThrow())));
-                return;
+                SeenHeader seen = SeenHeader.of(next.get().headers()).orElseThrow();
+                if (seen.number() > source.lastNumber) {
+                    source.lastNumber = seen.number();
+                    heads.add(new Head(source, new Output(next.get(), seen)));
+                    return;
+                }
             }
         }
     }
@@ -64,11 +77,11 @@ final class OutputReader implements AutoCloseable {
 
     /** Goes on behind it. */
     void pass() {
-        advance(heads.remove().cursor());
+        advance(heads.remove().source());
     }
 
     @Override
     public void close() {
-        cursors.forEach(RecordCursor::close);
+        sources.forEach(source -> source.cursor.close());
     }
 }

@@ -31,6 +31,7 @@ import dev.millrace.stages.StepDiagnostics;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
@@ -71,6 +72,7 @@ public final class WhatIf {
     private final LongAdder passed = new LongAdder();
     private final LongAdder tokens = new LongAdder();
     private final LongAdder untrained = new LongAdder();
+    private final LongAdder copies = new LongAdder();
     private KeptBatch.@Nullable Keeper keeper;
 
     /** What a diagnosis of one batch under one alternative goes by. */
@@ -120,6 +122,11 @@ public final class WhatIf {
         return untrained.sum();
     }
 
+    /** Batches that are on the log once more, and were decided about once. */
+    public long copies() {
+        return copies.sum();
+    }
+
     /** Offsets of batches that were passed so far; from any thread. */
     public long passed() {
         return passed.sum();
@@ -165,6 +172,7 @@ public final class WhatIf {
         try (TrajectoryFeed trajectories = new TrajectoryFeed(run);
                 TrainedSteps trained = new TrainedSteps(run)) {
             Deque<Future<Decided>> underWay = new ArrayDeque<>();
+            Set<Long> seen = new HashSet<>();
             for (TopicPartition partition : run.partitions(run.topics().batches())) {
                 Range offsets = offsets(partition);
                 try (RecordCursor cursor = run.read(partition, offsets.from())) {
@@ -175,7 +183,9 @@ public final class WhatIf {
                         passed.add(next.get().offset() + 1 - position);
                         position = next.get().offset() + 1;
                         Optional<LearnerBatch> batch = batch(next.get());
-                        if (batch.isPresent()
+                        if (batch.isPresent() && !seen.add(batch.get().getBatchId())) {
+                            copies.increment();
+                        } else if (batch.isPresent()
                                 && rescorer != null
                                 && !rescorer.knows(batch.get().getBatchId())) {
                             untrained.increment();

@@ -103,6 +103,16 @@ class AsRecordedTest {
     }
 
     @Test
+    void shouldPassOverCopiesOfWhatWasMade() throws Exception {
+        List<TaskVerdict> verdicts = replay(1);
+        recorded.copy(TOPICS.batches(), 1);
+        recorded.copy(TOPICS.batches(), 3);
+        recorded.copy(TOPICS.outcomes(), 0);
+
+        assertThat(replay(1)).isEqualTo(verdicts).allMatch(TaskVerdict::isProved);
+    }
+
+    @Test
     void shouldShowTheFieldInWhichATrajectoryDiffers() throws Exception {
         ConsumerRecord<byte[], byte[]> fifth =
                 recorded.of(TOPICS.trajectories()).get(4L);

@@ -45,6 +45,23 @@ public final class MemoryRun implements RecordedRun {
         records.put(record);
     }
 
+    /** Puts what lies at an offset of a topic's first partition on its end once more. */
+    public void copy(String topic, long offset) {
+        ConsumerRecord<byte[], byte[]> old = of(topic).get(offset);
+        put(new ConsumerRecord<>(
+                topic,
+                0,
+                of(topic).lastKey() + 1,
+                old.timestamp(),
+                old.timestampType(),
+                old.serializedKeySize(),
+                old.serializedValueSize(),
+                old.key(),
+                old.value(),
+                old.headers(),
+                Optional.empty()));
+    }
+
     /** What is recorded on a topic's first partition, to be changed at will. */
     public TreeMap<Long, ConsumerRecord<byte[], byte[]>> of(String topic) {
         return records.of(topic);

@@ -85,6 +85,20 @@ class WhatIfTest {
     }
 
     @Test
+    void shouldDecideOnceAboutABatchThatIsThereOnceMore() throws Exception {
+        MemoryRun run = MemoryRun.of(topology);
+        run.copy(Samples.TOPICS.batches(), 1);
+        run.copy(Samples.TOPICS.batches(), 1);
+        List<Long> batches = new ArrayList<>();
+        WhatIf whatIf = new WhatIf(run, StepRange.ALL, List.of(new Alternative("recorded", corrections)));
+
+        whatIf.replay(1, step -> batches.add(step.batchId()));
+
+        assertThat(batches).containsExactly(0L, 1L, 2L);
+        assertThat(whatIf.copies()).isEqualTo(2);
+    }
+
+    @Test
     void shouldShowWhomARejectionTakesOut() throws Exception {
         DecidedFigures figures = replay(
                         StepRange.ALL,

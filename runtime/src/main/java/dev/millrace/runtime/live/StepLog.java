@@ -7,7 +7,9 @@ import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.stages.IdleStages;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.serialization.Deserializer;
@@ -24,6 +26,9 @@ public final class StepLog implements Runnable {
 
     private final LogConnection connection;
     private final List<StepRow> steps = new CopyOnWriteArrayList<>();
+    /** Batches whose steps are there; of the log's own thread. */
+    private final Set<Long> batches = new HashSet<>();
+
     private final LogReader log;
     private final IdleStages stages = new IdleStages(IdleStages.STEPS);
     private volatile List<IdleStages.Idle> idleStages = List.of();
@@ -58,6 +63,15 @@ public final class StepLog implements Runnable {
         try {
             TrainingStep step = deserializer.deserialize(record.topic(), record.value());
             if (step != null && connection.run().owns(step.getRunId(), step.getEpoch())) {
+                if (!batches.add(step.getBatchId())) {
+                    LOG.warn(
+                            "{}-{}@{} is passed over: the step on batch {} was told before",
+                            record.topic(),
+                            record.partition(),
+                            record.offset(),
+                            step.getBatchId());
+                    return;
+                }
                 steps.add(StepRow.of(step));
                 stages.add(step);
                 idleStages = stages.idle();

@@ -88,6 +88,7 @@ class RunSummaryTest {
                                 0))),
                 0,
                 Map.of(),
+                Map.of(),
                 List.of(),
                 List.of(),
                 0,

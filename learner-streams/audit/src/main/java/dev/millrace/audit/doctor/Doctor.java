@@ -83,6 +83,14 @@ public final class Doctor {
                         "retention",
                         gap,
                         "raise topics.record_retention_ms, or export what is to be kept")));
+        if (!balance.copies().isEmpty()) {
+            findings.add(new Finding(
+                    Weight.NOTE,
+                    "copies",
+                    "records of decisions are on the log once more, word for word, and were passed over: "
+                            + reasons(balance.copies()),
+                    "somebody else than the run's roles writes to these topics; nothing of the run is wrong by it"));
+        }
     }
 
     private static void alarms(List<Alarm> alarms, List<Finding> findings) {

@@ -11,6 +11,7 @@ import java.util.TreeMap;
  *
  * @param byOrigin by epoch and policy version
  * @param redriven dead letters of rollouts that were redriven; their first records are in no tally
+ * @param copies by topic, without its prefix: records of decisions that are on it once more, word for word; nobody counts them
  * @param otherDeadLetters refused records that are no rollouts and were not redriven, by topic
  * @param oldestWaiting what has waited longest, in each stage in which something waits
  * @param contradictions sentences, each about a record that is accounted for twice or missing; at most
@@ -21,6 +22,7 @@ import java.util.TreeMap;
 public record Balance(
         SortedMap<RolloutOrigin, Tally> byOrigin,
         long redriven,
+        Map<String, Long> copies,
         Map<String, Long> otherDeadLetters,
         List<OldestPending> oldestWaiting,
         List<String> contradictions,
@@ -29,6 +31,7 @@ public record Balance(
 
     public Balance {
         byOrigin = Collections.unmodifiableSortedMap(new TreeMap<>(byOrigin));
+        copies = new TreeMap<>(copies);
         otherDeadLetters = new TreeMap<>(otherDeadLetters);
         oldestWaiting = List.copyOf(oldestWaiting);
         contradictions = List.copyOf(contradictions);

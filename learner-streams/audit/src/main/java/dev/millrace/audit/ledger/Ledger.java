@@ -53,6 +53,7 @@ public final class Ledger {
     private final Map<Place, String> names = new HashMap<>();
     private final Map<String, OldestPending> oldest = new LinkedHashMap<>();
     private final Map<String, Long> otherDeadLetters = new TreeMap<>();
+    private final Map<String, Long> copies = new TreeMap<>();
     private long contradictionCount;
     private long untoldBeforeMs = Long.MIN_VALUE;
     private long deletedDecisions;
@@ -95,6 +96,16 @@ public final class Ledger {
     /** An outcome about a rollout record. */
     public void dropped(int partition, long offset, String reason) {
         decide(partition, offset, ends.of(Kind.DROPPED, reason), "it is dropped as " + reason);
+    }
+
+    /** Whether an outcome about this rollout record was told before. */
+    public boolean isDropped(int partition, long offset) {
+        return states.holds(partition, offset) && ends.is(states.end(partition, offset), Kind.DROPPED);
+    }
+
+    /** A record of this topic is there once more, word for word, and says nothing new. */
+    public void copy(String topic) {
+        copies.merge(topic, 1L, Long::sum);
     }
 
     /** A dead letter whose source is a rollout record. */
@@ -259,6 +270,7 @@ public final class Ledger {
         return new Balance(
                 tallies,
                 redriven,
+                copies,
                 otherDeadLetters,
                 List.copyOf(oldest.values()),
                 contradictions.stream().map(this::sentence).toList(),

@@ -87,6 +87,9 @@ public final class LedgerReader {
             scan.read(topics.trainingLog(), cut, reading::step);
             scan.read(topics.batches(), cut, reading::batch);
             scan.read(topics.outcomes(), cut, reading::outcome);
+            if (reading.hasRepeatedOutcomes()) {
+                scan.read(topics.outcomes(), cut, reading::repeatedOutcome);
+            }
             scan.read(topics.deadLetters(), cut, reading::deadLetter);
             scan.read(topics.scores(), cut, reading::score);
             reading.decisionsEnd();
@@ -117,6 +120,9 @@ public final class LedgerReader {
         private final Map<TopicPartition, Long> keptSince = new HashMap<>();
 
         private final List<String> gaps = new ArrayList<>();
+        /** Rollouts that more than one outcome is about; of these alone it is kept what the first says. */
+        private final Map<RolloutPlace, Optional<RecordDigest>> repeated = new HashMap<>();
+
         private long generatedTokens;
         private long scoredTokens;
 
@@ -124,7 +130,12 @@ public final class LedgerReader {
             this.cut = cut;
             this.ledger =
                     new Ledger(cut.ranges(topics.rollouts()), connection.run().epoch());
-            this.trained = new TrainedBatches(ledger, hasLost(topics.trainingLog()), hasLost(topics.batches()));
+            this.trained = new TrainedBatches(
+                    ledger,
+                    bare(topics.trainingLog()),
+                    hasLost(topics.trainingLog()),
+                    bare(topics.batches()),
+                    hasLost(topics.batches()));
         }
 
         private boolean ours(String runId) {
@@ -148,14 +159,14 @@ public final class LedgerReader {
             noteFirst(record);
             decoded(record, record.topic(), steps)
                     .filter(step -> ours(step.getRunId()))
-                    .ifPresent(trained::step);
+                    .ifPresent(step -> trained.step(step, RecordDigest.of(record.value())));
         }
 
         void batch(ConsumerRecord<byte[], byte[]> record) {
             noteFirst(record);
             decoded(record, record.topic(), batches)
                     .filter(batch -> ours(batch.getRunId()))
-                    .ifPresent(batch -> trained.batch(batch, at(record)));
+                    .ifPresent(batch -> trained.batch(batch, at(record), RecordDigest.of(record.value())));
         }
 
         private boolean hasLost(String topic) {
@@ -169,10 +180,46 @@ public final class LedgerReader {
                     .filter(outcome -> ours(outcome.getRunId()))
                     .ifPresent(outcome -> {
                         LogCoordinates source = outcome.getSource();
-                        if (source.getTopic().equals(topics.rollouts())) {
+                        if (!source.getTopic().equals(topics.rollouts())) {
+                            return;
+                        }
+                        if (ledger.isDropped(source.getPartition(), source.getOffset())) {
+                            repeated.put(new RolloutPlace(source.getPartition(), source.getOffset()), Optional.empty());
+                        } else {
                             ledger.dropped(source.getPartition(), source.getOffset(), outcome.getReason());
                         }
                     });
+        }
+
+        boolean hasRepeatedOutcomes() {
+            return !repeated.isEmpty();
+        }
+
+        /** Read once more, now that it is known about whom there are several: all behind the first are copies of it, or contradict. */
+        void repeatedOutcome(ConsumerRecord<byte[], byte[]> record) {
+            decoded(record, record.topic(), outcomes)
+                    .filter(outcome -> ours(outcome.getRunId())
+                            && outcome.getSource().getTopic().equals(topics.rollouts()))
+                    .ifPresent(outcome -> {
+                        LogCoordinates source = outcome.getSource();
+                        RolloutPlace place = new RolloutPlace(source.getPartition(), source.getOffset());
+                        Optional<RecordDigest> first = repeated.get(place);
+                        if (first == null) {
+                            return;
+                        }
+                        RecordDigest digest = RecordDigest.of(record.value());
+                        if (first.isEmpty()) {
+                            repeated.put(place, Optional.of(digest));
+                        } else if (first.get().equals(digest)) {
+                            ledger.copy(bare(topics.outcomes()));
+                        } else {
+                            ledger.dropped(place.partition(), place.offset(), outcome.getReason());
+                        }
+                    });
+        }
+
+        private String bare(String topic) {
+            return topic.substring(topics.prefix().length());
         }
 
         void deadLetter(ConsumerRecord<byte[], byte[]> record) {

@@ -14,6 +14,9 @@ import java.util.Objects;
  * Which batches were made and which of them were trained on, and whether the two tell the same: every batch once, in a row
  * without a gap, and every step on a batch that is there, with as many rollouts. What contradicts is told the ledger, and so is
  * what became of every rollout of a batch. Steps come first, then batches, then {@link #check}.
+ *
+ * <p>A record that is there once more, word for word, is a copy: the roles pass it over, and here it is counted as one. So is a
+ * batch or step before the first that the log still has, for both are written in their order: a copy of what was deleted.
  */
 final class TrainedBatches {
     private final Ledger ledger;
@@ -22,6 +25,16 @@ final class TrainedBatches {
     private final Map<Name, TrainingStep> trained = new HashMap<>();
     private final Map<Name, StepWords> words = new HashMap<>();
     private final Map<Name, Integer> assembled = new HashMap<>();
+    /** Of the first record of each name. */
+    private final Map<Name, RecordDigest> stepDigests = new HashMap<>();
+
+    private final Map<Name, RecordDigest> batchDigests = new HashMap<>();
+    /** The first that is kept of each epoch, in the order of the log. */
+    private final Map<Integer, Long> firstSteps = new HashMap<>();
+
+    private final Map<Integer, Long> firstBatches = new HashMap<>();
+    private final String stepTopic;
+    private final String batchTopic;
 
     private record Name(int epoch, long batchId) {
         @Override
@@ -31,17 +44,27 @@ final class TrainedBatches {
     }
 
     /**
+     * @param stepTopic   how copies of steps are to be called
      * @param lostSteps   whether the log has deleted its first steps
+     * @param batchTopic  how copies of batches are to be called
      * @param lostBatches whether it has deleted its first batches
      */
-    TrainedBatches(Ledger ledger, boolean lostSteps, boolean lostBatches) {
+    TrainedBatches(Ledger ledger, String stepTopic, boolean lostSteps, String batchTopic, boolean lostBatches) {
         this.ledger = ledger;
+        this.stepTopic = stepTopic;
+        this.batchTopic = batchTopic;
         this.lostSteps = lostSteps;
         this.lostBatches = lostBatches;
     }
 
-    void step(TrainingStep step) {
+    /** @param digest of the record that says it */
+    void step(TrainingStep step, RecordDigest digest) {
         Name name = new Name(step.getEpoch(), step.getBatchId());
+        RecordDigest before = stepDigests.putIfAbsent(name, digest);
+        if (digest.equals(before) || isBefore(firstSteps, name) && lostSteps) {
+            ledger.copy(stepTopic);
+            return;
+        }
         if (trained.putIfAbsent(name, withoutEntries(step)) != null) {
             ledger.contradict("batch " + name + " was trained on twice, to version "
                     + trained.get(name).getVersion() + " and to version " + step.getVersion());
@@ -57,9 +80,23 @@ final class TrainedBatches {
                 : TrainingStep.newBuilder(step).setEntries(null).build();
     }
 
-    /** @param at where the batch is on the log */
-    void batch(LearnerBatch batch, String at) {
+    /** Whether the log began with a later one. */
+    private static boolean isBefore(Map<Integer, Long> firsts, Name name) {
+        Long first = firsts.putIfAbsent(name.epoch(), name.batchId());
+        return first != null && name.batchId() < first;
+    }
+
+    /**
+     * @param at where the batch is on the log
+     * @param digest of the record that says it
+     */
+    void batch(LearnerBatch batch, String at, RecordDigest digest) {
         Name name = new Name(batch.getEpoch(), batch.getBatchId());
+        RecordDigest before = batchDigests.putIfAbsent(name, digest);
+        if (digest.equals(before) || isBefore(firstBatches, name) && lostBatches) {
+            ledger.copy(batchTopic);
+            return;
+        }
         if (assembled.putIfAbsent(name, batch.getEntries().size()) != null) {
             ledger.contradict("there are two batches " + name + ", the second at " + at);
         }

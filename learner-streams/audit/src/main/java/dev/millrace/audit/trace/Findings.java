@@ -30,6 +30,9 @@ final class Findings {
     private final List<FoundEntry> entries = new ArrayList<>();
     private final List<Found<TrainingStep>> steps = new ArrayList<>();
     private final List<Found<Outcome>> outcomes = new ArrayList<>();
+    /** Places of records that say word for word what another one said before. */
+    private final List<String> copies = new ArrayList<>();
+
     private final List<DeadLetter> letters = new ArrayList<>();
     /** By the place of a letter, where its record was redriven to. */
     private final Map<String, Long> marks = new HashMap<>();
@@ -55,15 +58,35 @@ final class Findings {
     }
 
     void entry(FoundEntry entry) {
-        entries.add(entry);
+        if (entries.stream()
+                .anyMatch(
+                        known -> known.index() == entry.index() && known.batch().isCopiedBy(entry.batch()))) {
+            copy(entry.batch());
+        } else {
+            entries.add(entry);
+        }
     }
 
     void step(Found<TrainingStep> step) {
-        steps.add(step);
+        if (steps.stream().anyMatch(known -> known.isCopiedBy(step))) {
+            copy(step);
+        } else {
+            steps.add(step);
+        }
     }
 
     void outcome(Found<Outcome> outcome) {
-        outcomes.add(outcome);
+        if (outcomes.stream().anyMatch(known -> known.isCopiedBy(outcome))) {
+            copy(outcome);
+        } else {
+            outcomes.add(outcome);
+        }
+    }
+
+    private void copy(Found<?> record) {
+        if (!copies.contains(record.place())) { // a batch has several entries
+            copies.add(record.place());
+        }
     }
 
     void letter(DeadLetter letter) {
@@ -191,6 +214,7 @@ final class Findings {
                 letters.stream()
                         .map(letter -> new FoundDeadLetter(letter, newOffset(letter)))
                         .toList(),
+                copies,
                 newestGroup,
                 scan.records(),
                 scan.bytes());

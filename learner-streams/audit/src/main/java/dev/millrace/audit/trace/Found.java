@@ -18,6 +18,11 @@ public record Found<T>(T value, String topic, int partition, long offset, long t
         return topic + "-" + partition + "@" + offset;
     }
 
+    /** Whether another record says word for word the same. */
+    boolean isCopiedBy(Found<T> other) {
+        return !isAt(other.partition, other.offset) && value.equals(other.value);
+    }
+
     /** Whether these coordinates name it. */
     public boolean isAt(int otherPartition, long otherOffset) {
         return partition == otherPartition && offset == otherOffset;

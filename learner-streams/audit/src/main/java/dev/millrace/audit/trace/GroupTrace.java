@@ -15,6 +15,7 @@ import java.util.Optional;
  * What the topics tell of the rollouts of a group, or of one of them; every list in the order of the log.
  *
  * @param scores from {@code scores}, {@code reference-scores} and {@code teacher-scores}
+ * @param copies places of records that are on the log once more, word for word, and say nothing new
  * @param newestGroup the group that was released last, for one who looks for a group that is not there; empty if none was
  * @param recordsRead what it took to find this
  * @param bytesRead keys and values of them, uncompressed
@@ -30,6 +31,7 @@ public record GroupTrace(
         List<Found<TrainingStep>> steps,
         List<Found<Outcome>> outcomes,
         List<FoundDeadLetter> letters,
+        List<String> copies,
         String newestGroup,
         long recordsRead,
         long bytesRead) {
@@ -43,6 +45,7 @@ public record GroupTrace(
         steps = List.copyOf(steps);
         outcomes = List.copyOf(outcomes);
         letters = List.copyOf(letters);
+        copies = List.copyOf(copies);
     }
 
     /** What is told of one sample, by its name. */
@@ -72,6 +75,7 @@ public record GroupTrace(
                 letters.stream()
                         .filter(found -> found.letter().rolloutId().equals(rolloutId))
                         .toList(),
+                copies,
                 newestGroup,
                 recordsRead,
                 bytesRead);

@@ -92,6 +92,9 @@ public final class Tracer {
         }
     }
 
+    /** Batches of two epochs may have one number. */
+    private record StepName(int epoch, long batchId) {}
+
     /** One search. */
     private final class Search {
         private final TopicScan scan;
@@ -350,8 +353,11 @@ public final class Tracer {
         }
 
         private void readSteps() {
-            Set<Long> open = new HashSet<>();
-            found.entries().forEach(inBatch -> open.add(inBatch.batch().value().getBatchId()));
+            Set<StepName> open = new HashSet<>();
+            found.entries()
+                    .forEach(inBatch -> open.add(new StepName(
+                            inBatch.batch().value().getEpoch(),
+                            inBatch.batch().value().getBatchId())));
             if (open.isEmpty()) {
                 return;
             }
@@ -362,14 +368,14 @@ public final class Tracer {
                                     .min()
                                     .orElseThrow()
                             - CLOCKS_MS;
-            Set<Long> wanted = Set.copyOf(open);
+            Set<StepName> wanted = Set.copyOf(open);
             scan.readWhile(since(cut.partitions(topics.trainingLog()), fromMs), cut, record -> {
                 decoded(steps, record)
-                        .filter(step -> wanted.contains(step.getBatchId())
+                        .filter(step -> wanted.contains(new StepName(step.getEpoch(), step.getBatchId()))
                                 && step.getRunId().equals(connection.run().runId()))
                         .ifPresent(step -> {
                             found.step(Found.of(step, record));
-                            open.remove(step.getBatchId());
+                            open.remove(new StepName(step.getEpoch(), step.getBatchId()));
                         });
                 return whole || !open.isEmpty();
             });

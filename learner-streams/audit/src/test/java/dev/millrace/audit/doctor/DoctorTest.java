@@ -39,6 +39,7 @@ class DoctorTest {
                 new TreeMap<>(Map.of(new RolloutOrigin(0, 3), tally)),
                 0,
                 Map.of(),
+                Map.of(),
                 waiting,
                 contradictions,
                 contradictions.size(),

@@ -4,7 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.log.scan.OffsetRange;
+import dev.millrace.schemas.BatchEntry;
+import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.StepEntry;
+import dev.millrace.schemas.TrainingStep;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
@@ -219,5 +222,67 @@ class LedgerTest {
                         new Tally(1, 0, Map.of(), Map.of(), Map.of(), 0, 0, 1, 0, 0)));
         assertThat(balance.oldestWaiting()).extracting(OldestPending::rolloutId).containsExactly("2-0/0");
         assertThat(balance.addsUp()).isTrue();
+    }
+
+    @Test
+    void shouldCallARecordThatIsThereOnceMoreACopyAndAnotherOneOfItsNameAContradiction() {
+        TrainedBatches trained = new TrainedBatches(ledger, "training-log", false, "batches", false);
+        trained.step(step(0), new RecordDigest("aa"));
+        trained.step(step(0), new RecordDigest("aa"));
+        trained.batch(batch(0, 0), "batches-0@0", new RecordDigest("b0"));
+        trained.batch(batch(0, 0), "batches-0@2", new RecordDigest("b0"));
+        rollouts(0, 0, 1, FIRST);
+        trained.check();
+        assertThat(balance().copies()).isEqualTo(Map.of("batches", 1L, "training-log", 1L));
+        assertThat(balance().all().trained()).isEqualTo(1);
+        assertThat(balance().addsUp()).isTrue();
+
+        trained.step(step(0), new RecordDigest("bb"));
+        assertThat(balance().contradictions())
+                .containsExactly("batch 0 was trained on twice, to version 1 and to version 1");
+    }
+
+    @Test
+    void shouldCallWhatLiesBehindLaterOnesACopyOfWhatRetentionHasDeleted() {
+        TrainedBatches trained = new TrainedBatches(ledger, "training-log", true, "batches", true);
+        trained.step(step(7), new RecordDigest("a7"));
+        trained.step(step(3), new RecordDigest("a3"));
+        trained.batch(batch(7, 0), "batches-0@9", new RecordDigest("b7"));
+        trained.batch(batch(3, 1), "batches-0@11", new RecordDigest("b3"));
+        rollouts(0, 0, 1, FIRST);
+        trained.check();
+        assertThat(balance().copies()).isEqualTo(Map.of("batches", 1L, "training-log", 1L));
+        assertThat(balance().addsUp()).isTrue();
+    }
+
+    private static TrainingStep step(long batchId) {
+        return TrainingStep.newBuilder()
+                .setRunId("run-1")
+                .setEpoch(0)
+                .setPolicyId("policy")
+                .setBatchId(batchId)
+                .setVersion(batchId + 1)
+                .setWeightsSha256("00")
+                .setRolloutsTrained(1)
+                .setRolloutsMasked(0)
+                .setTokensTrained(3)
+                .setRewardMean(0.5)
+                .setLearningRate(1e-3)
+                .setMetrics(Map.of())
+                .setStartedAtMs(1)
+                .setFinishedAtMs(2)
+                .build();
+    }
+
+    private static LearnerBatch batch(long batchId, long rolloutOffset) {
+        BatchEntry entry = new BatchEntry();
+        entry.put("rollout_partition", 0);
+        entry.put("rollout_offset", rolloutOffset);
+        entry.put("trained_tokens", 3);
+        LearnerBatch batch = new LearnerBatch();
+        batch.put("epoch", 0);
+        batch.put("batch_id", batchId);
+        batch.put("entries", List.of(entry));
+        return batch;
     }
 }

@@ -31,6 +31,8 @@ import org.apache.kafka.common.serialization.Deserializer;
  */
 public record ConsumedBatches(BatchProgress progress, long lostVersion, Map<Long, String> learntBefore) {
     private static final int FIRST_LOOK = 64;
+    /** So many different steps at the log's end are its end, and not copies that somebody put behind it. */
+    private static final int FEWEST_STEPS = 8;
 
     public ConsumedBatches {
         learntBefore = Map.copyOf(learntBefore);
@@ -88,7 +90,7 @@ public record ConsumedBatches(BatchProgress progress, long lostVersion, Map<Long
      */
     public static Optional<TrainingStep> lastStep(LogConnection connection, Duration limit) {
         List<TrainingStep> steps = tail(connection, limit, some -> true);
-        return steps.isEmpty() ? Optional.empty() : Optional.of(steps.get(steps.size() - 1));
+        return steps.stream().max(Comparator.comparingLong(TrainingStep::getBatchId)); // a copy may lie behind it
     }
 
     /** @param isEnough asked of what was found, if anything was, and otherwise more is read */
@@ -106,7 +108,9 @@ public record ConsumedBatches(BatchProgress progress, long lostVersion, Map<Long
             for (long back = FIRST_LOOK; ; back *= 4) {
                 long start = Math.max(begin, end - back);
                 List<TrainingStep> steps = read(connection, log, partition, start, end, limit);
-                if (start == begin || (!steps.isEmpty() && isEnough.test(steps))) {
+                boolean isMore =
+                        steps.stream().map(TrainingStep::getBatchId).distinct().count() >= FEWEST_STEPS;
+                if (start == begin || (isMore && isEnough.test(steps))) {
                     return steps;
                 }
             }

@@ -118,13 +118,16 @@ public final class RangeSelection {
 
     private Batches batches(Predicate<LearnerBatch> wanted, long fromOffset, long toOffset) {
         Batches batches = new Batches();
+        Set<Long> seen = new HashSet<>(); // a batch that is there once more is a copy, and nothing rests on it
         for (TopicPartition partition : run.partitions(topics.batches())) {
             Range there = run.range(partition);
             Range asked = new Range(
                     Math.max(there.from(), fromOffset),
                     toOffset == Long.MAX_VALUE ? there.end() : Math.min(there.end(), toOffset + 1));
             each(partition, asked, LearnerBatch.class, (offset, batch) -> {
-                if (!run.run().owns(batch.getRunId(), batch.getEpoch()) || !wanted.test(batch)) {
+                if (!run.run().owns(batch.getRunId(), batch.getEpoch())
+                        || !wanted.test(batch)
+                        || !seen.add(batch.getBatchId())) {
                     return;
                 }
                 need(partition, offset);
@@ -177,11 +180,13 @@ public final class RangeSelection {
     /** The version that the last step made, if one is recorded. */
     private OptionalLong steps(Batches batches) {
         long[] last = {-1};
+        Set<Long> seen = new HashSet<>();
         for (TopicPartition partition : run.partitions(topics.trainingLog())) {
             each(partition, run.range(partition), TrainingStep.class, (offset, step) -> {
                 if (run.run().owns(step.getRunId(), step.getEpoch())
                         && step.getBatchId() >= batches.first
-                        && step.getBatchId() <= batches.last) {
+                        && step.getBatchId() <= batches.last
+                        && seen.add(step.getBatchId())) {
                     need(partition, offset);
                     last[0] = Math.max(last[0], step.getVersion());
                 }

@@ -82,7 +82,7 @@ public final class Litter {
      */
     public String drop(String topic, long seed) throws InterruptedException {
         SplittableRandom random = new SplittableRandom(seed);
-        List<Kind> kinds = isDecided(topic) ? List.of(Kind.NOISE, Kind.EMPTY, Kind.HALF) : List.of(Kind.values());
+        List<Kind> kinds = isNewEachTime(topic) ? List.of(Kind.NOISE, Kind.EMPTY, Kind.HALF) : List.of(Kind.values());
         Kind kind = kinds.get(random.nextInt(kinds.size()));
         int count = 1 + random.nextInt(MOST_RECORDS);
         try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(connection.producer(Map.of(
@@ -102,14 +102,10 @@ public final class Litter {
         return count + " times " + kind.name().toLowerCase(Locale.ROOT).replace('_', ' ');
     }
 
-    /**
-     * Whether what a whole record on the topic says counts for whoever reads it: a prompt is a prompt however often it comes, and of
-     * decisions that are there twice the ledger has to say so.
-     */
-    private boolean isDecided(String topic) {
+    /** Whether a whole record on the topic says something each time it comes: a prompt is asked for, a dead letter is one more. */
+    private boolean isNewEachTime(String topic) {
         RunTopics topics = connection.topics();
-        return Set.of(topics.prompts(), topics.batches(), topics.trainingLog(), topics.outcomes(), topics.deadLetters())
-                .contains(topic);
+        return Set.of(topics.prompts(), topics.deadLetters()).contains(topic);
     }
 
     /** One of the last records that are committed. */
