@@ -18,13 +18,14 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Random;
 import java.util.Set;
-import java.util.TreeMap;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
 import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
@@ -35,6 +36,7 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
@@ -94,9 +96,9 @@ final class SyntheticLog implements AutoCloseable {
         List<Integer> order =
                 new ArrayList<>(IntStream.range(0, trajectories.size()).boxed().toList());
         Collections.shuffle(order, shuffles);
-        Map<Integer, Long> offsets = new TreeMap<>();
+        Map<Integer, Future<RecordMetadata>> sent = new HashMap<>();
         for (int i : order) {
-            offsets.put(i, send(connection.topics().trajectories(), trajectories.get(i)));
+            sent.put(i, sending(connection.topics().trajectories(), trajectories.get(i)));
         }
         for (int b = 0; b < count; b++) {
             List<BatchEntry> entries = new ArrayList<>();
@@ -104,8 +106,8 @@ final class SyntheticLog implements AutoCloseable {
                 Trajectory trajectory = trajectories.get(i);
                 entries.add(
                         i % 3 == 2
-                                ? SyntheticRollouts.masked(trajectory, 0, offsets.get(i))
-                                : SyntheticRollouts.entry(trajectory, 0, offsets.get(i)));
+                                ? SyntheticRollouts.masked(trajectory, 0, offset(sent.get(i)))
+                                : SyntheticRollouts.entry(trajectory, 0, offset(sent.get(i))));
             }
             produce(entries);
         }
@@ -133,7 +135,7 @@ final class SyntheticLog implements AutoCloseable {
     }
 
     void produceBatchGarbage(byte[] value) {
-        send(connection.topics().batches(), value);
+        offset(sending(connection.topics().batches(), value));
     }
 
     Trajectory nextTrajectory() {
@@ -153,8 +155,10 @@ final class SyntheticLog implements AutoCloseable {
     /** Writes every trajectory to another log, at the same offsets. */
     void copyTrajectoriesTo(SyntheticLog other) {
         for (ConsumerRecord<byte[], byte[]> record : read(connection.topics().trajectories())) {
-            other.send(other.connection.topics().trajectories(), record.key(), record.value());
+            String topic = other.connection.topics().trajectories();
+            other.producer.send(new ProducerRecord<>(topic, record.key(), record.value()));
         }
+        other.producer.flush();
     }
 
     /** Offsets of the committed records of a topic. */
@@ -214,20 +218,29 @@ final class SyntheticLog implements AutoCloseable {
         }
     }
 
-    private <T extends SpecificRecord> long send(String topic, T record) {
-        @SuppressWarnings("unchecked")
-        Class<T> type = (Class<T>) record.getClass();
-        return send(
-                topic, AvroSerde.of(type, connection.registry()).serializer().serialize(topic, record));
-    }
-
-    private long send(String topic, byte[] value) {
-        return send(topic, SyntheticRollouts.RUN.policyId().getBytes(StandardCharsets.UTF_8), value);
+    private long send(String topic, SpecificRecord record) {
+        return offset(sending(topic, record));
     }
 
     private long send(String topic, byte[] key, byte[] value) {
+        return offset(producer.send(new ProducerRecord<>(topic, key, value)));
+    }
+
+    private <T extends SpecificRecord> Future<RecordMetadata> sending(String topic, T record) {
+        @SuppressWarnings("unchecked")
+        Class<T> type = (Class<T>) record.getClass();
+        byte[] value = AvroSerde.of(type, connection.registry()).serializer().serialize(topic, record);
+        return sending(topic, value);
+    }
+
+    private Future<RecordMetadata> sending(String topic, byte[] value) {
+        byte[] key = SyntheticRollouts.RUN.policyId().getBytes(StandardCharsets.UTF_8);
+        return producer.send(new ProducerRecord<>(topic, key, value));
+    }
+
+    private static long offset(Future<RecordMetadata> sent) {
         try {
-            return producer.send(new ProducerRecord<>(topic, key, value)).get().offset();
+            return sent.get().offset();
         } catch (InterruptedException | ExecutionException e) {
             throw new AssertionError(e);
         }

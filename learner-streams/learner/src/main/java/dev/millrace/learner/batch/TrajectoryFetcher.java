@@ -32,6 +32,9 @@ import org.jspecify.annotations.Nullable;
  * any more costs a seek back and nothing else. Used by one thread, except {@link #wakeup()}.
  */
 public final class TrajectoryFetcher implements AutoCloseable {
+    /** What a batch points at is there: a fetch at the end of one partition is not to hold up that of the next. */
+    private static final int FETCH_WAIT_MS = 10;
+
     private final String topic;
     private final LogReader log;
     private final Deserializer<Trajectory> trajectories;
@@ -46,7 +49,9 @@ public final class TrajectoryFetcher implements AutoCloseable {
      */
     public TrajectoryFetcher(LogConnection connection, long keptBytes, Duration limit) {
         this.topic = connection.topics().trajectories();
-        this.log = new LogReader(connection, Map.of("auto.offset.reset", "none", "max.poll.records", 2000));
+        this.log = new LogReader(
+                connection,
+                Map.of("auto.offset.reset", "none", "max.poll.records", 2000, "fetch.max.wait.ms", FETCH_WAIT_MS));
         this.trajectories =
                 AvroSerde.of(Trajectory.class, connection.registry()).deserializer();
         this.passed = new PassedRecords(keptBytes);

@@ -29,10 +29,18 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  */
 public final class LogReader implements AutoCloseable {
     private static final Duration POLL = Duration.ofMillis(200);
+    /** A fetch that waits at the end of a log holds up what is asked next of the same broker, and the closing. */
+    private static final int FETCH_WAIT_MS = 100;
+
     private static final Map<String, Object> SETTINGS = Map.of(
-            "isolation.level", "read_committed",
-            "enable.auto.commit", false,
-            "auto.offset.reset", "earliest");
+            "isolation.level",
+            "read_committed",
+            "enable.auto.commit",
+            false,
+            "auto.offset.reset",
+            "earliest",
+            "fetch.max.wait.ms",
+            FETCH_WAIT_MS);
 
     private final org.apache.kafka.clients.consumer.Consumer<byte[], byte[]> consumer;
     private volatile boolean stopped;
