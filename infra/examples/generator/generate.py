@@ -113,7 +113,7 @@ class Policy:
         for entry in location["tensors"]:
             if hashlib.sha256(data[entry["name"]]).hexdigest() != entry["sha256"]:
                 sys.exit("version %d has other bytes in %s than its manifest says" % (manifest["version"], entry["name"]))
-        return {entry["name"]: np.frombuffer(data[entry["name"]], "<f4").reshape(entry["dims"])
+        return {entry["name"]: values(entry["dtype"], data[entry["name"]]).reshape(entry["dims"])
                 for entry in location["tensors"]}
 
     def sample(self, requests):
@@ -140,6 +140,15 @@ class Policy:
             log_probs[going, position] = log_all[np.arange(len(going)), drawn]
         samples = iter([(tokens[i, ends[i]:ends[i] + length], log_probs[i, :length]) for i, length in enumerate(lengths)])
         return [[next(samples) for _ in range(request["samples"])] for request in requests]
+
+
+def values(dtype, data):
+    """A tensor's values as float32, which holds those of bfloat16 exactly."""
+    if dtype == "F32":
+        return np.frombuffer(data, "<f4")
+    if dtype == "BF16":
+        return (np.frombuffer(data, "<u2").astype("<u4") << 16).view("<f4")
+    sys.exit("a version is of %s, and this generator knows F32 and BF16" % dtype)
 
 
 def answer_length(request):

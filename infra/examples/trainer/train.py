@@ -132,6 +132,9 @@ class Log:
                 data[chunk["tensor"]] += chunk["data"]
         found = {}
         for entry in location["tensors"]:
+            if entry["dtype"] != "F32":
+                sys.exit("version %d has %s as %s, and this trainer makes versions of F32; begin the run with weights.dtype=f32"
+                         % (manifest["version"], entry["name"], entry["dtype"]))
             if hashlib.sha256(data[entry["name"]]).hexdigest() != entry["sha256"]:
                 sys.exit("version %d has other bytes in %s than its manifest says" % (manifest["version"], entry["name"]))
             found[entry["name"]] = np.frombuffer(data[entry["name"]], "<f4").reshape(entry["dims"]).copy()

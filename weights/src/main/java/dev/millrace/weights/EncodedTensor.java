@@ -24,7 +24,7 @@ record EncodedTensor(NamedTensor tensor, TensorEncoding encoding, ByteBuffer dat
 
     /** As a delta, or whole where a delta would not be smaller. */
     static EncodedTensor against(ByteBuffer base, NamedTensor tensor) {
-        return TensorDelta.encode(base, tensor.data())
+        return TensorDelta.encode(base, tensor.data(), tensor.dtype())
                 .map(delta -> new EncodedTensor(tensor, TensorEncoding.DELTA, delta))
                 .orElseGet(() -> whole(tensor));
     }
@@ -41,7 +41,7 @@ record EncodedTensor(NamedTensor tensor, TensorEncoding encoding, ByteBuffer dat
     TensorEntry entry(int chunks) {
         return TensorEntry.newBuilder()
                 .setName(tensor.name())
-                .setDtype("F32")
+                .setDtype(tensor.dtype().name())
                 .setDims(tensor.dims())
                 .setBytes(tensor.data().remaining())
                 .setChunks(chunks)

@@ -1,30 +1,40 @@
 package dev.millrace.weights;
 
+import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.TensorSet;
+import dev.millrace.policy.weights.Weights;
 import java.nio.ByteBuffer;
 import java.util.List;
 
 /**
- * One float32 tensor to be published: its name on the log, its axis lengths, and a read-only view of its bytes.
+ * One tensor to be published: its name on the log, its axis lengths, what its values are, and its bytes, not to be written.
  *
  * @param name name on the log, which for a weight is its safetensors name
  * @param dims axis lengths, outermost first
+ * @param dtype what the values are
  * @param data little-endian, from position to limit; shared with its owner, never moved by a reader
  */
-record NamedTensor(String name, List<Long> dims, ByteBuffer data) {
+record NamedTensor(String name, List<Long> dims, Dtype dtype, ByteBuffer data) {
 
     NamedTensor {
-        long bytes = dims.stream().mapToLong(Long::longValue).reduce(Float.BYTES, Math::multiplyExact);
+        long bytes = dims.stream().mapToLong(Long::longValue).reduce((long) dtype.bytes(), Math::multiplyExact);
         if (bytes != data.remaining()) {
-            throw new IllegalArgumentException(
-                    "tensor " + name + " of dims " + dims + " takes " + bytes + " bytes, not " + data.remaining());
+            throw new IllegalArgumentException("tensor " + name + " " + dtype + " of dims " + dims + " takes " + bytes
+                    + " bytes, not " + data.remaining());
         }
     }
 
-    /** The tensors of a set in its order, each under {@code prefix} followed by its name. */
+    /** The tensors of weights in their order. */
+    static List<NamedTensor> of(Weights weights) {
+        return weights.tensors().specs().stream()
+                .map(spec -> new NamedTensor(spec.name(), spec.dims(), weights.dtype(), weights.bytes(spec.name())))
+                .toList();
+    }
+
+    /** The tensors of a set of float32 in its order, each under {@code prefix} followed by its name. */
     static List<NamedTensor> of(TensorSet set, String prefix) {
         return set.specs().stream()
-                .map(spec -> new NamedTensor(prefix + spec.name(), spec.dims(), set.bytes(spec.name())))
+                .map(spec -> new NamedTensor(prefix + spec.name(), spec.dims(), Dtype.F32, set.bytes(spec.name())))
                 .toList();
     }
 }

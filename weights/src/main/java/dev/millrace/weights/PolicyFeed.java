@@ -3,6 +3,7 @@ package dev.millrace.weights;
 import dev.millrace.log.LogConnection;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.optimizer.AdamW;
+import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.PolicyVersion;
 import java.time.Duration;
@@ -195,6 +196,11 @@ public final class PolicyFeed implements AutoCloseable {
     /** The shape that a manifest declares. */
     public static DecoderShape shapeOf(PolicyVersion manifest) {
         return VersionLoader.shapeOf(manifest);
+    }
+
+    /** What the values of a version's weights are, as its manifest says. */
+    public static Dtype dtypeOf(PolicyVersion manifest) {
+        return VersionLoader.dtypeOf(manifest);
     }
 
     @Override

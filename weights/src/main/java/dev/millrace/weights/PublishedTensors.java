@@ -1,6 +1,7 @@
 package dev.millrace.weights;
 
 import dev.millrace.policy.decoder.TensorSpec;
+import dev.millrace.policy.weights.Dtype;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TensorEncoding;
 import dev.millrace.schemas.TensorEntry;
@@ -24,12 +25,13 @@ record PublishedTensors(PolicyVersion manifest, TensorLocation location) {
      * Refuses tensors that the caller has no use for.
      *
      * @param expected the tensors that the caller can use, in order
+     * @param dtype what their values must be
      * @throws CorruptVersionException if the manifest names other tensors, the same with other dims, or impossible sizes
      */
-    void require(List<TensorSpec> expected) {
+    void require(List<TensorSpec> expected, Dtype dtype) {
         List<TensorEntry> found = location.getTensors();
         for (int i = 0; i < Math.max(expected.size(), found.size()); i++) {
-            String due = i < expected.size() ? describe(expected.get(i)) : "no further tensor";
+            String due = i < expected.size() ? describe(expected.get(i), dtype) : "no further tensor";
             String there = i < found.size() ? describe(found.get(i)) : "no further tensor";
             if (!due.equals(there)) {
                 throw corrupt("has as tensor " + i + " " + there + " where the decoder's shape has " + due);
@@ -51,8 +53,8 @@ record PublishedTensors(PolicyVersion manifest, TensorLocation location) {
         }
     }
 
-    private static String describe(TensorSpec spec) {
-        return describe(spec.name(), "F32", spec.dims(), (long) spec.elementCount() * Float.BYTES);
+    private static String describe(TensorSpec spec, Dtype dtype) {
+        return describe(spec.name(), dtype.name(), spec.dims(), (long) spec.elementCount() * dtype.bytes());
     }
 
     private static String describe(TensorEntry entry) {
@@ -101,8 +103,10 @@ record PublishedTensors(PolicyVersion manifest, TensorLocation location) {
         if (entry.getEncoding() == TensorEncoding.RAW) {
             return encoded;
         }
+        Dtype dtype = Dtype.named(entry.getDtype())
+                .orElseThrow(() -> new IllegalStateException(entry.getDtype() + " was required to be known"));
         try {
-            return TensorDelta.apply(base.apply(entry.getName()), encoded);
+            return TensorDelta.apply(base.apply(entry.getName()), encoded, dtype);
         } catch (IllegalArgumentException e) {
             throw corrupt("has in " + entry.getName() + " no delta against version " + location.getBaseVersion() + ": "
                     + e.getMessage());

@@ -2,22 +2,23 @@ package dev.millrace.weights;
 
 import com.github.luben.zstd.Zstd;
 import com.github.luben.zstd.ZstdException;
+import dev.millrace.policy.weights.Dtype;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Optional;
 
 /**
- * What changed between two float32 tensors, exactly: {@code apply(base, encode(base, next))} is {@code next}, bit for bit.
+ * What changed between two tensors, exactly: {@code apply(base, encode(base, next))} is {@code next}, bit for bit.
  *
- * <p>A value's bits, taken as an int32, differ from the base's by {@code d = next - base} (wrapping), which is small when
- * the value moved little, whatever its sign; zigzag {@code (d << 1) ^ (d >> 31)} makes small differences of either sign
- * small numbers. Their bytes are sorted into planes, the highest first, since the high bytes are nearly all zero, and each
+ * <p>A value's bits, taken as an int32, or int16 where values are half as wide, differ from the base's by {@code d = next - base}
+ * (wrapping), which is small when the value moved little, whatever its sign; zigzag {@code (d << 1) ^ (d >> 31)}, or {@code >> 15},
+ * makes small differences of either sign small numbers. Their bytes are sorted into planes, the highest first, since the high bytes are nearly all zero, and each
  * block of {@value #BLOCK_VALUES} values is one zstd frame:
  *
  * <pre>
  * for each block of values, in order:
  *   int32 LE  n, the size of the frame
- *   n bytes   zstd frame of 4 planes: highest bytes of all zigzag values of the block, ..., lowest bytes
+ *   n bytes   zstd frame of 4 or 2 planes: highest bytes of all zigzag values of the block, ..., lowest bytes
  * </pre>
  *
  * <p>Values that did not change cost next to nothing, so there is no list of positions. Nothing is assumed of what the
@@ -35,17 +36,22 @@ final class TensorDelta {
      *
      * @return empty if it would not be smaller than {@code next} itself
      */
-    static Optional<ByteBuffer> encode(ByteBuffer base, ByteBuffer next) {
-        requireSameSize(base, next.remaining());
+    static Optional<ByteBuffer> encode(ByteBuffer base, ByteBuffer next, Dtype dtype) {
+        requireSameSize(base, next.remaining(), dtype);
+        int width = dtype.bytes();
         ByteBuffer from = base.duplicate().order(ByteOrder.LITTLE_ENDIAN);
         ByteBuffer to = next.duplicate().order(ByteOrder.LITTLE_ENDIAN);
         ByteBuffer delta = ByteBuffer.allocate(next.remaining()).order(ByteOrder.LITTLE_ENDIAN);
-        byte[] planes = new byte[Math.min(BLOCK_VALUES * Float.BYTES, next.remaining())];
+        byte[] planes = new byte[Math.min(BLOCK_VALUES * width, next.remaining())];
         byte[] frame = new byte[(int) Zstd.compressBound(planes.length)];
         while (to.hasRemaining()) {
-            int values = Math.min(BLOCK_VALUES, to.remaining() / Float.BYTES);
-            split(from, to, values, planes);
-            int size = (int) Zstd.compressByteArray(frame, 0, frame.length, planes, 0, values * Float.BYTES, LEVEL);
+            int values = Math.min(BLOCK_VALUES, to.remaining() / width);
+            if (dtype == Dtype.F32) {
+                split(from, to, values, planes);
+            } else {
+                splitHalf(from, to, values, planes);
+            }
+            int size = (int) Zstd.compressByteArray(frame, 0, frame.length, planes, 0, values * width, LEVEL);
             if (size + Integer.BYTES >= delta.remaining()) {
                 return Optional.empty();
             }
@@ -65,32 +71,57 @@ final class TensorDelta {
         }
     }
 
+    private static void splitHalf(ByteBuffer from, ByteBuffer to, int values, byte[] planes) {
+        for (int i = 0; i < values; i++) {
+            short difference = (short) (to.getShort() - from.getShort());
+            int zigzag = (difference << 1) ^ (difference >> 15);
+            planes[i] = (byte) (zigzag >>> 8);
+            planes[values + i] = (byte) zigzag;
+        }
+    }
+
     /**
      * The tensor that a delta makes of its base, in a new heap buffer.
      *
      * @throws IllegalArgumentException if the delta is not one for a tensor of the base's size; whether it is the right one
      *     for it only a hash of the result can tell
      */
-    static ByteBuffer apply(ByteBuffer base, ByteBuffer delta) {
+    static ByteBuffer apply(ByteBuffer base, ByteBuffer delta, Dtype dtype) {
+        int width = dtype.bytes();
         ByteBuffer from = base.duplicate().order(ByteOrder.LITTLE_ENDIAN);
         ByteBuffer in = delta.duplicate().order(ByteOrder.LITTLE_ENDIAN);
         ByteBuffer next = ByteBuffer.allocate(base.remaining()).order(ByteOrder.LITTLE_ENDIAN);
-        byte[] planes = new byte[Math.min(BLOCK_VALUES * Float.BYTES, next.remaining())];
+        byte[] planes = new byte[Math.min(BLOCK_VALUES * width, next.remaining())];
         while (next.hasRemaining()) {
-            int values = Math.min(BLOCK_VALUES, next.remaining() / Float.BYTES);
-            decompress(in, planes, values * Float.BYTES);
-            for (int i = 0; i < values; i++) {
-                int zigzag = planes[i] << 24
-                        | (planes[values + i] & 0xff) << 16
-                        | (planes[2 * values + i] & 0xff) << 8
-                        | planes[3 * values + i] & 0xff;
-                next.putInt(from.getInt() + ((zigzag >>> 1) ^ -(zigzag & 1)));
+            int values = Math.min(BLOCK_VALUES, next.remaining() / width);
+            decompress(in, planes, values * width);
+            if (dtype == Dtype.F32) {
+                join(from, planes, values, next);
+            } else {
+                joinHalf(from, planes, values, next);
             }
         }
         if (in.hasRemaining()) {
             throw new IllegalArgumentException(in.remaining() + " bytes are left behind the delta's last block");
         }
         return next.flip();
+    }
+
+    private static void join(ByteBuffer from, byte[] planes, int values, ByteBuffer next) {
+        for (int i = 0; i < values; i++) {
+            int zigzag = planes[i] << 24
+                    | (planes[values + i] & 0xff) << 16
+                    | (planes[2 * values + i] & 0xff) << 8
+                    | planes[3 * values + i] & 0xff;
+            next.putInt(from.getInt() + ((zigzag >>> 1) ^ -(zigzag & 1)));
+        }
+    }
+
+    private static void joinHalf(ByteBuffer from, byte[] planes, int values, ByteBuffer next) {
+        for (int i = 0; i < values; i++) {
+            int zigzag = (planes[i] & 0xff) << 8 | planes[values + i] & 0xff;
+            next.putShort((short) (from.getShort() + ((zigzag >>> 1) ^ -(zigzag & 1))));
+        }
     }
 
     private static void decompress(ByteBuffer in, byte[] planes, int expected) {
@@ -117,9 +148,9 @@ final class TensorDelta {
         }
     }
 
-    private static void requireSameSize(ByteBuffer base, int bytes) {
-        if (base.remaining() != bytes || bytes % Float.BYTES != 0) {
-            throw new IllegalArgumentException("a delta is between tensors of one size in whole float32 values: "
+    private static void requireSameSize(ByteBuffer base, int bytes, Dtype dtype) {
+        if (base.remaining() != bytes || bytes % dtype.bytes() != 0) {
+            throw new IllegalArgumentException("a delta is between tensors of one size in whole " + dtype + " values: "
                     + bytes + " bytes against a base of " + base.remaining());
         }
     }

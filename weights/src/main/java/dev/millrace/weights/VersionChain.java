@@ -1,6 +1,7 @@
 package dev.millrace.weights;
 
 import dev.millrace.policy.decoder.TensorSpec;
+import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TensorLocation;
@@ -31,6 +32,7 @@ final class VersionChain {
                 PolicyVersion manifest,
                 TensorLocation location,
                 List<TensorSpec> expected,
+                Dtype dtype,
                 Function<String, ByteBuffer> base);
     }
 
@@ -43,12 +45,13 @@ final class VersionChain {
     /**
      * The tensors of a version, verified.
      *
+     * @param dtype what the values of every link must be
      * @param atHand weights of a version that are there already, or null; not written
      * @throws VersionUnavailableException of the version wanted, naming the link that cannot be had
      * @throws CorruptVersionException of the version wanted, naming the link that is wrong
      */
     Map<String, ByteBuffer> load(
-            PolicyVersion wanted, List<TensorSpec> expected, LongFunction<@Nullable Weights> atHand) {
+            PolicyVersion wanted, List<TensorSpec> expected, Dtype dtype, LongFunction<@Nullable Weights> atHand) {
         Deque<PolicyVersion> links = new ArrayDeque<>();
         Function<String, ByteBuffer> base = name -> {
             throw new IllegalStateException("an anchor has no base that " + name + " could be a delta against");
@@ -67,7 +70,7 @@ final class VersionChain {
         }
         Map<String, ByteBuffer> tensors = Map.of();
         while (!links.isEmpty()) {
-            tensors = read(links.pop(), wanted, expected, base);
+            tensors = read(links.pop(), wanted, expected, dtype, base);
             base = tensors::get;
         }
         return tensors;
@@ -100,9 +103,13 @@ final class VersionChain {
 
     @SuppressWarnings("ReferenceEquality") // which link of this walk it is, not what it says
     private Map<String, ByteBuffer> read(
-            PolicyVersion link, PolicyVersion wanted, List<TensorSpec> expected, Function<String, ByteBuffer> base) {
+            PolicyVersion link,
+            PolicyVersion wanted,
+            List<TensorSpec> expected,
+            Dtype dtype,
+            Function<String, ByteBuffer> base) {
         try {
-            return reader.read(link, link.getWeights(), expected, base);
+            return reader.read(link, link.getWeights(), expected, dtype, base);
         } catch (VersionUnavailableException e) {
             throw link == wanted ? e : unavailable(wanted, link.getVersion(), e);
         } catch (CorruptVersionException e) {

@@ -2,6 +2,8 @@ package dev.millrace.weights;
 
 import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.huggingface.CheckpointDirectory;
+import dev.millrace.policy.weights.Bfloat16;
+import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.Weights;
 import java.io.IOException;
 
@@ -19,13 +21,13 @@ public final class VersionHash {
     }
 
     /**
-     * What {@link #of(Weights)} gives of a checkpoint's weights, with the memory of its largest tensor.
+     * What {@link #of(Weights)} gives of a checkpoint's weights as a run of a type begins with them, with the memory of its largest tensor.
      *
      * @throws dev.millrace.policy.huggingface.CheckpointException if it cannot be read as a decoder
      */
-    public static String of(CheckpointDirectory checkpoint) throws IOException {
+    public static String of(CheckpointDirectory checkpoint, Dtype dtype) throws IOException {
         ContentHash all = new ContentHash();
-        checkpoint.read((spec, bytes) -> all.add(bytes));
+        checkpoint.read((spec, bytes) -> all.add(dtype == Dtype.F32 ? bytes : Bfloat16.of(bytes.asFloatBuffer())));
         return all.hex();
     }
 }

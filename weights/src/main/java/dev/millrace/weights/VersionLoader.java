@@ -3,8 +3,10 @@ package dev.millrace.weights;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.optimizer.AdamW;
+import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.TensorEntry;
 import dev.millrace.schemas.TensorLocation;
 import dev.millrace.schemas.WeightChunk;
 import dev.millrace.schemas.registry.SchemaRegistry;
@@ -12,6 +14,7 @@ import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.weights.store.ObjectStore;
 import java.nio.ByteBuffer;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
@@ -60,8 +63,8 @@ public final class VersionLoader {
      */
     public Weights load(long version, LongFunction<@Nullable Weights> atHand) {
         PolicyVersion manifest = manifests.apply(version);
-        Weights weights = Weights.zeros(shapeOf(manifest));
-        chain.load(manifest, weights.tensors().specs(), atHand).forEach(weights::load);
+        Weights weights = Weights.zeros(shapeOf(manifest), dtypeOf(manifest));
+        chain.load(manifest, weights.tensors().specs(), weights.dtype(), atHand).forEach(weights::load);
         return weights;
     }
 
@@ -80,7 +83,13 @@ public final class VersionLoader {
                     "version " + version + " is of the shape " + manifest.getShape() + ", not of the expected "
                             + ShapeText.of(into.shape()));
         }
-        chain.load(manifest, into.tensors().specs(), known -> null).forEach(into::load);
+        if (dtypeOf(manifest) != into.dtype()) {
+            throw new CorruptVersionException(
+                    version,
+                    "version " + version + " is of " + dtypeOf(manifest) + ", not of the expected " + into.dtype());
+        }
+        chain.load(manifest, into.tensors().specs(), into.dtype(), known -> null)
+                .forEach(into::load);
     }
 
     /**
@@ -98,10 +107,13 @@ public final class VersionLoader {
                             + " was published without the optimiser's state, so training cannot go on from it");
         }
         DecoderShape shape = shapeOf(manifest);
+        boolean hasMasters = dtypeOf(manifest) != Dtype.F32 && manifest.getOptimizerSteps() > 0;
+        List<TensorSpec> specs = OptimizerTensors.specs(shape, hasMasters);
         return OptimizerTensors.state(
                 shape,
                 manifest.getOptimizerSteps(),
-                read(manifest, manifest.getOptimizer(), OptimizerTensors.specs(shape), name -> {
+                hasMasters,
+                read(manifest, manifest.getOptimizer(), specs, Dtype.F32, name -> {
                     throw new CorruptVersionException(
                             version,
                             "version " + version
@@ -120,13 +132,26 @@ public final class VersionLoader {
         }
     }
 
+    /** What a manifest says that the values of its weights are. */
+    static Dtype dtypeOf(PolicyVersion manifest) {
+        List<TensorEntry> tensors = manifest.getWeights().getTensors();
+        String named = tensors.isEmpty() ? Dtype.F32.name() : tensors.get(0).getDtype();
+        return Dtype.named(named)
+                .orElseThrow(() -> new CorruptVersionException(
+                        manifest.getVersion(),
+                        "version " + manifest.getVersion() + " is of the type " + named
+                                + ", which this release does not know; it knows " + Arrays.toString(Dtype.values())
+                                + ", so update it"));
+    }
+
     private Map<String, ByteBuffer> read(
             PolicyVersion manifest,
             TensorLocation location,
             List<TensorSpec> expected,
+            Dtype dtype,
             Function<String, ByteBuffer> base) {
         PublishedTensors published = new PublishedTensors(manifest, location);
-        published.require(expected);
+        published.require(expected, dtype);
         Map<String, ByteBuffer> encoded = location.getUri() == null ? assembled(published) : stored.read(published);
         return published.verified(encoded, base);
     }

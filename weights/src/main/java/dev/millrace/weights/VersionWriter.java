@@ -82,7 +82,7 @@ public final class VersionWriter {
         if (config.anchorEvery() == 1) {
             return;
         }
-        if (baseWeights == null || !baseWeights.shape().equals(weights.shape())) {
+        if (baseWeights == null || !isAlike(baseWeights, weights)) {
             baseWeights = weights.copy();
         } else {
             baseWeights.copyFrom(weights);
@@ -145,19 +145,23 @@ public final class VersionWriter {
     }
 
     private List<EncodedTensor> encoded(VersionFacts facts, Weights weights) {
-        List<NamedTensor> tensors = NamedTensor.of(weights.tensors(), "");
+        List<NamedTensor> tensors = NamedTensor.of(weights);
         PolicyVersion base = this.base;
         Weights baseWeights = this.baseWeights;
         if (base == null
                 || baseWeights == null
                 || base.getVersion() != facts.parentVersion()
-                || !baseWeights.shape().equals(weights.shape())
+                || !isAlike(baseWeights, weights)
                 || facts.version() - anchorOf(base) >= config.anchorEvery()) {
             return EncodedTensor.whole(tensors);
         }
         return tensors.stream()
                 .map(tensor -> EncodedTensor.against(baseWeights.bytes(tensor.name()), tensor))
                 .toList();
+    }
+
+    private static boolean isAlike(Weights one, Weights other) {
+        return one.shape().equals(other.shape()) && one.dtype() == other.dtype();
     }
 
     private static long anchorOf(PolicyVersion version) {

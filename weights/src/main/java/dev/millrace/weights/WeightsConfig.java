@@ -1,5 +1,6 @@
 package dev.millrace.weights;
 
+import dev.millrace.policy.weights.Dtype;
 import dev.millrace.weights.store.ObjectStore;
 import java.util.Objects;
 
@@ -8,6 +9,9 @@ import java.util.Objects;
  *
  * @param store           where weights and optimiser state lie: {@code kafka}, or, where they are too large for the cluster,
  *     a directory that all roles see under the same path, as {@code file:///path}; the manifest on the log then names files
+ * @param dtype           what the values of a version are: {@code f32}, or {@code bf16}, half the size, to whose values each step's
+ *     weights are rounded while the optimiser keeps them as float32; a run that begins with a checkpoint has {@code bf16} unless
+ *     it says otherwise
  * @param anchorEvery     every so many versions one is written whole, an anchor, and those between as deltas against
  *     their parent; 1 writes every version whole
  * @param keepVersions    how many of the newest versions are kept in any case; older ones are removed once no rollout in
@@ -23,6 +27,7 @@ import java.util.Objects;
  */
 public record WeightsConfig(
         String store,
+        Dtype dtype,
         int anchorEvery,
         int keepVersions,
         long unservedAlarmMs,
@@ -34,6 +39,7 @@ public record WeightsConfig(
 
     public WeightsConfig {
         ObjectStore.of(store);
+        Objects.requireNonNull(dtype, "dtype must be f32 or bf16");
         atLeastOne("anchor_every", anchorEvery);
         if (keepVersions < 0) {
             throw new IllegalArgumentException("keep_versions must be at least 1, or 0 to keep all: " + keepVersions);
@@ -56,7 +62,7 @@ public record WeightsConfig(
     }
 
     public static WeightsConfig defaults() {
-        return new WeightsConfig("kafka", 8, 512, 30_000, BrokenVersionPolicy.WAIT, 512 * 1024, 1024, 0, 0);
+        return new WeightsConfig("kafka", Dtype.F32, 8, 512, 30_000, BrokenVersionPolicy.WAIT, 512 * 1024, 1024, 0, 0);
     }
 
     private static void atLeastOne(String key, long value) {

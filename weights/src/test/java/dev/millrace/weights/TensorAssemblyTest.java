@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.policy.decoder.TensorSpec;
+import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TensorEncoding;
@@ -21,7 +22,7 @@ class TensorAssemblyTest {
     private static final int CHUNK_BYTES = 128;
 
     private final Weights weights = Weights.random(SmallDecoder.SHAPE, 3);
-    private final List<NamedTensor> tensors = NamedTensor.of(weights.tensors(), "");
+    private final List<NamedTensor> tensors = NamedTensor.of(weights);
     private final List<TensorSpec> specs = weights.tensors().specs();
 
     @Test
@@ -38,8 +39,7 @@ class TensorAssemblyTest {
 
     @Test
     void shouldPassOverChunksOfOtherVersionsRunsEpochsAndPolicies() {
-        List<NamedTensor> others =
-                NamedTensor.of(Weights.random(SmallDecoder.SHAPE, 4).tensors(), "");
+        List<NamedTensor> others = NamedTensor.of(Weights.random(SmallDecoder.SHAPE, 4));
         TensorAssembly assembly = assembly(location(tensors));
         acceptAll(assembly, chunks(SmallDecoder.RUN, 4, others));
         acceptAll(assembly, chunks(new RunIdentity("run-2", 0, "policy"), 5, others));
@@ -185,7 +185,7 @@ class TensorAssemblyTest {
 
     private TensorAssembly assembly(TensorLocation location) {
         PublishedTensors published = new PublishedTensors(manifest(location), location);
-        published.require(specs);
+        published.require(specs, Dtype.F32);
         return new TensorAssembly(published);
     }
 

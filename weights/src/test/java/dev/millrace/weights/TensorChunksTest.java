@@ -3,6 +3,7 @@ package dev.millrace.weights;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
+import dev.millrace.policy.weights.Dtype;
 import dev.millrace.schemas.TensorEntry;
 import dev.millrace.schemas.WeightChunk;
 import dev.millrace.schemas.run.VersionKey;
@@ -18,7 +19,7 @@ class TensorChunksTest {
 
     @Test
     void shouldCutATensorAtTheChunkSizeAndLeaveTheRestToTheLastChunk() {
-        NamedTensor tensor = new NamedTensor("w", List.of(5L), TWENTY_BYTES);
+        NamedTensor tensor = new NamedTensor("w", List.of(5L), Dtype.F32, TWENTY_BYTES);
         List<WeightChunk> chunks = new ArrayList<>();
         new TensorChunks(SmallDecoder.RUN, 7, 8).of(EncodedTensor.whole(tensor)).forEach(chunks::add);
 
@@ -37,7 +38,7 @@ class TensorChunksTest {
 
     @Test
     void shouldDescribeATensorByItsPublishedHash() {
-        NamedTensor zeros = new NamedTensor("z", List.of(1L), ByteBuffer.wrap(new byte[4]));
+        NamedTensor zeros = new NamedTensor("z", List.of(1L), Dtype.F32, ByteBuffer.wrap(new byte[4]));
 
         TensorEntry entry = new TensorChunks(SmallDecoder.RUN, 0, 8).entry(EncodedTensor.whole(zeros));
 
@@ -62,7 +63,7 @@ class TensorChunksTest {
     @Test
     void shouldRefuseATensorWhoseBytesDoNotFitItsDims() {
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> new NamedTensor("w", List.of(2L, 3L), TWENTY_BYTES))
-                .withMessage("tensor w of dims [2, 3] takes 24 bytes, not 20");
+                .isThrownBy(() -> new NamedTensor("w", List.of(2L, 3L), Dtype.F32, TWENTY_BYTES))
+                .withMessage("tensor w F32 of dims [2, 3] takes 24 bytes, not 20");
     }
 }

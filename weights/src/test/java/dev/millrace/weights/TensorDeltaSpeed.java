@@ -2,8 +2,11 @@ package dev.millrace.weights;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.policy.weights.Bfloat16;
+import dev.millrace.policy.weights.Dtype;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.FloatBuffer;
 import java.util.Locale;
 import java.util.Random;
 import java.util.function.DoubleUnaryOperator;
@@ -23,44 +26,53 @@ class TensorDeltaSpeed {
     @Test
     void print() {
         for (double step : new double[] {1e-3, 1e-5, 1e-6}) {
-            measure("float32, steps of " + step, w -> w - step * random.nextGaussian(), false);
+            for (Dtype dtype : Dtype.values()) {
+                measure(dtype, "steps of " + step, w -> w - step * random.nextGaussian());
+            }
         }
-        measure("bfloat16, steps of 1.0E-6", w -> w - 1e-6 * random.nextGaussian(), true);
-        measure("nothing changed", w -> w, false);
+        measure(Dtype.F32, "nothing changed", w -> w);
     }
 
-    private void measure(String what, DoubleUnaryOperator update, boolean half) {
-        ByteBuffer base = ByteBuffer.allocateDirect(VALUES * Float.BYTES).order(ByteOrder.LITTLE_ENDIAN);
-        ByteBuffer next = ByteBuffer.allocateDirect(VALUES * Float.BYTES).order(ByteOrder.LITTLE_ENDIAN);
+    /** The optimiser moves float32 values by the step, and what is published before and after is rounded. */
+    private void measure(Dtype dtype, String what, DoubleUnaryOperator update) {
+        FloatBuffer before = FloatBuffer.allocate(VALUES);
+        FloatBuffer after = FloatBuffer.allocate(VALUES);
         for (int i = 0; i < VALUES; i++) {
-            float before = rounded((float) (0.02 * random.nextGaussian()), half);
-            base.putFloat(4 * i, before);
-            next.putFloat(4 * i, rounded((float) update.applyAsDouble(before), half));
+            before.put(i, (float) (0.02 * random.nextGaussian()));
+            after.put(i, (float) update.applyAsDouble(before.get(i)));
         }
+        ByteBuffer base = bytes(before, dtype);
+        ByteBuffer next = bytes(after, dtype);
         double encode = Double.POSITIVE_INFINITY;
         double apply = Double.POSITIVE_INFINITY;
         ByteBuffer delta = null;
         for (int pass = 0; pass < PASSES; pass++) {
             long start = System.nanoTime();
-            delta = TensorDelta.encode(base, next).orElseThrow();
+            delta = TensorDelta.encode(base, next, dtype).orElseThrow();
             long encoded = System.nanoTime();
-            ByteBuffer result = TensorDelta.apply(base, delta);
+            ByteBuffer result = TensorDelta.apply(base, delta, dtype);
             apply = Math.min(apply, (System.nanoTime() - encoded) / 1e9);
             encode = Math.min(encode, (encoded - start) / 1e9);
             assertThat(result).isEqualTo(next);
         }
-        double megabytes = VALUES * Float.BYTES / 1e6;
+        double megabytes = base.remaining() / 1e6;
         System.out.printf(
                 Locale.ROOT,
-                "%-28s %5.1f %% of the size, encoded at %.0f MB/s, applied at %.0f MB/s%n",
+                "%s, %-20s %5.1f %% of its size, %5.1f %% of float32's, encoded at %.0f MB/s, applied at %.0f MB/s%n",
+                dtype,
                 what,
+                100.0 * delta.remaining() / base.remaining(),
                 100.0 * delta.remaining() / (VALUES * Float.BYTES),
                 megabytes / encode,
                 megabytes / apply);
     }
 
-    private static float rounded(float value, boolean half) {
-        int bits = Float.floatToRawIntBits(value);
-        return half ? Float.intBitsToFloat((bits + 0x7fff + ((bits >>> 16) & 1)) & 0xffff0000) : value;
+    private static ByteBuffer bytes(FloatBuffer values, Dtype dtype) {
+        if (dtype == Dtype.BF16) {
+            return Bfloat16.of(values);
+        }
+        ByteBuffer bytes = ByteBuffer.allocate(VALUES * Float.BYTES).order(ByteOrder.LITTLE_ENDIAN);
+        bytes.asFloatBuffer().put(values.duplicate());
+        return bytes;
     }
 }

@@ -3,6 +3,7 @@ package dev.millrace.weights;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TensorEntry;
@@ -22,14 +23,14 @@ class VersionChainTest {
     private final Map<Long, PolicyVersion> manifests = new HashMap<>();
     private final Map<Long, Map<String, ByteBuffer>> stored = new HashMap<>();
     private final List<Long> read = new ArrayList<>();
-    private final VersionChain chain = new VersionChain(this::manifest, (manifest, location, expected, base) -> {
+    private final VersionChain chain = new VersionChain(this::manifest, (manifest, location, expected, dtype, base) -> {
         read.add(manifest.getVersion());
         if (!stored.containsKey(manifest.getVersion())) {
             throw new VersionUnavailableException(
                     manifest.getVersion(), "version " + manifest.getVersion() + " is gone");
         }
         PublishedTensors published = new PublishedTensors(manifest, location);
-        published.require(expected);
+        published.require(expected, dtype);
         return published.verified(stored.get(manifest.getVersion()), base);
     });
 
@@ -47,7 +48,7 @@ class VersionChainTest {
             List<TensorEntry> entries = new ArrayList<>();
             Map<String, ByteBuffer> data = new LinkedHashMap<>();
             ContentHash all = new ContentHash();
-            for (NamedTensor tensor : NamedTensor.of(weights.copy().tensors(), "")) {
+            for (NamedTensor tensor : NamedTensor.of(weights.copy())) {
                 EncodedTensor encoded =
                         anchor ? EncodedTensor.whole(tensor) : EncodedTensor.against(base.bytes(tensor.name()), tensor);
                 entries.add(encoded.entry(1));
@@ -92,7 +93,8 @@ class VersionChainTest {
     @Test
     void shouldBeginAtWhatIsAtHand() {
         Weights before = truth.get(2).copy();
-        var found = chain.load(manifest(3), before.tensors().specs(), version -> version == 2 ? before : null);
+        var found =
+                chain.load(manifest(3), before.tensors().specs(), Dtype.F32, version -> version == 2 ? before : null);
 
         assertSame(found, truth.get(3));
         assertThat(read).containsExactly(3L);
@@ -178,7 +180,7 @@ class VersionChainTest {
     }
 
     private Map<String, ByteBuffer> load(long version) {
-        return chain.load(manifest(version), truth.get(0).tensors().specs(), known -> null);
+        return chain.load(manifest(version), truth.get(0).tensors().specs(), Dtype.F32, known -> null);
     }
 
     private static void assertSame(Map<String, ByteBuffer> found, Weights expected) {

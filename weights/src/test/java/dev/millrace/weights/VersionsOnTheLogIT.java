@@ -10,10 +10,13 @@ import dev.millrace.log.topics.TopicsConfig;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.optimizer.AdamW;
+import dev.millrace.policy.weights.Bfloat16;
+import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TensorEncoding;
+import dev.millrace.schemas.TensorEntry;
 import dev.millrace.schemas.TensorLocation;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
@@ -57,7 +60,7 @@ import org.junit.jupiter.api.io.TempDir;
 class VersionsOnTheLogIT {
     private static final DecoderShape SHAPE = SmallDecoder.SHAPE;
     private static final WeightsConfig CONFIG =
-            new WeightsConfig("kafka", 4, 0, 30_000, BrokenVersionPolicy.STOP, 256, 100, 10_000, 10_000);
+            new WeightsConfig("kafka", Dtype.F32, 4, 0, 30_000, BrokenVersionPolicy.STOP, 256, 100, 10_000, 10_000);
     private static final Duration LIMIT = Duration.ofSeconds(20);
 
     @TempDir
@@ -120,6 +123,58 @@ class VersionsOnTheLogIT {
                 assertThat(state.second().bytes(spec.name()))
                         .isEqualTo(optimizer.state().second().bytes(spec.name()));
             }
+        }
+    }
+
+    @Test
+    void shouldGiveBackBfloat16InHalfTheBytesWithTheMastersBesideTheMoments() {
+        Weights weights = Weights.random(SHAPE, 1).as(Dtype.BF16);
+        AdamW optimizer = afterOneStep(weights);
+        VersionWriter writer = new VersionWriter(connection, producer, CONFIG);
+        List<PolicyVersion> manifests = new ArrayList<>();
+        for (int version = 0; version < 2; version++) {
+            producer.beginTransaction();
+            manifests.add(
+                    writer.write(new VersionFacts(version, version - 1, "t", 0, 0, 0), weights, optimizer.state()));
+            producer.commitTransaction();
+            writer.continueFrom(manifests.get(version), weights);
+            step(optimizer, weights);
+        }
+        assertThat(manifests.get(0).getWeights().getTensors())
+                .allSatisfy(tensor -> assertThat(tensor.getDtype()).isEqualTo("BF16"));
+        assertThat(manifests.get(1).getWeights().getBaseVersion()).isZero();
+
+        try (PolicyFeed feed = new PolicyFeed(connection, CONFIG)) {
+            feed.awaitAtLeast(1, LIMIT);
+            Weights found = feed.load(1);
+            assertThat(found.dtype()).isEqualTo(Dtype.BF16);
+            assertThat(VersionHash.of(found))
+                    .isEqualTo(manifests.get(1).getWeights().getSha256());
+            AdamW.State state = feed.loadOptimizer(1);
+            for (TensorSpec spec : SHAPE.tensors()) {
+                for (int i = 0; i < found.tensor(spec.name()).limit(); i++) {
+                    float master =
+                            state.masters().orElseThrow().tensor(spec.name()).get(i);
+                    assertThat(found.tensor(spec.name()).get(i)).isEqualTo(Bfloat16.value(Bfloat16.of(master)));
+                }
+            }
+            assertThatThrownBy(() -> feed.load(1, Weights.zeros(SHAPE)))
+                    .hasMessage("version 1 is of BF16, not of the expected F32");
+
+            TensorLocation location = manifests.get(1).getWeights();
+            TensorEntry narrow = TensorEntry.newBuilder(location.getTensors().get(0))
+                    .setDtype("F8_E4M3")
+                    .build();
+            PolicyVersion unknown = PolicyVersion.newBuilder(manifests.get(1))
+                    .setWeights(TensorLocation.newBuilder(location)
+                            .setTensors(List.of(narrow))
+                            .build())
+                    .build();
+            assertThatThrownBy(() -> PolicyFeed.dtypeOf(unknown))
+                    .isInstanceOf(CorruptVersionException.class)
+                    .hasMessage(
+                            "version 1 is of the type F8_E4M3, which this release does not know; it knows [F32, BF16],"
+                                    + " so update it");
         }
     }
 
@@ -394,7 +449,7 @@ class VersionsOnTheLogIT {
                                     + " kept");
         }
         WeightsConfig waiting =
-                new WeightsConfig("kafka", 4, 0, 30_000, BrokenVersionPolicy.WAIT, 256, 100, 10_000, 10_000);
+                new WeightsConfig("kafka", Dtype.F32, 4, 0, 30_000, BrokenVersionPolicy.WAIT, 256, 100, 10_000, 10_000);
         try (PolicyFeed feed = new PolicyFeed(connection, waiting)) {
             feed.awaitAtLeast(2, LIMIT);
             CompletableFuture<NewestWeights> joining =
@@ -447,7 +502,7 @@ class VersionsOnTheLogIT {
     @Test
     void shouldNameFilesInTheManifestWhereTheStoreIsADirectory(@TempDir Path store) throws Exception {
         WeightsConfig files = new WeightsConfig(
-                store.toUri().toString(), 3, 0, 30_000, BrokenVersionPolicy.STOP, 256, 100, 10_000, 10_000);
+                store.toUri().toString(), Dtype.F32, 3, 0, 30_000, BrokenVersionPolicy.STOP, 256, 100, 10_000, 10_000);
         List<Weights> published = publishDrifting(new VersionWriter(connection, producer, files), 0, 4);
         // killed between object and commit; the step that is repeated finds its object
         Weights last = published.get(3).copy();
@@ -578,6 +633,11 @@ class VersionsOnTheLogIT {
 
     private static AdamW afterOneStep(Weights weights) {
         AdamW optimizer = new AdamW(new AdamW.Config(0.9, 0.999, 1e-8, 0), SHAPE);
+        step(optimizer, weights);
+        return optimizer;
+    }
+
+    private static void step(AdamW optimizer, Weights weights) {
         Gradients gradients = new Gradients(SHAPE);
         for (TensorSpec spec : SHAPE.tensors()) {
             float[] gradient = gradients.tensor(spec.name());
@@ -586,7 +646,6 @@ class VersionsOnTheLogIT {
             }
         }
         optimizer.step(weights, gradients, 1e-3);
-        return optimizer;
     }
 
     private static void assertSame(Weights found, Weights expected) {

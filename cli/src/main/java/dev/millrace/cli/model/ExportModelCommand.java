@@ -62,7 +62,7 @@ public final class ExportModelCommand implements Callable<Integer> {
             paramLabel = "TYPE",
             description = {
                 "float32, which is the version bit for bit, or bfloat16 or float16, to which it is rounded;",
-                "without it as the start checkpoint has them, and float32 where there is none."
+                "without it as the start checkpoint has them, and where there is none as the version's are (weights.dtype)."
             })
     private Type type;
 
@@ -101,7 +101,7 @@ public final class ExportModelCommand implements Callable<Integer> {
                     .ifPresent(lack -> say(
                             out,
                             lack
-                                    + ", so config.json is made from the shape, the numbers are float32 unless --dtype says otherwise,"
+                                    + ", so config.json is made from the shape, the numbers are as the version's unless --dtype says otherwise,"
                                     + " and there is no tokenizer"));
             out.flush();
             return 0;

@@ -7,6 +7,7 @@ import dev.millrace.policy.decoder.RopeScaling;
 import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.huggingface.CheckpointException;
 import dev.millrace.policy.huggingface.StoredTensor;
+import dev.millrace.policy.weights.Dtype;
 import dev.millrace.report.Lines;
 import dev.millrace.weights.WeightsConfig;
 import java.io.IOException;
@@ -168,16 +169,16 @@ final class ModelScreen {
         say("weights", bytes(weights) + " for each copy: generator, scorer and learner have one of their own");
         say(
                 "learner",
-                bytes(weights) + " of gradients and " + bytes(2 * weights)
-                        + " of optimiser's moments beside its weights");
+                bytes(weights) + " of gradients and " + bytes(3 * weights)
+                        + " of optimiser's masters and moments beside its weights");
         say("generator", bytes(cache) + " of cache for each token of each sequence in flight");
         lines.add("");
         lines.add("on the log");
         say(
                 "version",
-                bytes(weights) + " written whole, every " + defaults.anchorEvery()
-                        + "th (weights.anchor_every); between them what a step changed, at most " + bytes(weights));
-        say("moments", bytes(2 * weights) + " with every version, for a learner that goes on");
+                bytes(parameters * Dtype.BF16.bytes()) + " of bfloat16 (weights.dtype), every " + defaults.anchorEvery()
+                        + "th; between them what changed");
+        say("optimiser", bytes(3 * weights) + " with every version, for a learner that goes on");
     }
 
     private static String architectures(JsonNode config) {

@@ -57,9 +57,9 @@ class InspectCommandTest {
                         "  files       1 file with 35 tensors, 221 kB of F32",
                         "  beside      tokenizer.json",
                         "  weights     221 kB for each copy",
-                        "  learner     221 kB of gradients and 443 kB of optimiser's moments",
+                        "  learner     221 kB of gradients and 664 kB of optimiser's",
                         "  generator   384 B of cache for each token",
-                        "  version     221 kB written whole, every 8th",
+                        "  version     111 kB of bfloat16 (weights.dtype), every 8th",
                         "It can be trained.");
         assertThat(said.out.lines().count()).as("one screen").isLessThanOrEqualTo(25);
     }

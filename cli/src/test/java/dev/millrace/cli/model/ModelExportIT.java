@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.millrace.cli.Main;
 import dev.millrace.policy.huggingface.CheckpointDirectory;
+import dev.millrace.policy.weights.Dtype;
 import dev.millrace.weights.VersionHash;
 import java.io.PrintWriter;
 import java.io.StringWriter;
@@ -95,7 +96,7 @@ class ModelExportIT {
         assertThat(said.status).as(said.toString()).isZero();
         String hash = said.version().group(2);
         assertThat(said.words()).contains("version 3, ").contains("the version bit for bit");
-        assertThat(VersionHash.of(new CheckpointDirectory(to))).isEqualTo(hash);
+        assertThat(VersionHash.of(new CheckpointDirectory(to), Dtype.F32)).isEqualTo(hash);
         assertThat(Files.readString(to.resolve("README.md")))
                 .contains("| version | 3, made by batch ")
                 .contains("| weights (SHA-256) | `" + hash + "` |")
@@ -112,22 +113,33 @@ class ModelExportIT {
 
     @Test
     @Order(2)
-    void shouldBeginAnotherRunWithExactlyTheseWeightsAndWriteItsOwnAsTheyCame() throws Exception {
+    void shouldBeginAnotherRunWithTheseWeightsRoundedAndWriteItsOwnAsTheyCame() throws Exception {
         Path model = folder.resolve("model");
         Files.writeString(model.resolve("generation_config.json"), "{}");
-        String hash = VersionHash.of(new CheckpointDirectory(model));
+        String hash = VersionHash.of(new CheckpointDirectory(model), Dtype.BF16);
         train("second", 1, "--set", "model.checkpoint=" + model);
 
         Said first = export("second", folder.resolve("again"), "--version", "0");
         assertThat(first.status).as(first.toString()).isZero();
-        assertThat(first.version().group(2)).as("version 0 is what was loaded").isEqualTo(hash);
-        assertThat(folder.resolve("again/model.safetensors"))
-                .hasSameBinaryContentAs(model.resolve("model.safetensors"));
+        assertThat(first.version().group(2))
+                .as("version 0 is what was loaded, as bfloat16")
+                .isEqualTo(hash);
+        assertThat(first.words()).contains("the version bit for bit");
+        assertThat(new CheckpointDirectory(folder.resolve("again")).layout())
+                .as("written as it came")
+                .isEqualTo(new CheckpointDirectory(model).layout());
+        assertThat(VersionHash.of(new CheckpointDirectory(folder.resolve("again")), Dtype.BF16))
+                .isEqualTo(hash);
         assertThat(folder.resolve("again/generation_config.json")).hasContent("{}");
 
         Said newest = export("second", folder.resolve("brain"), "--dtype", "bfloat16");
-        assertThat(newest.words()).contains("rounded to BF16 (--dtype float32 keeps every bit)");
-        assertThat(newest.version().group(2)).isNotEqualTo(hash);
+        assertThat(newest.words()).contains("the version bit for bit");
+        assertThat(newest.version().group(2))
+                .isNotEqualTo(hash)
+                .isEqualTo(VersionHash.of(new CheckpointDirectory(folder.resolve("brain")), Dtype.BF16));
+        assertThat(export("second", folder.resolve("half"), "--dtype", "float16")
+                        .words())
+                .contains("rounded to F16 (--dtype float32 keeps every bit)");
         assertThat(Files.readString(folder.resolve("brain/README.md")))
                 .contains("| began with | `model` |")
                 .contains("| start's weights (SHA-256) | `" + hash + "` |");
@@ -148,7 +160,7 @@ class ModelExportIT {
                 .contains("so config.json is made from the shape")
                 .contains("the version bit for bit");
         assertThat(folder.resolve("without/generation_config.json")).doesNotExist();
-        assertThat(VersionHash.of(new CheckpointDirectory(folder.resolve("without"))))
+        assertThat(VersionHash.of(new CheckpointDirectory(folder.resolve("without")), Dtype.BF16))
                 .isEqualTo(said.version().group(2));
     }
 }

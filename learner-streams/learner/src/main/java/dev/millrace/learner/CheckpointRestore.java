@@ -6,6 +6,7 @@ import dev.millrace.learner.rollback.FirstVersion;
 import dev.millrace.log.LogConnection;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.optimizer.AdamW;
+import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.weights.CorruptVersionException;
@@ -94,7 +95,7 @@ final class CheckpointRestore {
 
     private TrainingState fresh(VersionCommitter committer, AdamW optimizer) {
         requireNothingLearnt();
-        Weights weights = initial.weights();
+        Weights weights = initial.weights().as(config.dtype());
         VersionFacts facts = new VersionFacts(0, -1, initial.tokenizerHash(), 0, 0, clock.millis());
         PolicyVersion manifest = committer.commitInitial(facts, weights, optimizer.state());
         LOG.info(
@@ -121,6 +122,11 @@ final class CheckpointRestore {
             throw new IllegalArgumentException("the run's version " + newest.getVersion() + " is of the shape "
                     + newest.getShape() + ", this learner is configured for " + ShapeText.of(initial.shape())
                     + "; give it the run's shape, or start another run");
+        }
+        Dtype dtype = PolicyFeed.dtypeOf(newest);
+        if (dtype != config.dtype()) {
+            throw new IllegalArgumentException("the run's version " + newest.getVersion() + " is of " + dtype
+                    + ", and weights.dtype is " + config.dtype() + " here; give it the run's, or start another run");
         }
         if (!newest.getTokenizerHash().equals(initial.tokenizerHash())) {
             throw new IllegalArgumentException("the run's version " + newest.getVersion() + " has the vocabulary "

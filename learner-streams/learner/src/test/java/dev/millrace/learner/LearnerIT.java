@@ -15,9 +15,11 @@ import dev.millrace.log.deadletter.DeadLetterHeaders;
 import dev.millrace.log.transaction.TakenOverException;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.weights.Dtype;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.weights.BrokenVersionPolicy;
+import dev.millrace.weights.PolicyFeed;
 import dev.millrace.weights.WeightsConfig;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
@@ -133,6 +135,27 @@ class LearnerIT {
         }
 
         assertThat(log.hashes()).isEqualTo(RUNS.undisturbed());
+    }
+
+    /** The masters, which no version shows, go on with the moments. */
+    @Test
+    void shouldMakeTheSameBfloat16WhenStoppedAndStartedAfterEveryStep() {
+        log.produce(4, 6);
+        for (int steps = 1; steps <= 4; steps++) {
+            run(log, steps, weights(Dtype.BF16));
+        }
+        try (SyntheticLog quiet = new SyntheticLog(RUNS.bootstrapServers(), "undisturbedBfloat16.")) {
+            quiet.produce(4, 6);
+            run(quiet, 4, weights(Dtype.BF16));
+            assertThat(log.hashes()).isEqualTo(quiet.hashes()).doesNotHaveDuplicates();
+        }
+        assertThat(log.hashes()).doesNotContainAnyElementsOf(RUNS.undisturbed());
+        assertThat(log.versions())
+                .allSatisfy(version -> assertThat(PolicyFeed.dtypeOf(version)).isEqualTo(Dtype.BF16));
+        assertThatThrownBy(() -> run(5))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessage("the run's version 4 is of BF16, and weights.dtype is F32 here; give it the run's, or start"
+                        + " another run");
     }
 
     /** Every call that the producer makes in a step is once the last one, both unheard and heard by the broker. */
@@ -343,6 +366,13 @@ class LearnerIT {
                         "the run's version 1 has the vocabulary vocabulary, this learner is configured for other");
     }
 
+    private static void run(SyntheticLog log, int maxSteps, WeightsConfig weights) {
+        try (Learner learner =
+                learner(log, maxSteps, new SimpleMeterRegistry(), VersionCommitter.Producers.kafka(), weights)) {
+            learner.run();
+        }
+    }
+
     private void run(int maxSteps) {
         run(log, maxSteps, registry, VersionCommitter.Producers.kafka());
     }
@@ -370,11 +400,20 @@ class LearnerIT {
 
     private static Learner learner(
             SyntheticLog log, int maxSteps, MeterRegistry registry, VersionCommitter.Producers producers) {
+        return learner(log, maxSteps, registry, producers, weights());
+    }
+
+    private static Learner learner(
+            SyntheticLog log,
+            int maxSteps,
+            MeterRegistry registry,
+            VersionCommitter.Producers producers,
+            WeightsConfig weights) {
         return new Learner(
                 log.connection(),
                 config(maxSteps),
                 Algorithm.defaults().with(a -> a.mode(Mode.RECORDED)),
-                weights(),
+                weights,
                 InitialPolicy.random(SyntheticRollouts.SHAPE, SyntheticRollouts.TOKENIZER_HASH, SyntheticRollouts.SEED),
                 Engine.cpu(),
                 registry,
@@ -390,7 +429,11 @@ class LearnerIT {
 
     /** Chunks larger than every tensor: one send per tensor. */
     static WeightsConfig weights() {
-        return new WeightsConfig("kafka", 3, 0, 30_000, BrokenVersionPolicy.STOP, 1 << 12, 100, 10_000, 10_000);
+        return weights(Dtype.F32);
+    }
+
+    private static WeightsConfig weights(Dtype dtype) {
+        return new WeightsConfig("kafka", dtype, 3, 0, 30_000, BrokenVersionPolicy.STOP, 1 << 12, 100, 10_000, 10_000);
     }
 
     private static String header(byte[] value) {

@@ -24,7 +24,7 @@ import java.util.stream.Stream;
 /**
  * A decoder to be written as a Hugging Face directory that was not there before: whole, or not at all.
  *
- * <p>Written as float32 it is loaded again bit for bit; to float16 and bfloat16 values are rounded, ties to even. Used once.
+ * <p>Written as float32, or as what the weights are, it is loaded again bit for bit; to float16 and bfloat16 values are rounded, ties to even. Used once.
  */
 public final class CheckpointExport {
     /** The types that a decoder can be written in, as safetensors files name them. */
@@ -71,7 +71,7 @@ public final class CheckpointExport {
     }
 
     /**
-     * As float32 in one file, with a config made from the shape.
+     * As what the weights are in one file, with a config made from the shape.
      *
      * @throws CheckpointException if no family's config describes the shape
      */
@@ -81,10 +81,17 @@ public final class CheckpointExport {
             layout.put(
                     spec.name(),
                     new StoredTensor(
-                            "model.safetensors", "F32", spec.dims(), (long) spec.elementCount() * Float.BYTES));
+                            "model.safetensors",
+                            weights.dtype().name(),
+                            spec.dims(),
+                            (long) spec.elementCount() * weights.dtype().bytes()));
         }
         return new CheckpointExport(
-                weights, HuggingFaceConfig.write(weights.shape()), layout, Optional.empty(), Optional.empty());
+                weights,
+                HuggingFaceConfig.write(weights.shape()),
+                layout,
+                Optional.empty(),
+                Optional.of(weights.dtype().name()));
     }
 
     /**

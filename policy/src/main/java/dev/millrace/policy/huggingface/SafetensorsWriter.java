@@ -2,6 +2,7 @@ package dev.millrace.policy.huggingface;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.policy.weights.Bfloat16;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -71,7 +72,7 @@ final class SafetensorsWriter {
             switch (tensor.type()) {
                 case "F32" -> block.putFloat(value);
                 case "F16" -> block.putShort(inRange(floatToHalf(value), 0x7c00, value, tensor));
-                default -> block.putShort(inRange(floatToBrain(value), 0x7f80, value, tensor));
+                default -> block.putShort(inRange(Bfloat16.of(value), 0x7f80, value, tensor));
             }
         }
     }
@@ -82,12 +83,6 @@ final class SafetensorsWriter {
                     + " cannot hold; write the checkpoint as F32");
         }
         return bits;
-    }
-
-    /** binary32 to bfloat16, ties to even. */
-    static short floatToBrain(float value) {
-        int bits = Float.floatToIntBits(value);
-        return Float.isNaN(value) ? (short) 0x7fc0 : (short) (bits + 0x7fff + (bits >>> 16 & 1) >>> 16);
     }
 
     /** binary32 to IEEE 754 binary16, ties to even. */

@@ -2,13 +2,20 @@ package dev.millrace.policy.optimizer;
 
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.TensorSpec;
+import dev.millrace.policy.weights.Bfloat16;
+import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.TensorSet;
 import dev.millrace.policy.weights.Weights;
 import java.nio.FloatBuffer;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 
 /**
  * AdamW (Loshchilov and Hutter, 2019): {@code w <- w - lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps) - lr wd w}.
+ *
+ * <p>Of weights of a narrower type than float32 the optimiser keeps masters: it steps from these, in float32, and the weights become the
+ * nearest values of their type, ties to even. Masters begin as what the weights are at the first step.
  *
  * <p>Minimises: the gradient is of a loss. Decay applies to matrices, the embedding among them; norms and biases are not
  * decayed. The arithmetic is float32 in a fixed order, so that the same state, weights and gradients give the same bits. Not
@@ -21,6 +28,7 @@ public final class AdamW {
     private final DecoderShape shape;
     private final TensorSet first;
     private final TensorSet second;
+    private @Nullable TensorSet masters;
     private long steps;
 
     private final float[] g = new float[CHUNK];
@@ -62,8 +70,14 @@ public final class AdamW {
      * @param steps  steps taken
      * @param first  m, one tensor per parameter, named as the parameter
      * @param second v, likewise
+     * @param masters likewise the weights that were rounded; empty before the first step, and where nothing is rounded
      */
-    public record State(long steps, TensorSet first, TensorSet second) {
+    public record State(long steps, TensorSet first, TensorSet second, Optional<TensorSet> masters) {
+        /** Of an optimiser that rounds nothing. */
+        public State(long steps, TensorSet first, TensorSet second) {
+            this(steps, first, second, Optional.empty());
+        }
+
         public State {
             if (steps < 0) {
                 throw new IllegalArgumentException("steps must be at least 0: steps=" + steps);
@@ -81,13 +95,14 @@ public final class AdamW {
 
     /** The live state: shares memory with the optimiser; copy the sets to keep them. */
     public State state() {
-        return new State(steps, first, second);
+        return new State(steps, first, second, Optional.ofNullable(masters));
     }
 
     /** Goes on from a state of the same shape, which is copied. */
     public void restore(State state) {
         first.copyFrom(state.first());
         second.copyFrom(state.second());
+        masters = state.masters().map(TensorSet::copy).orElse(null);
         steps = state.steps();
     }
 
@@ -107,19 +122,49 @@ public final class AdamW {
                     + weights.shape() + ", " + gradients.shape() + ", " + shape);
         }
         refuseNonFinite(gradients);
+        TensorSet stepped = stepped(weights);
         steps++;
         float stepSize = (float) (learningRate / (1 - Math.pow(config.beta1, steps)));
         float rootCorrection = (float) (1 / Math.sqrt(1 - Math.pow(config.beta2, steps)));
         for (TensorSpec spec : gradients.specs()) {
             float keep = (float) (1 - (spec.dims().size() > 1 ? learningRate * config.weightDecay : 0));
             update(
-                    weights.tensor(spec.name()),
+                    stepped.tensor(spec.name()),
                     first.tensor(spec.name()),
                     second.tensor(spec.name()),
                     gradients.tensor(spec.name()),
                     stepSize,
                     rootCorrection,
                     keep);
+            if (weights.dtype() == Dtype.BF16) {
+                round(stepped.tensor(spec.name()), weights.tensor(spec.name()));
+            }
+        }
+    }
+
+    /** What is stepped from: the weights themselves, or their masters. */
+    private TensorSet stepped(Weights weights) {
+        if (weights.dtype() == Dtype.F32) {
+            return weights.tensors();
+        }
+        if (masters == null) {
+            if (steps > 0) {
+                throw new IllegalStateException("after " + steps + " steps the optimiser's state has no masters of the "
+                        + weights.dtype() + " weights; it is another run's, or of other weights");
+            }
+            masters = weights.tensors().copy();
+        }
+        return masters;
+    }
+
+    private void round(FloatBuffer master, FloatBuffer weight) {
+        for (int from = 0; from < master.limit(); from += CHUNK) {
+            int count = Math.min(CHUNK, master.limit() - from);
+            master.get(from, w, 0, count);
+            for (int i = 0; i < count; i++) {
+                w[i] = Bfloat16.value(Bfloat16.of(w[i]));
+            }
+            weight.put(from, w, 0, count);
         }
     }
 

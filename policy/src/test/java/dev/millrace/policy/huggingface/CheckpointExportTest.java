@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.policy.decoder.Shapes;
 import dev.millrace.policy.decoder.TensorSpec;
+import dev.millrace.policy.weights.Bfloat16;
 import dev.millrace.policy.weights.Weights;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -111,9 +112,9 @@ class CheckpointExportTest {
         assertThat(SafetensorsWriter.floatToHalf(-0x1p-25f)).isEqualTo((short) 0x8000);
         assertThat(SafetensorsWriter.floatToHalf(65519.996f)).isEqualTo((short) 0x7bff);
         assertThat(SafetensorsWriter.floatToHalf(65520f)).isEqualTo((short) 0x7c00);
-        assertThat(SafetensorsWriter.floatToBrain(1 + 0x1p-8f)).isEqualTo((short) 0x3f80);
-        assertThat(SafetensorsWriter.floatToBrain(1 + 3 * 0x1p-8f)).isEqualTo((short) 0x3f82);
-        assertThat(SafetensorsWriter.floatToBrain(Float.MAX_VALUE)).isEqualTo((short) 0x7f80);
+        assertThat(Bfloat16.of(1 + 0x1p-8f)).isEqualTo((short) 0x3f80);
+        assertThat(Bfloat16.of(1 + 3 * 0x1p-8f)).isEqualTo((short) 0x3f82);
+        assertThat(Bfloat16.of(Float.MAX_VALUE)).isEqualTo((short) 0x7f80);
         SplittableRandom random = new SplittableRandom(1);
         for (int i = 0; i < 1000; i++) {
             float value = (float) random.nextDouble(-4, 4);

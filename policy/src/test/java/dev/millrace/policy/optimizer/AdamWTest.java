@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.within;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.Shapes;
 import dev.millrace.policy.decoder.TensorSpec;
+import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.TensorSet;
 import dev.millrace.policy.weights.Weights;
@@ -73,6 +74,43 @@ class AdamWTest {
             assertThat(resumed.state().second().bytes(spec.name()))
                     .isEqualTo(straight.state().second().bytes(spec.name()));
         }
+    }
+
+    /** Steps that are too small to move a bfloat16 add up in the masters. */
+    @Test
+    void shouldStepFromMastersAndRoundTheWeightsToTheirType() {
+        AdamW.Config config = new AdamW.Config(0.9, 0.999, 1e-8, 0.01);
+        AdamW adam = new AdamW(config, SHAPE);
+        Weights weights = Weights.random(SHAPE, 1).as(Dtype.BF16);
+        AdamW twin = new AdamW(config, SHAPE);
+        Weights exact = weights.as(Dtype.F32);
+        Gradients gradients = random(2);
+        assertThat(adam.state().masters()).isEmpty();
+
+        for (int step = 0; step < 30; step++) {
+            adam.step(weights, gradients, 1e-5);
+            twin.step(exact, gradients, 1e-5);
+        }
+
+        for (TensorSpec spec : SHAPE.tensors()) {
+            assertThat(adam.state().masters().orElseThrow().tensor(spec.name())).isEqualTo(exact.tensor(spec.name()));
+            assertThat(weights.tensor(spec.name()))
+                    .isEqualTo(exact.as(Dtype.BF16).tensor(spec.name()));
+        }
+
+        AdamW restored = new AdamW(config, SHAPE);
+        restored.restore(adam.state());
+        Weights again = weights.copy();
+        restored.step(again, gradients, 1e-5);
+        adam.step(weights, gradients, 1e-5);
+        for (TensorSpec spec : SHAPE.tensors()) {
+            assertThat(again.tensor(spec.name())).isEqualTo(weights.tensor(spec.name()));
+        }
+        assertThat(twin.state().masters()).isEmpty();
+        AdamW foreign = new AdamW(config, SHAPE);
+        foreign.restore(twin.state());
+        assertThatThrownBy(() -> foreign.step(weights, gradients, 1e-5))
+                .hasMessageStartingWith("after 30 steps the optimiser's state has no masters of the BF16 weights");
     }
 
     @Test

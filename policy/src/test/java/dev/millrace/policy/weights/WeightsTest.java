@@ -77,6 +77,49 @@ class WeightsTest {
     }
 
     @Test
+    void shouldRoundToTheNearestBfloat16AndGoOverTheWireInHalfTheBytes() {
+        Weights exact = Weights.random(SHAPE, 1);
+        exact.tensor(DOWN)
+                .put(0, 1 + 0x1p-8f)
+                .put(1, 1 + 3 * 0x1p-8f)
+                .put(2, -0f)
+                .put(3, Float.MAX_VALUE);
+
+        Weights rounded = exact.as(Dtype.BF16);
+
+        assertThat(rounded.dtype()).isEqualTo(Dtype.BF16);
+        assertThat(new float[] {
+                    rounded.tensor(DOWN).get(0),
+                    rounded.tensor(DOWN).get(1),
+                    rounded.tensor(DOWN).get(3)
+                })
+                .as("ties go to the even neighbour, and what is beyond the largest is infinite")
+                .containsExactly(1f, 1 + 2 * 0x1p-7f, Float.POSITIVE_INFINITY);
+        assertThat(Float.floatToRawIntBits(rounded.tensor(DOWN).get(2))).isEqualTo(0x80000000);
+        for (int i = 4; i < 100; i++) {
+            float value = exact.tensor(DOWN).get(i);
+            assertThat(Math.abs(rounded.tensor(DOWN).get(i) - value)).isLessThanOrEqualTo(Math.abs(value) * 0x1p-8f);
+        }
+        assertThat(rounded.bytes(DOWN).remaining()).isEqualTo(exact.bytes(DOWN).remaining() / 2);
+        Weights loaded = Weights.zeros(SHAPE, Dtype.BF16);
+        SHAPE.tensors().forEach(spec -> loaded.load(spec.name(), rounded.bytes(spec.name())));
+        SHAPE.tensors().forEach(spec -> assertThat(loaded.tensor(spec.name())).isEqualTo(rounded.tensor(spec.name())));
+        assertThat(rounded.as(Dtype.F32).tensor(EMBEDDING)).isEqualTo(rounded.tensor(EMBEDDING));
+    }
+
+    @Test
+    void shouldRefuseAValueThatIsNoneOfTheType() {
+        Weights weights = Weights.zeros(SHAPE, Dtype.BF16);
+        weights.tensor(DOWN).put(5, 0.1f);
+        assertThatThrownBy(() -> weights.bytes(DOWN))
+                .hasMessage(DOWN + " has 0.1, which is no bfloat16; whoever writes weights must round them");
+        assertThatThrownBy(() -> weights.copyFrom(Weights.zeros(SHAPE)))
+                .hasMessage("weights of F32 into weights of BF16");
+        assertThatThrownBy(() -> weights.load("model.norm.weight", ByteBuffer.allocate(256)))
+                .hasMessage("model.norm.weight takes 128 bytes, not 256");
+    }
+
+    @Test
     void shouldAddScaleAndMeasureGradients() {
         Gradients gradients = new Gradients(SHAPE);
         gradients.tensor(EMBEDDING)[0] = 3;

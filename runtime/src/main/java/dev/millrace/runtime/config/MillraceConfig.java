@@ -21,6 +21,7 @@ import dev.millrace.log.secret.SecretException;
 import dev.millrace.log.secret.SecretSettings;
 import dev.millrace.log.secret.SecretText;
 import dev.millrace.log.topics.TopicsConfig;
+import dev.millrace.policy.weights.Dtype;
 import dev.millrace.scorer.FixedPolicyConfig;
 import dev.millrace.scorer.ScorerConfig;
 import dev.millrace.topology.TopologyConfig;
@@ -134,13 +135,13 @@ public record MillraceConfig(
                     + "; a sequence could outgrow the model, so lower the former or raise the latter");
         }
         refuseWith("model", () -> model.shape(task.task().tokenizer().vocabSize()));
-        long versionBytes =
-                Float.BYTES * model.shape(task.task().tokenizer().vocabSize()).parameterCount();
+        long parameters = model.shape(task.task().tokenizer().vocabSize()).parameterCount();
+        long versionBytes = weights.dtype().bytes() * parameters;
+        // AdamW keeps two moments, and the weights themselves where versions are rounded
+        long optimizerBytes = (weights.dtype() == Dtype.F32 ? 2L : 3L) * Float.BYTES * parameters;
         int versions =
                 (int) Math.min(Integer.MAX_VALUE, algorithm.staleness().maxVersions() + 1L + weights.anchorEvery());
-        refuseWith(
-                "topics",
-                () -> topics.requireRoomFor(versionBytes, 2 * versionBytes, versions)); // AdamW keeps two moments
+        refuseWith("topics", () -> topics.requireRoomFor(versionBytes, optimizerBytes, versions));
     }
 
     private static boolean needsRecordedReference(KlConfig kl) {

@@ -10,13 +10,14 @@ import java.util.stream.Collectors;
 /**
  * Defaults of a run that begins with a checkpoint. Those for random weights take a policy far, since it has nothing to lose; under them a
  * pretrained one earns its reward and forgets its language. So: small steps, no bonus for being undecided, a divergence from the
- * weights it began with that is charged for, and fewer responses a step.
+ * weights it began with that is charged for, and fewer responses a step. Such steps change few bits of a bfloat16, so versions are of that.
  *
  * <p>An algorithm that is chosen by name stays as it is: then only the optimiser's defaults are these.
  */
 public final class PretrainedDefaults {
     private static final String ALGORITHM = "algorithm";
     private static final String LEARNING_RATE = "learner.step.optimizer.learning_rate";
+    private static final String DTYPE = "weights.dtype";
     private static final Map<String, String> OPTIMIZER = new LinkedHashMap<>();
     private static final Map<String, String> OF_ALGORITHM = new LinkedHashMap<>();
 
@@ -43,6 +44,7 @@ public final class PretrainedDefaults {
             putUnlessGiven(tree, "topology.batch.sequences", "64");
         }
         putUnlessGiven(tree, "generator.slots", "64");
+        putUnlessGiven(tree, DTYPE, "bf16");
     }
 
     /** Larger models want smaller steps; tried at 0.26 M parameters, the others are what others publish. */
@@ -84,7 +86,8 @@ public final class PretrainedDefaults {
             "algorithm.entropy.bonus",
             "algorithm.kl.kind",
             "algorithm.kl.coefficient.value",
-            "topology.batch.sequences"
+            "topology.batch.sequences",
+            DTYPE
         }) {
             JsonNode value = tree.at("/" + key.replace('.', '/'));
             if (!value.isMissingNode()) {

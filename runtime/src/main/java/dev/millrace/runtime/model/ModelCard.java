@@ -1,9 +1,11 @@
 package dev.millrace.runtime.model;
 
+import dev.millrace.policy.weights.Dtype;
 import dev.millrace.runtime.model.ModelExport.Done;
 import dev.millrace.runtime.model.ModelExport.Start;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.weights.PolicyFeed;
 import java.nio.file.Path;
 import java.time.Instant;
 import java.util.List;
@@ -42,7 +44,7 @@ final class ModelCard {
                         types
                                 + (done.isExact()
                                         ? ", the version bit for bit"
-                                        : ", rounded from the version's float32")),
+                                        : ", rounded from the version's " + name(PolicyFeed.dtypeOf(version)))),
                 row("began with", start(done.start())),
                 row(
                         "start's weights (SHA-256)",
@@ -53,8 +55,12 @@ final class ModelCard {
                 + rows.stream()
                         .map(row -> "| " + row[0] + " | " + row[1] + " |\n")
                         .collect(Collectors.joining())
-                + "\nThe hashes are over the bytes of all tensors as little-endian float32, in the decoder's order, as the run's"
-                + " manifests\nhave them.\n";
+                + "\nThe hashes are over the bytes of all tensors as little-endian " + name(PolicyFeed.dtypeOf(version))
+                + ", in the decoder's order, as the run's\nmanifests have them.\n";
+    }
+
+    private static String name(Dtype dtype) {
+        return NAMES.getOrDefault(dtype.name(), dtype.name());
     }
 
     private static String[] row(String name, String value) {

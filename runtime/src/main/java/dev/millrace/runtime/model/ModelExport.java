@@ -4,6 +4,7 @@ import dev.millrace.log.LogConnection;
 import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.huggingface.CheckpointException;
 import dev.millrace.policy.huggingface.CheckpointExport;
+import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.MillraceConfig;
@@ -21,7 +22,7 @@ import java.util.Set;
 
 /**
  * Writes a version of a run as a Hugging Face directory: as the checkpoint lay that the run began with, if that is still there, and
- * otherwise as float32 with a config made from the shape.
+ * otherwise as what the version's values are with a config made from the shape.
  *
  * <p>Reads the run's log only. Used once.
  */
@@ -40,7 +41,8 @@ public final class ModelExport {
     public record Done(PolicyVersion manifest, Start start, Set<String> types, long bytes) {
         /** Whether what was written is what the version is, bit for bit. */
         public boolean isExact() {
-            return types.equals(Set.of("F32"));
+            String own = PolicyFeed.dtypeOf(manifest).name();
+            return types.stream().allMatch(type -> type.equals(Dtype.F32.name()) || type.equals(own));
         }
     }
 
@@ -122,7 +124,7 @@ public final class ModelExport {
             if (!directory.shape().equals(weights.shape())) {
                 return Optional.of("at " + checkpoint + " lies a model of another shape by now");
             }
-            String found = VersionHash.of(directory);
+            String found = VersionHash.of(directory, weights.dtype());
             if (sha256.isPresent() && !sha256.get().equals(found)) {
                 return Optional.of("at " + checkpoint + " lie other weights by now than the run began with");
             }

@@ -79,6 +79,7 @@ public record FirstVersion(PolicyVersion manifest, Weights weights, AdamW.State 
     private static WeightsConfig knowingAll(WeightsConfig config) {
         return new WeightsConfig(
                 config.store(),
+                config.dtype(),
                 config.anchorEvery(),
                 config.keepVersions(),
                 config.unservedAlarmMs(),

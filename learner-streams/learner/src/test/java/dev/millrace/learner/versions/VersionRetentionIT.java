@@ -9,6 +9,7 @@ import dev.millrace.log.run.RunLog;
 import dev.millrace.log.topics.TopicsConfig;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.optimizer.AdamW;
+import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.FinishReason;
 import dev.millrace.schemas.LogProbDistribution;
@@ -201,7 +202,8 @@ class VersionRetentionIT {
 
     @Test
     void shouldSayWhoDoesNotServeWhatIsPublishedUntilItDoes() throws Exception {
-        WeightsConfig config = new WeightsConfig("kafka", 3, 2, 1, BrokenVersionPolicy.WAIT, 4096, 100, 10_000, 10_000);
+        WeightsConfig config =
+                new WeightsConfig("kafka", Dtype.F32, 3, 2, 1, BrokenVersionPolicy.WAIT, 4096, 100, 10_000, 10_000);
         publish(config, 2);
         send(connection.topics().serving(), "g", serving("g1", 0, null, false));
         send(connection.topics().serving(), "s", serving("s", 1, null, false));
@@ -230,7 +232,7 @@ class VersionRetentionIT {
     }
 
     private static WeightsConfig config(String store) {
-        return new WeightsConfig(store, 3, 2, 30_000, BrokenVersionPolicy.STOP, 4096, 100, 10_000, 10_000);
+        return new WeightsConfig(store, Dtype.F32, 3, 2, 30_000, BrokenVersionPolicy.STOP, 4096, 100, 10_000, 10_000);
     }
 
     private void publish(WeightsConfig config, int count) {
