@@ -59,6 +59,7 @@ final class ControllerLog implements AutoCloseable {
     /** By partition, the offset behind the newest request: a restart looks there for requests that the table lacks. */
     private final Map<TopicPartition, Long> promptEnds = new HashMap<>();
 
+    private Map<TopicPartition, Long> rolloutFloor = Map.of();
     private List<String> ofOlderEpochs = List.of();
 
     ControllerLog(LogConnection connection) {
@@ -141,6 +142,11 @@ final class ControllerLog implements AutoCloseable {
             samples.released(group, request.ordinal());
         });
         samples.usedOrdinalsBelow(prior.nextOrdinal());
+        place(samples, prior);
+        if (samples.groupsUnderWay().stream().anyMatch(group -> group.partition() < 0)) {
+            place(samples, PriorPrompts.read(connection, Map.of(), Long.MAX_VALUE)); // an earlier form did not keep it
+        }
+        rolloutFloor = floorOf(positions);
         promptEnds.putAll(prior.ends());
         if (!isWhole && !prior.isEmpty()) {
             LOG.warn(
@@ -151,6 +157,36 @@ final class ControllerLog implements AutoCloseable {
                     connection.command("rollback --to-version N"));
         }
         return samples;
+    }
+
+    /** Requests of the last transaction lie where only the topic says. */
+    private static void place(ReleasedSamples samples, PriorPrompts prior) {
+        for (PriorPrompts.Request request : prior.releasedFrom(0)) {
+            samples.underWay(request.groupId())
+                    .filter(group -> group.partition() < 0 && group.releasedAtMs() == request.releasedAtMs())
+                    .ifPresent(group -> samples.placed(request.groupId(), request.partition(), request.offset()));
+        }
+    }
+
+    private Map<TopicPartition, Long> floorOf(Map<String, Long> positions) {
+        Map<TopicPartition, Long> floor = new HashMap<>();
+        for (TopicPartition partition : log.partitionsOf(connection.topics().rollouts())) {
+            Long from = positions.get(partition.toString());
+            if (from != null) {
+                floor.put(partition, from);
+            }
+        }
+        return floor;
+    }
+
+    /** From where on rollouts of samples under way lie, as it is kept; a partition that is not there, from its beginning. */
+    Map<TopicPartition, Long> rolloutFloor() {
+        return rolloutFloor;
+    }
+
+    /** Whether the topics that say what is settled were read up to here. */
+    boolean hasRead(Map<TopicPartition, Long> ends) {
+        return log.hasReached(ends);
     }
 
     ConsumerRecords<byte[], byte[]> poll(Duration limit) {
@@ -169,9 +205,14 @@ final class ControllerLog implements AutoCloseable {
      * Writes requests and what has changed, all or nothing.
      *
      * @param quarantines that begin with it
+     * @param floor from where on rollouts of samples under way lie
      * @throws KafkaException if they are not committed, or nobody knows: {@link #reopen} finds it out
      */
-    void write(List<Outgoing> requests, ReleasedSamples samples, List<Quarantine> quarantines) {
+    void write(
+            List<Outgoing> requests,
+            ReleasedSamples samples,
+            List<Quarantine> quarantines,
+            Map<TopicPartition, Long> floor) {
         Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
         for (TopicPartition partition : followed) {
             offsets.put(partition, new OffsetAndMetadata(log.position(partition)));
@@ -180,6 +221,7 @@ final class ControllerLog implements AutoCloseable {
         Map<String, Long> positions = new HashMap<>();
         offsets.forEach((partition, at) -> positions.put(partition.toString(), at.offset()));
         promptEnds.forEach((partition, end) -> positions.put(partition.toString(), end));
+        floor.forEach((partition, from) -> positions.put(partition.toString(), from));
         Map<String, Optional<AdmittedGroup>> changes = samples.takeChanges();
         Admission counts = new Admission(run.runId(), run.epoch(), null, samples.counts(positions), null);
         Map<String, Future<RecordMetadata>> sent = new LinkedHashMap<>();

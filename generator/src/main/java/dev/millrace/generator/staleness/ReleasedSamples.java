@@ -41,6 +41,9 @@ final class ReleasedSamples {
     private final Set<String> onlyRefused = new LinkedHashSet<>();
     private final Set<String> changed = new LinkedHashSet<>();
     private final Set<String> due = new LinkedHashSet<>();
+    /** Those that were released again already. */
+    private final Set<String> quarantined = new HashSet<>();
+
     private final TreeMap<Long, WaitingBatch> waiting = new TreeMap<>();
     private final TreeSet<Long> starved = new TreeSet<>();
     private final Deque<ResampleRequest> resample = new ArrayDeque<>();
@@ -128,7 +131,7 @@ final class ReleasedSamples {
 
     /**
      * A record of a sample was refused because its generator is in quarantine. It stays under way; its group is due to be released
-     * again, at once the first time. False if it was not under way.
+     * again: at once the first time, afterwards with those that have been under way for too long. False if it was not under way.
      */
     boolean quarantined(SampleName sample) {
         AdmittedGroup group = groups.get(sample.groupId());
@@ -138,8 +141,20 @@ final class ReleasedSamples {
         }
         if (group.releases() == 1) {
             due.add(group.groupId());
+        } else {
+            quarantined.add(group.groupId());
         }
         return true;
+    }
+
+    /** Whether a record of a group was refused because its generator is in quarantine, since it was last released. */
+    boolean wasQuarantined(String groupId) {
+        return quarantined.contains(groupId);
+    }
+
+    /** What is under way of a group is to be released again. */
+    void becomesDue(String groupId) {
+        due.add(groupId);
     }
 
     /** The next group that is to be released again, of which something is under way; empty if none is due. */
@@ -159,6 +174,7 @@ final class ReleasedSamples {
     void releasedAgain(AdmittedGroup group, long atMs) {
         releasedAgain += group.underWay().cardinality();
         group.releasedAgain(atMs);
+        quarantined.remove(group.groupId());
         hasChanged(group);
     }
 
@@ -285,6 +301,9 @@ final class ReleasedSamples {
     private void hasChanged(AdmittedGroup group) {
         changed.add(group.groupId());
         noteRefused(group);
+        if (group.underWay().isEmpty()) {
+            quarantined.remove(group.groupId());
+        }
         if (group.isOver()) {
             groups.remove(group.groupId());
         }
@@ -324,7 +343,14 @@ final class ReleasedSamples {
         AdmittedGroup group = groups.get(groupId);
         if (group != null) {
             group.lies(partition, offset);
+            changed.add(groupId);
         }
+    }
+
+    /** A group of which something is under way; empty if there is none of the name. */
+    Optional<AdmittedGroup> underWay(String groupId) {
+        return Optional.ofNullable(groups.get(groupId))
+                .filter(group -> !group.underWay().isEmpty());
     }
 
     /** The groups of which something is under way, in no order. */

@@ -61,6 +61,7 @@ public final class StalenessController implements AutoCloseable {
     private final SampleEvents events;
     private final RefusalPause refusals;
     private final GeneratorWatch generators;
+    private final LostSamples lost;
     private volatile boolean stopped;
     private ReleasedSamples samples = new ReleasedSamples();
     private volatile AdmissionCounts shown = samples.counts(Map.of());
@@ -119,6 +120,12 @@ public final class StalenessController implements AutoCloseable {
         this.resampled = Counter.builder("millrace.admission.resampled")
                 .description("prompts released once more because their samples were rewarded alike")
                 .register(meters);
+        this.lost = new LostSamples(
+                connection,
+                connection.limit(config.releaseAgainAfterMs()),
+                Counter.builder("millrace.admission.lost.on.log")
+                        .description("samples released again because the log has nothing of them any more")
+                        .register(meters));
     }
 
     private void gauge(MeterRegistry meters, String name, String description, ToDoubleFunction<AdmissionCounts> value) {
@@ -177,6 +184,7 @@ public final class StalenessController implements AutoCloseable {
                 if (generators.followLifts()) {
                     refusals.progress();
                 }
+                lost.look(samples, log::hasRead, System.nanoTime());
                 if (!released(newest)) {
                     return;
                 }
@@ -194,6 +202,7 @@ public final class StalenessController implements AutoCloseable {
         found.ifPresent(place -> {
             samples = place;
             generators.begin();
+            lost.begin(log.rolloutFloor());
             consumed(newest);
             show();
         });
@@ -331,7 +340,7 @@ public final class StalenessController implements AutoCloseable {
 
     /** What was counted goes along with what is released because of it. */
     private void write(List<ControllerLog.Outgoing> requests) {
-        log.write(requests, samples, generators.unwritten());
+        log.write(requests, samples, generators.unwritten(), lost.floor());
         generators.written();
         writtenAt = System.nanoTime();
     }
@@ -363,6 +372,7 @@ public final class StalenessController implements AutoCloseable {
     /** Call after {@link #run()} has returned. */
     @Override
     public void close() {
+        lost.close();
         generators.close();
         log.close();
     }

@@ -17,6 +17,8 @@ package dev.millrace.generator.staleness;
  * @param zeroVarianceLimitBatches how many batches' worth of samples may leave for being rewarded alike while no new
  *     version appears; beyond that the policy learns nothing from these prompts any more and admission fails
  * @param quarantine when a generator goes into quarantine
+ * @param releaseAgainAfterMs after how long under way it is looked on the log for a sample that neither came nor left; it is
+ *     released again under its name only if the log has surely nothing of it; 0 for {@code run.patience_seconds}
  */
 public record StalenessControllerConfig(
         int eta,
@@ -28,7 +30,8 @@ public record StalenessControllerConfig(
         int deadLetterLimitBatches,
         int maxResamples,
         int zeroVarianceLimitBatches,
-        QuarantineConfig quarantine) {
+        QuarantineConfig quarantine,
+        long releaseAgainAfterMs) {
 
     public StalenessControllerConfig {
         atLeast(0, "eta", eta);
@@ -38,6 +41,7 @@ public record StalenessControllerConfig(
         atLeast(1, "dead_letter_limit_batches", deadLetterLimitBatches);
         atLeast(0, "max_resamples", maxResamples);
         atLeast(1, "zero_variance_limit_batches", zeroVarianceLimitBatches);
+        atLeast(0, "release_again_after_ms", releaseAgainAfterMs);
         if (batchSequences % groupSize != 0) {
             throw new IllegalArgumentException(
                     "batch_sequences must be a multiple of group_size, since a batch takes whole"
@@ -47,7 +51,7 @@ public record StalenessControllerConfig(
 
     public static StalenessControllerConfig defaults() {
         return new StalenessControllerConfig(
-                2, 256, 8, 1, SamplingConfig.defaults(), 0, 4, 1, 32, QuarantineConfig.defaults());
+                2, 256, 8, 1, SamplingConfig.defaults(), 0, 4, 1, 32, QuarantineConfig.defaults(), 0);
     }
 
     private static void atLeast(long bound, String key, long value) {

@@ -20,6 +20,7 @@ import java.nio.charset.StandardCharsets;
 import java.time.Clock;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -29,6 +30,7 @@ import java.util.function.Predicate;
 import org.apache.avro.specific.SpecificRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
@@ -114,6 +116,31 @@ public final class TestRun implements AutoCloseable {
             record.headers().add(headers[i], headers[i + 1].getBytes(StandardCharsets.UTF_8));
         }
         return writer.send(record);
+    }
+
+    /** A producer that has taken its transactional id; the caller's to close. */
+    public KafkaProducer<byte[], byte[]> transactional(String id) {
+        KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(
+                connection().producer(Map.of("transactional.id", connection().scoped(id))),
+                new ByteArraySerializer(),
+                new ByteArraySerializer());
+        producer.initTransactions();
+        return producer;
+    }
+
+    /** Commits the offsets behind these requests for the generators' group, as whoever has answered them. */
+    public void answered(List<ConsumerRecord<byte[], byte[]>> requests) {
+        Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
+        requests.forEach(request -> offsets.merge(
+                new TopicPartition(request.topic(), request.partition()),
+                new OffsetAndMetadata(request.offset() + 1),
+                (a, b) -> a.offset() > b.offset() ? a : b));
+        try (KafkaConsumer<byte[], byte[]> group = new KafkaConsumer<>(
+                connection().consumer(Map.of("group.id", connection().group("generator"), "enable.auto.commit", false)),
+                new ByteArrayDeserializer(),
+                new ByteArrayDeserializer())) {
+            group.commitSync(offsets);
+        }
     }
 
     public <T extends SpecificRecord> byte[] bytes(Class<T> type, String topic, T record) {

@@ -139,6 +139,37 @@ class ReleasedSamplesTest {
     }
 
     @Test
+    void shouldReleaseAgainAtOnceOnlyTheFirstTimeThatItsGeneratorIsInQuarantine() {
+        release(0);
+        assertThat(samples.quarantined(sample(0, 1))).isTrue();
+        assertThat(samples.wasQuarantined("0-0")).as("it is due already").isFalse();
+        AdmittedGroup group = samples.takeDue().orElseThrow();
+        samples.left(sample(0, 0));
+        samples.releasedAgain(group, 2);
+        assertThat(samples.releasedAgain()).isEqualTo(3);
+        assertThat(samples.quarantined(sample(0, 2))).isTrue();
+        assertThat(samples.takeDue()).isEmpty();
+        assertThat(samples.wasQuarantined("0-0")).isTrue();
+        samples.becomesDue("0-0");
+        samples.releasedAgain(samples.takeDue().orElseThrow(), 3);
+        assertThat(samples.wasQuarantined("0-0")).isFalse();
+        assertThat(samples.underWay()).isEqualTo(3);
+        assertThat(samples.released()).isEqualTo(4);
+    }
+
+    @Test
+    void shouldKeepWhereARequestLies() {
+        release(0);
+        samples.takeChanges();
+        samples.placed("0-0", 3, 17);
+        samples.placed("0-9", 3, 18); // of which nothing is known
+        AdmittedGroup kept =
+                new AdmittedGroup(samples.takeChanges().get("0-0").orElseThrow().record());
+        assertThat(kept.partition()).isEqualTo(3);
+        assertThat(kept.offset()).isEqualTo(17);
+    }
+
+    @Test
     void shouldGoOnWithWhatWasKept() {
         for (int group = 0; group < 3; group++) {
             release(group);

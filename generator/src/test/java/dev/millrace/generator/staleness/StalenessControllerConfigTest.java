@@ -10,7 +10,7 @@ class StalenessControllerConfigTest {
     @Test
     void shouldRefuseABatchThatIsNoNumberOfGroups() {
         assertThatThrownBy(() -> new StalenessControllerConfig(
-                        1, 100, 8, 1, SamplingConfig.defaults(), 1000, 4, 1, 32, QuarantineConfig.defaults()))
+                        1, 100, 8, 1, SamplingConfig.defaults(), 1000, 4, 1, 32, QuarantineConfig.defaults(), 0))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageStartingWith("batch_sequences must be a multiple of group_size")
                 .hasMessageEndingWith("batch_sequences=100, group_size=8");
@@ -19,7 +19,7 @@ class StalenessControllerConfigTest {
     @Test
     void shouldRefuseValuesOutOfBounds() {
         assertThatThrownBy(() -> new StalenessControllerConfig(
-                        -1, 8, 8, 1, SamplingConfig.defaults(), 1000, 4, 1, 32, QuarantineConfig.defaults()))
+                        -1, 8, 8, 1, SamplingConfig.defaults(), 1000, 4, 1, 32, QuarantineConfig.defaults(), 0))
                 .hasMessage("eta must be at least 0: -1");
         assertThatThrownBy(() -> new SamplingConfig(Double.NaN, 0, 1, 0, 1, false, 0))
                 .hasMessage("temperature must be finite and above 0: NaN");

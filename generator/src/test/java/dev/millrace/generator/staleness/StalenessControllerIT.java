@@ -37,7 +37,10 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.LongStream;
+import java.util.stream.Stream;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
@@ -330,6 +333,118 @@ class StalenessControllerIT {
         assertThat(gauge(restarted, "released.again.samples")).isEqualTo(4);
     }
 
+    @Test
+    void shouldReleaseAgainUnderItsNameWhatTheLogHasLostAndCountALateCopyOnce() {
+        run.publish(0, 0);
+        MeterRegistry meters = new SimpleMeterRegistry();
+        try (StalenessController admission = admission(0, meters, 200)) {
+            RunningRole role = new RunningRole("admission", admission::run, admission::stop);
+            List<ConsumerRecord<byte[], byte[]>> released = run.await(prompts, found -> found.size() >= 2);
+            String rollouts = run.connection().topics().rollouts();
+            try (KafkaProducer<byte[], byte[]> generator = run.transactional("some-generator")) {
+                generator.beginTransaction();
+                for (String rolloutId : List.of("0-0/1", "0-0/2", "0-1/0", "0-1/1", "0-1/2", "0-1/3")) {
+                    String groupId = rolloutId.substring(0, 3);
+                    generator.send(new ProducerRecord<>(
+                            rollouts, groupId.getBytes(StandardCharsets.UTF_8), rolloutOf("g", rolloutId)));
+                }
+                generator.flush();
+                run.answered(released); // nothing is lost before it is known whether the rollouts are committed
+                generator.commitTransaction();
+            }
+            ConsumerRecord<byte[], byte[]> elsewhere = awaitAgain(released, "0-0");
+            PromptRequest again = run.decode(PromptRequest.class, elsewhere);
+            assertThat(again.getSamples()).isEqualTo(4);
+            assertThat(again.getOrdinal()).isZero();
+            awaitGauge(meters, "released.again.samples", 4); // all that is under way of the request
+            assertThat(meters.get("millrace.admission.lost.on.log").counter().count())
+                    .isEqualTo(2);
+            assertThat(run.connection().alarms().standing("samples-lost")).isZero();
+
+            List<ConsumerRecord<byte[], byte[]>> all = run.await(prompts, found -> found.size() >= 3);
+            run.answered(all); // and is lost once more
+            awaitGauge(meters, "released.again.samples", 8);
+            Alarm alarm = run.connection().alarms().standing().get(0);
+            assertThat(alarm.name()).isEqualTo("samples-lost");
+            assertThat(alarm.subject()).isEqualTo(prompts + "-" + elsewhere.partition());
+            assertThat(alarm.sentence())
+                    .startsWith("samples of the request at offset ")
+                    .contains("not for the first time");
+            assertThat(alarm.remedy()).startsWith("millrace repair --bootstrap-servers ");
+
+            outcome("0-0/3", "duplicate"); // of two that came after all
+            trained(1, "0-0", "0-1");
+            run.await(prompts, found -> found.size() >= 6);
+            awaitNoAlarm("samples-lost");
+            role.stop();
+        }
+        assertThat(gauge(meters, "released.samples")).isEqualTo(16);
+        assertThat(gauge(meters, "settled.samples")).isEqualTo(8);
+        assertThat(gauge(meters, "under.way.samples")).isEqualTo(8);
+    }
+
+    @Test
+    void shouldReleaseAgainARequestThatTheLogHasLost() {
+        run.publish(0, 0);
+        try (StalenessController admission = admission(0, new SimpleMeterRegistry())) {
+            RunningRole role = new RunningRole("admission", admission::run, admission::stop);
+            assertReleased(2);
+            role.stop();
+        }
+        String table = run.connection().topics().admission();
+        List<ConsumerRecord<byte[], byte[]>> released = run.await(prompts, found -> found.size() >= 2);
+        AdmittedGroup beyond = new AdmittedGroup("0-0", 4, 0, 1);
+        beyond.lies(released.get(0).partition(), 99);
+        AdmittedGroup another = new AdmittedGroup("0-1", 4, 0, 1);
+        ConsumerRecord<byte[], byte[]> firstOne = released.stream()
+                .filter(record -> new String(record.key(), StandardCharsets.UTF_8).equals("0-0"))
+                .findFirst()
+                .orElseThrow();
+        another.lies(firstOne.partition(), firstOne.offset()); // where the request of another group lies now
+        for (AdmittedGroup group : List.of(beyond, another)) {
+            Admission entry = new Admission(run.connection().run().runId(), 0, group.record(), null, null);
+            run.write(table, group.groupId(), run.bytes(Admission.class, table, entry));
+        }
+        MeterRegistry meters = new SimpleMeterRegistry();
+        try (StalenessController admission = admission(0, meters, 200)) {
+            RunningRole role = new RunningRole("admission", admission::run, admission::stop);
+            awaitAgain(released, "0-0");
+            awaitAgain(released, "0-1");
+            awaitGauge(meters, "released.again.samples", 8);
+            role.stop();
+        }
+        assertThat(gauge(meters, "released.samples")).isEqualTo(8);
+        assertThat(gauge(meters, "under.way.samples")).isEqualTo(8);
+    }
+
+    /** The newest request of a group, which is not among those that were there before. */
+    private ConsumerRecord<byte[], byte[]> awaitAgain(List<ConsumerRecord<byte[], byte[]>> before, String groupId) {
+        return run
+                .await(
+                        prompts,
+                        found -> again(found, before, groupId).findFirst().isPresent())
+                .stream()
+                .filter(record ->
+                        again(List.of(record), before, groupId).findFirst().isPresent())
+                .findFirst()
+                .orElseThrow();
+    }
+
+    private static Stream<ConsumerRecord<byte[], byte[]>> again(
+            List<ConsumerRecord<byte[], byte[]>> found, List<ConsumerRecord<byte[], byte[]>> before, String groupId) {
+        return found.stream()
+                .filter(record -> new String(record.key(), StandardCharsets.UTF_8).equals(groupId))
+                .filter(record -> before.stream()
+                        .noneMatch(
+                                known -> known.partition() == record.partition() && known.offset() == record.offset()));
+    }
+
+    private void awaitNoAlarm(String name) {
+        for (long from = System.nanoTime(); run.connection().alarms().standing(name) > 0; Thread.onSpinWait()) {
+            assertThat(System.nanoTime() - from).isLessThan(30_000_000_000L);
+        }
+    }
+
     private Quarantine awaitQuarantine(String generatorId) {
         return run
                 .await(
@@ -345,6 +460,10 @@ class StalenessControllerIT {
     }
 
     private byte[] rolloutOf(String generatorId) {
+        return rolloutOf(generatorId, "0-7000/0");
+    }
+
+    private byte[] rolloutOf(String generatorId, String rolloutId) {
         String topic = run.connection().topics().rollouts();
         return run.bytes(
                 Rollout.class,
@@ -352,8 +471,8 @@ class StalenessControllerIT {
                 Rollout.newBuilder()
                         .setRunId(run.connection().run().runId())
                         .setEpoch(0)
-                        .setRolloutId("0-7000/0")
-                        .setGroupId("0-7000")
+                        .setRolloutId(rolloutId)
+                        .setGroupId(rolloutId.substring(0, rolloutId.indexOf('/')))
                         .setOrdinal(7000)
                         .setSampleIndex(0)
                         .setGroupSize(4)
@@ -502,7 +621,7 @@ class StalenessControllerIT {
     @Test
     void shouldSayThatThereIsNoPolicyWhenNoneAppears() {
         StalenessControllerConfig config = new StalenessControllerConfig(
-                0, 8, 4, 5, SamplingConfig.defaults(), 300, 2, 1, 8, QuarantineConfig.defaults());
+                0, 8, 4, 5, SamplingConfig.defaults(), 300, 2, 1, 8, QuarantineConfig.defaults(), 0);
         try (StalenessController admission = new StalenessController(
                 run.connection(), run.feed(), TASK, config, new SimpleMeterRegistry(), Clock.systemUTC())) {
             RunningRole role = new RunningRole("admission", admission::run, admission::stop);
@@ -513,12 +632,26 @@ class StalenessControllerIT {
     }
 
     private StalenessController admission(int eta, MeterRegistry meters) {
+        return admission(eta, meters, 0);
+    }
+
+    private StalenessController admission(int eta, MeterRegistry meters, long releaseAgainAfterMs) {
         return new StalenessController(
                 run.connection(),
                 run.feed(),
                 TASK,
                 new StalenessControllerConfig(
-                        eta, 8, 4, 5, SamplingConfig.defaults(), 20_000, 2, 1, 2, QuarantineConfig.defaults()),
+                        eta,
+                        8,
+                        4,
+                        5,
+                        SamplingConfig.defaults(),
+                        20_000,
+                        2,
+                        1,
+                        2,
+                        QuarantineConfig.defaults(),
+                        releaseAgainAfterMs),
                 meters,
                 Clock.systemUTC());
     }
