@@ -43,7 +43,7 @@ public enum KeyScope {
         put(RUN, "admission.max_resamples", "admission.sampling");
         put(DEFAULT, "admission.first_version_timeout_ms");
         put(DEFAULT, "admission.dead_letter_limit_batches", "admission.zero_variance_limit_batches"); // alarms
-        put(DEFAULT, "admission.quarantine");
+        put(DEFAULT, "admission.quarantine", "admission.release_again_after_ms");
 
         put(PROCESS, "generator.id");
         put(RUN, "generator.capacity_tokens", "generator.weight_update", "generator.cache_on_swap");
