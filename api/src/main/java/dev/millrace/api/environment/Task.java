@@ -2,6 +2,7 @@ package dev.millrace.api.environment;
 
 import dev.millrace.api.tokenizer.Tokenizer;
 import java.util.Objects;
+import java.util.Optional;
 
 /**
  * Something to be learnt: the prompts, and the environment that continues and verifies their answers.
@@ -12,6 +13,8 @@ import java.util.Objects;
  * @param tokenizer the vocabulary that prompts, environment and answers are written in
  * @param promptTokens longest prompt
  * @param responseTokens longest response that can still earn something, environment tokens included
+ * @param heldOut prompts that are never trained on, by which a policy is evaluated, from the first on and again from the first; empty
+ *     where those of another seed will do
  */
 public record Task(
         String name,
@@ -19,9 +22,11 @@ public record Task(
         Environment environment,
         Tokenizer tokenizer,
         int promptTokens,
-        int responseTokens) {
+        int responseTokens,
+        Optional<PromptDataset> heldOut) {
 
     public Task {
+        Objects.requireNonNull(heldOut, "heldOut");
         Objects.requireNonNull(name, "name");
         Objects.requireNonNull(prompts, "prompts");
         Objects.requireNonNull(environment, "environment");
@@ -30,6 +35,17 @@ public record Task(
             throw new IllegalArgumentException("task " + name + " needs prompts and responses of at least one token: "
                     + promptTokens + " and " + responseTokens);
         }
+    }
+
+    /** A task whose prompts are drawn, so that those of another seed are held out. */
+    public Task(
+            String name,
+            PromptDataset prompts,
+            Environment environment,
+            Tokenizer tokenizer,
+            int promptTokens,
+            int responseTokens) {
+        this(name, prompts, environment, tokenizer, promptTokens, responseTokens, Optional.empty());
     }
 
     /** Positions that a prompt with its response takes in the engine. */

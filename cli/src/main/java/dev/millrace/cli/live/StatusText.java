@@ -1,5 +1,6 @@
 package dev.millrace.cli.live;
 
+import dev.millrace.runtime.evaluation.EvaluationText;
 import dev.millrace.runtime.live.RunStatus;
 import dev.millrace.runtime.report.StepRow;
 import java.util.ArrayList;
@@ -35,6 +36,9 @@ final class StatusText {
         }
         lines.add(label("reward", narrow) + number(last(status.rewards())) + "  "
                 + spark(status.rewards(), Math.max(0, Math.min(50, width - LABEL - 8)), glyphs));
+        if (!status.evaluations().isEmpty()) {
+            lines.add(label("held out", narrow) + EvaluationText.newest(status.evaluations()));
+        }
         lines.add(label("version", narrow) + status.version() + " after " + status.steps()
                 + (status.maxSteps() > 0 ? " of " + status.maxSteps() : "") + " steps"
                 + (narrow || status.serving().isEmpty()
@@ -73,7 +77,7 @@ final class StatusText {
         }
         return String.format(
                 Locale.ROOT,
-                "%s  step %d  version %d  reward %.3f%s  %s  tokens/s %s  behind %s%s%s%s",
+                "%s  step %d  version %d  reward %.3f%s%s  %s  tokens/s %s  behind %s%s%s%s",
                 clock(status.elapsedSeconds()),
                 status.steps(),
                 status.version(),
@@ -81,6 +85,7 @@ final class StatusText {
                 Double.isNaN(status.goal())
                         ? ""
                         : String.format(Locale.ROOT, " (%.3f of %.2f)", status.rewardMean(), status.goal()),
+                status.evaluations().isEmpty() ? "" : "  held out " + EvaluationText.newest(status.evaluations()),
                 figures(status),
                 roles(status.tokensPerSecond(), StatusText::thousands, false),
                 roles(status.recordsBehind(), String::valueOf, false),

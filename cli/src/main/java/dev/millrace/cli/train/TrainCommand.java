@@ -62,6 +62,12 @@ public final class TrainCommand implements Callable<Integer> {
     private Path data;
 
     @Option(
+            names = "--eval-data",
+            paramLabel = "FILE",
+            description = "Prompts that are never trained on, by which the policy is evaluated: task.eval.data.file.")
+    private Path evalData;
+
+    @Option(
             names = "--reward",
             paramLabel = "KIND",
             description = "What a response is worth: reward.kind, such as exact, numeric or regex.")
@@ -123,6 +129,7 @@ public final class TrainCommand implements Callable<Integer> {
         ConfigLayers layers = options.over(begun);
         set(layers, "model.checkpoint", model);
         set(layers, "data.file", data);
+        set(layers, "task.eval.data.file", evalData);
         set(layers, "reward.kind", reward);
         return maxSteps == null ? layers : layers.set("learner.max_steps=" + maxSteps);
     }

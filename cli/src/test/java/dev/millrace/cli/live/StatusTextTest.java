@@ -34,6 +34,7 @@ class StatusTextTest {
             Map.of(),
             Map.of(),
             List.of(),
+            List.of(),
             Map.of("duplicate", 8L));
 
     private static final Glyphs BLOCKS = Glyphs.of(StandardCharsets.UTF_8);
@@ -68,6 +69,7 @@ class StatusTextTest {
                 Map.of(),
                 Map.of(),
                 List.of(),
+                List.of(),
                 Map.of());
         assertThat(StatusText.line(silent)).isEqualTo("00:01:12  step 57  waiting for the cluster to answer");
     }
@@ -93,6 +95,7 @@ class StatusTextTest {
                 Map.of(),
                 Map.of(),
                 Map.of("generator g2", 31.4),
+                List.of(),
                 List.of(),
                 Map.of());
         assertThat(StatusText.line(late)).endsWith("  unserved for generator g2 31 s");
@@ -162,6 +165,7 @@ class StatusTextTest {
                 Map.of(),
                 Map.of(),
                 List.of("queue, partition 0: 8 of 256 sequences"),
+                List.of(),
                 Map.of());
         assertThat(StatusText.line(starting))
                 .isEqualTo("00:00:03  waiting for the first step" + "  alarm: queue, partition 0: 8 of 256 sequences");
@@ -230,6 +234,7 @@ class StatusTextTest {
                 Map.of(),
                 Map.of(),
                 Map.of(),
+                List.of(),
                 List.of(),
                 Map.of());
         assertThat(StatusText.line(status)).contains("  no token left in 12 batches in a row  ");

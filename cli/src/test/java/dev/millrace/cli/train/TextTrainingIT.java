@@ -15,6 +15,8 @@ import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.evaluation.EvaluatedVersion;
+import dev.millrace.runtime.evaluation.EvaluationFile;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.packed.PackedInts;
 import java.io.IOException;
@@ -38,7 +40,18 @@ class TextTrainingIT {
     void shouldTrainACheckpointOnTextAndGoOn() throws Exception {
         Path model = tinyModel();
         Path run = folder.resolve("run");
-        train(run, asked(model).set("learner.max_steps=2"));
+        Path held = Files.writeString(folder.resolve("held.jsonl"), "{\"prompt\": \"The night\"}\n");
+        List<EvaluatedVersion> first = train(
+                run,
+                asked(model)
+                        .set("learner.max_steps=2")
+                        .set("task.eval.data.file", held.toString())
+                        .set("evaluation={every_steps: 2, responses: 3}"));
+        assertThat(first).extracting(EvaluatedVersion::version).containsExactly(0L, 2L);
+        assertThat(first).allSatisfy(evaluation -> {
+            assertThat(evaluation.responses()).isEqualTo(3);
+            assertThat(evaluation.startLogProb()).isBetween(-10.0, -1.0);
+        });
 
         List<Rollout> rollouts = rollouts(run);
         Tokenizer tokenizer = new TokenizerDirectory(model.toString()).open();
@@ -50,7 +63,12 @@ class TextTrainingIT {
         });
 
         ObjectNode begun = ConfigTree.read(run.resolve("config.yaml"));
-        train(run, new ConfigLayers().begunWith(begun).set("learner.max_steps=3"));
+        assertThat(train(run, new ConfigLayers().begunWith(begun).set("learner.max_steps=3")))
+                .as("those before, and the last")
+                .startsWith(first.toArray(EvaluatedVersion[]::new))
+                .extracting(EvaluatedVersion::version)
+                .containsExactly(0L, 2L, 3L);
+        assertThat(new EvaluationFile(run.resolve("evaluations.csv")).read()).hasSize(3);
         Files.writeString(
                 model.resolve("tokenizer.json"), Files.readString(TOKENIZER).replace("\"night\"", "\"evening\""));
         MillraceConfig changed = new ConfigLayers().begunWith(begun).resolve();
@@ -74,6 +92,19 @@ class TextTrainingIT {
         assertThatThrownBy(() -> asked(model).set("task.kind=sort").resolve())
                 .isInstanceOf(ConfigException.class)
                 .hasMessageStartingWith("data is given and task.kind is sort, which makes its own prompts");
+        assertThatThrownBy(() -> asked(model).set("evaluation.every_steps=5").resolve())
+                .isInstanceOf(ConfigException.class)
+                .hasMessageStartingWith("evaluation.every_steps is 5 and no prompt is held out");
+        assertThatThrownBy(() -> asked(model)
+                        .set("task.eval.share=0.5")
+                        .set("evaluation.every_steps=0")
+                        .resolve())
+                .isInstanceOf(ConfigException.class)
+                .hasMessageStartingWith("evaluation.every_steps is 0 and 1 prompts are held out");
+        assertThatThrownBy(
+                        () -> asked(model).set("task.eval.data.file=none.jsonl").resolve())
+                .isInstanceOf(ConfigException.class)
+                .hasMessage("task.eval.data: there is no file none.jsonl");
         Files.delete(model.resolve("tokenizer.json"));
         assertThatThrownBy(() -> asked(model).resolve())
                 .isInstanceOf(ConfigException.class)
@@ -91,6 +122,13 @@ class TextTrainingIT {
                 .set("algorithm=grpo")
                 .set("learner.step.optimizer.learning_rate=1e-3")
                 .resolve();
+        assertThat(asked(tinyModel())
+                        .set("task.eval.share=0.5")
+                        .resolve()
+                        .evaluation()
+                        .everySteps())
+                .as("prompts that are held out are looked at")
+                .isEqualTo(10);
         assertThat(named.learner().step().optimizer().learningRate()).isEqualTo(1e-3);
         assertThat(named.algorithm().kl().against())
                 .as("a named algorithm stays as it is")
@@ -120,8 +158,8 @@ class TextTrainingIT {
         return Math.min(1.0, found / 2.0);
     }
 
-    private static void train(Path run, ConfigLayers asked) throws Exception {
-        new Millrace(asked.resolve()).in(run).run();
+    private static List<EvaluatedVersion> train(Path run, ConfigLayers asked) throws Exception {
+        return new Millrace(asked.resolve()).in(run).run().summary().evaluations();
     }
 
     private static List<Rollout> rollouts(Path run) {

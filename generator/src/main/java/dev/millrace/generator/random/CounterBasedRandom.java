@@ -30,6 +30,17 @@ public final class CounterBasedRandom {
         return (int) (((bits(stream, position) >>> 32) * bound) >>> 32);
     }
 
+    /** The numbers below {@code size} in an order of the stream's own, each equally likely. */
+    public static int[] permutation(long stream, int size) {
+        int[] order = new int[size];
+        for (int i = 0; i < size; i++) { // Fisher and Yates, from the inside out
+            int other = below(stream, i, i + 1);
+            order[i] = order[other];
+            order[other] = i;
+        }
+        return order;
+    }
+
     private static long bits(long stream, int position) {
         return mix(stream + (position + 1L) * GOLDEN_GAMMA);
     }

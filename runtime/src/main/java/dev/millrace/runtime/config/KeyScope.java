@@ -37,7 +37,11 @@ public enum KeyScope {
         put(DEFAULT, "run.patience_seconds");
 
         put(RUN, "task", "reward", "environments", "model");
-        put(DEFAULT, "task.data.file", "task.tokenizer.directory"); // the same files under another path
+        put(
+                DEFAULT,
+                "task.data.file",
+                "task.eval.data.file",
+                "task.tokenizer.directory"); // the same files under another path
 
         put(RUN, "admission.eta", "admission.batch_sequences", "admission.group_size", "admission.task_seed");
         put(RUN, "admission.max_resamples", "admission.sampling");
@@ -98,7 +102,7 @@ public enum KeyScope {
 
         put(PROCESS, "observers"); // only who learns has them
         put(PROCESS, "broker");
-        put(DEFAULT, "goal");
+        put(DEFAULT, "goal", "evaluation");
         put(PROCESS, "metrics");
     }
 

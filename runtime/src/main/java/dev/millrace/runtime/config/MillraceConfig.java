@@ -54,6 +54,7 @@ import java.util.Map;
  * @param topics the run's topics
  * @param broker the broker inside the process
  * @param goal when training is over
+ * @param evaluation of the policy on prompts that are held out
  * @param metrics the HTTP port
  * @param kafka settings of Kafka's clients by their own names, such as {@code security.protocol}, or for one kind of client
  *     {@code consumer.fetch.max.bytes}, {@code producer.}, {@code admin.}, {@code streams.}; a value, or a part of it, may be a
@@ -76,6 +77,7 @@ public record MillraceConfig(
         TopicsConfig topics,
         BrokerConfig broker,
         GoalConfig goal,
+        EvaluationConfig evaluation,
         MetricsConfig metrics,
         Map<String, SecretText> kafka) {
 
@@ -126,6 +128,7 @@ public record MillraceConfig(
         } catch (IllegalArgumentException e) {
             throw new ConfigException("environments: " + e.getMessage(), e);
         }
+        TextRun.requireHeldOut(task, evaluation);
         refuseWith(
                 "generator",
                 () -> generator.requireRoomFor(task.task(), admission.sampling().maxTokens()));
@@ -185,6 +188,15 @@ public record MillraceConfig(
         TextRun.requireFiles(task);
     }
 
+    /**
+     * Refuses held-out prompts that cannot be read here, or are not what the run began with.
+     *
+     * @throws ConfigException saying what is missing or differs
+     */
+    public void requireHeldOutFiles() {
+        TextRun.requireHeldOutFiles(task);
+    }
+
     private static void requireScorer(String name, boolean joined, FixedPolicyConfig policy) {
         if (joined && !policy.isGiven()) {
             throw new ConfigException("topology.join." + name + " is true and scorer." + name
@@ -227,6 +239,7 @@ public record MillraceConfig(
                 TopicsConfig.defaults(),
                 BrokerConfig.defaults(),
                 GoalConfig.defaults(),
+                EvaluationConfig.defaults(),
                 MetricsConfig.defaults(),
                 Map.of());
     }
@@ -271,6 +284,7 @@ public record MillraceConfig(
                 topics,
                 broker,
                 goal,
+                evaluation,
                 metrics,
                 kafka);
     }

@@ -18,6 +18,7 @@ final class TextRun {
     private static final String TASK = "task";
     private static final String TEXT = "text";
     private static final String FILES = "files";
+    private static final String EVAL = "eval";
 
     private TextRun() {}
 
@@ -79,6 +80,9 @@ final class TextRun {
         }
         TextTask found = found(asked);
         task.set(FILES, ConfigBinder.unbind(found.files()));
+        if (found.files().evalRows() > 0 && tree.at("/evaluation/every_steps").isMissingNode()) {
+            ConfigTree.set(tree, "evaluation.every_steps=10");
+        }
         if (tree.at("/generator/capacity_tokens").isMissingNode()) {
             int response = tree.at("/admission/sampling/max_tokens").asInt(0);
             int capacity = found.files().promptTokens() + (response > 0 ? response : found.responseTokens());
@@ -90,6 +94,7 @@ final class TextRun {
         JsonNode before = begun.path(TASK);
         return before.has(FILES)
                 && before.path(DATA).equals(task.path(DATA))
+                && before.path(EVAL).equals(task.path(EVAL))
                 && before.path("tokenizer").equals(task.path("tokenizer"))
                 && before.path(FILES).equals(task.path(FILES));
     }
@@ -108,6 +113,35 @@ final class TextRun {
             return ((TextTask) asked.task()).inspected(asked.reward());
         } catch (IllegalArgumentException e) {
             throw new ConfigException("task." + e.getMessage(), e);
+        }
+    }
+
+    /** Refuses evaluations that have no prompt but those that are trained on, and held-out prompts that nobody would look at. */
+    static void requireHeldOut(TaskSettings task, EvaluationConfig evaluation) {
+        if (!(task instanceof TextTask text) || text.files().rows() == 0) {
+            return;
+        }
+        boolean heldOut = text.files().evalRows() > 0;
+        if (evaluation.everySteps() > 0 && !heldOut) {
+            throw new ConfigException("evaluation.every_steps is " + evaluation.everySteps()
+                    + " and no prompt is held out; give held-out prompts, --eval-data FILE, or hold out a share of the data,"
+                    + " --set task.eval.share=0.1");
+        }
+        if (evaluation.everySteps() == 0 && heldOut) {
+            throw new ConfigException(
+                    "evaluation.every_steps is 0 and " + text.files().evalRows()
+                            + " prompts are held out, which nobody would look at; set it to 10, or leave the prompts out");
+        }
+    }
+
+    /** Refuses a run whose held-out prompts are away or have changed, before it starts. */
+    static void requireHeldOutFiles(TaskSettings task) {
+        if (task instanceof TextTask text) {
+            try {
+                text.requireHeldOutAsRecorded();
+            } catch (IllegalArgumentException e) {
+                throw new ConfigException(String.valueOf(e.getMessage()), e);
+            }
         }
     }
 

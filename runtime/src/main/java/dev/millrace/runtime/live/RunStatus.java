@@ -1,5 +1,6 @@
 package dev.millrace.runtime.live;
 
+import dev.millrace.runtime.evaluation.EvaluatedVersion;
 import dev.millrace.runtime.report.StepRow;
 import java.util.List;
 import java.util.Map;
@@ -27,6 +28,7 @@ import org.jspecify.annotations.Nullable;
  * @param serving version that each role serves, by role
  * @param unserved seconds for which a server has not served what is published, by server; only those that are an alarm
  * @param alarms conditions that keep the run from getting on, a sentence each
+ * @param evaluations of the policy on held-out prompts so far, by version
  * @param lost records of any topic dropped or dead-lettered by the topology so far, by reason
  */
 public record RunStatus(
@@ -49,4 +51,5 @@ public record RunStatus(
         Map<String, Long> serving,
         Map<String, Double> unserved,
         List<String> alarms,
+        List<EvaluatedVersion> evaluations,
         Map<String, Long> lost) {}

@@ -14,6 +14,8 @@ import dev.millrace.policy.session.Engine;
 import dev.millrace.runtime.config.CheckpointModel;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.evaluation.EvaluatedVersion;
+import dev.millrace.runtime.evaluation.Evaluator;
 import dev.millrace.runtime.metrics.AlarmMeters;
 import dev.millrace.scorer.Scorer;
 import dev.millrace.scorer.ScorerPurpose;
@@ -144,6 +146,16 @@ public final class Pipeline implements AutoCloseable {
         return new Role("learner", learner::run, config.learner().maxSteps() > 0, learner::stop);
     }
 
+    /**
+     * Evaluates versions on held-out prompts.
+     *
+     * @param before what was evaluated before this process
+     */
+    public Evaluator evaluator(List<EvaluatedVersion> before) {
+        config.requireHeldOutFiles();
+        return new Evaluator(config, connection, feed(), engine(), before);
+    }
+
     /** Publishes the initial weights, if the run has no version yet, and ends. */
     public Role firstVersion() {
         Learner learner = newLearner();
@@ -165,6 +177,9 @@ public final class Pipeline implements AutoCloseable {
             steps.stepMade(step);
             config.observers().forEach(observer -> observer.stepMade(step));
         });
+        if (config.evaluation().everySteps() > 0 && !config.model().checkpoint().isEmpty()) {
+            learner.keepVersion(0); // what the policy's text is compared with
+        }
         for (ScorerPurpose purpose : List.of(ScorerPurpose.REFERENCE, ScorerPurpose.TEACHER)) {
             if (config.scorer().fixed(purpose).version() >= 0) {
                 learner.keepVersion(config.scorer().fixed(purpose).version());

@@ -1,7 +1,5 @@
 package dev.millrace.runtime.replay;
 
-import dev.millrace.api.environment.Prompt;
-import dev.millrace.api.environment.Task;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.generator.sampling.RolloutSampler;
 import dev.millrace.learner.batch.TrainingBatch;
@@ -14,11 +12,10 @@ import dev.millrace.replay.retrain.PolicyEvaluation;
 import dev.millrace.replay.sampling.GivenRollouts;
 import dev.millrace.replay.sampling.ScoredRollouts;
 import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.evaluation.HeldOutPrompts;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.Rollout;
-import dev.millrace.schemas.SamplingParameters;
 import dev.millrace.schemas.Trajectory;
-import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.topology.batch.DirectBatches;
 import java.time.Clock;
@@ -26,7 +23,6 @@ import java.time.Instant;
 import java.time.ZoneOffset;
 import java.util.List;
 import java.util.Optional;
-import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -38,9 +34,8 @@ public final class RunTask implements PolicyEvaluation, AutoCloseable {
     private static final long EVALUATION_SEED = Long.MIN_VALUE;
     private static final long REFERENCE_SEED = Long.MIN_VALUE + 1;
 
-    private final RunIdentity run;
     private final MillraceConfig config;
-    private final Task task;
+    private final HeldOutPrompts heldOut;
     private final DecoderShape shape;
     private final Engine engine;
     private final int prompts;
@@ -55,9 +50,8 @@ public final class RunTask implements PolicyEvaluation, AutoCloseable {
      * @param groups of an on-policy batch, of the run's own size
      */
     public RunTask(RunIdentity run, MillraceConfig config, DecoderShape shape, Engine engine, int prompts, int groups) {
-        this.run = run;
         this.config = config;
-        this.task = config.task().task();
+        this.heldOut = new HeldOutPrompts(run, config);
         this.shape = shape;
         this.engine = engine;
         this.prompts = prompts;
@@ -86,7 +80,7 @@ public final class RunTask implements PolicyEvaluation, AutoCloseable {
 
     @Override
     public double meanReward(Weights weights, long version) {
-        return sample(requests(EVALUATION_SEED, "evaluate", prompts, 1), weights, version).stream()
+        return sample(heldOut.requests(EVALUATION_SEED, "evaluate", prompts, 1), weights, version).stream()
                 .mapToDouble(Rollout::getReward)
                 .average()
                 .orElseThrow();
@@ -95,7 +89,10 @@ public final class RunTask implements PolicyEvaluation, AutoCloseable {
     @Override
     public TrainingBatch onPolicy(Weights weights, long version) {
         List<Rollout> rollouts = sample(
-                requests(REFERENCE_SEED, "reference", groups, config.admission().groupSize()), weights, version);
+                heldOut.requests(
+                        REFERENCE_SEED, "reference", groups, config.admission().groupSize()),
+                weights,
+                version);
         List<Trajectory> made = trajectories.make(ScoredRollouts.of(rollouts, scoring, weights), version);
         return TrainingBatch.of(batches.make(version, made, version), made);
     }
@@ -110,37 +107,6 @@ public final class RunTask implements PolicyEvaluation, AutoCloseable {
             dropSampler(); // what was in its slots is of no use to the next
             throw e;
         }
-    }
-
-    private List<PromptRequest> requests(long seed, String name, int count, int samples) {
-        var sampling = config.admission().sampling();
-        int maxTokens = sampling.maxTokens() == 0 ? task.responseTokens() : sampling.maxTokens();
-        return LongStream.range(0, count)
-                .mapToObj(ordinal -> {
-                    Prompt prompt = task.prompts().prompt(seed, ordinal);
-                    return PromptRequest.newBuilder()
-                            .setRunId(run.runId())
-                            .setEpoch(run.epoch())
-                            .setGroupId(name + "-" + ordinal)
-                            .setOrdinal(ordinal)
-                            .setEnvironment(task.environment().name())
-                            .setEnvironmentState(prompt.environmentState())
-                            .setPromptTokens(PackedInts.of(prompt.tokens()))
-                            .setSamples(samples)
-                            .setSampling(new SamplingParameters(
-                                    sampling.temperature(),
-                                    sampling.topK(),
-                                    sampling.topP(),
-                                    maxTokens,
-                                    seed,
-                                    sampling.keepSamplingMask(),
-                                    sampling.topLogProbs()))
-                            .setTokenizerHash(task.tokenizer().hash())
-                            .setAdmittedVersion(0)
-                            .setReleasedAtMs(0)
-                            .build();
-                })
-                .toList();
     }
 
     private void dropSampler() {

@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.audit.ledger.Balance;
 import dev.millrace.audit.ledger.Tally;
 import dev.millrace.log.alarm.Alarm;
+import dev.millrace.runtime.evaluation.EvaluatedVersion;
 import dev.millrace.stages.IdleStages;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -22,6 +23,7 @@ import java.util.Map;
  * @param secondsTotal wall-clock of this invocation
  * @param tokens generated, scored and trained over the whole run, policy tokens only
  * @param idle fraction of this invocation's wall-clock in which a role waited for input, by role
+ * @param evaluations of the policy on held-out prompts, by version
  * @param alarms those that lasted at the end
  * @param goalReached whether the run stopped because its goal was reached
  */
@@ -35,6 +37,7 @@ public record RunSummary(
         Tokens tokens,
         Balance balance,
         Map<String, Double> idle,
+        List<EvaluatedVersion> evaluations,
         List<Alarm> alarms,
         boolean goalReached,
         String stoppedBecause) {
@@ -89,6 +92,20 @@ public record RunSummary(
         idleStages.forEach(stage -> withoutEffect.put(stage.stage(), stage.steps()));
         ObjectNode idleJson = json.putObject("idle");
         idle.forEach(idleJson::put);
+        ArrayNode evaluated = json.putArray("evaluations");
+        for (EvaluatedVersion evaluation : evaluations) {
+            ObjectNode row = evaluated
+                    .addObject()
+                    .put("version", evaluation.version())
+                    .put("reward", evaluation.reward())
+                    .put("responses", evaluation.responses())
+                    .put("tokens", evaluation.tokens());
+            if (Double.isNaN(evaluation.startLogProb())) {
+                row.putNull("start_log_prob");
+            } else {
+                row.put("start_log_prob", evaluation.startLogProb());
+            }
+        }
         ArrayNode alarmsJson = json.putArray("alarms");
         alarms.forEach(alarm -> alarmsJson
                 .addObject()

@@ -182,6 +182,11 @@ public final class RunDirectory implements AutoCloseable {
         return path.resolve("steps.csv");
     }
 
+    /** Evaluations on held-out prompts, a row each. */
+    public Path evaluations() {
+        return path.resolve("evaluations.csv");
+    }
+
     public Path picture() {
         return path.resolve("run.png");
     }

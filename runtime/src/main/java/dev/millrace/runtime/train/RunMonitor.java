@@ -1,6 +1,7 @@
 package dev.millrace.runtime.train;
 
 import dev.millrace.runtime.config.GoalConfig;
+import dev.millrace.runtime.evaluation.EvaluatedVersion;
 import dev.millrace.runtime.live.ConsumerLag;
 import dev.millrace.runtime.live.Rates;
 import dev.millrace.runtime.live.RunStatus;
@@ -28,6 +29,7 @@ final class RunMonitor {
     private final ConsumerLag consumerLag;
     private final Supplier<List<String>> alarms;
     private final Supplier<List<IdleStages.Idle>> idleStages;
+    private final List<EvaluatedVersion> evaluations;
     private Map<String, Long> lag = Map.of();
     private boolean clusterSilent;
     private double lagReadAt = Double.NEGATIVE_INFINITY;
@@ -40,7 +42,9 @@ final class RunMonitor {
             MeterRegistry meters,
             ConsumerLag consumerLag,
             Supplier<List<String>> alarms,
-            Supplier<List<IdleStages.Idle>> idleStages) {
+            Supplier<List<IdleStages.Idle>> idleStages,
+            List<EvaluatedVersion> evaluations) {
+        this.evaluations = evaluations;
         this.idleStages = idleStages;
         this.runId = runId;
         this.goal = goal;
@@ -103,6 +107,7 @@ final class RunMonitor {
                 rates.serving(),
                 rates.unserved(),
                 alarms.get(),
+                List.copyOf(evaluations),
                 rates.lost());
     }
 

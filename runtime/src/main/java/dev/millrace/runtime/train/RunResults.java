@@ -4,6 +4,9 @@ import dev.millrace.audit.ledger.Tally;
 import dev.millrace.report.CsvFile;
 import dev.millrace.report.WholeFile;
 import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.runtime.evaluation.EvaluatedVersion;
+import dev.millrace.runtime.evaluation.EvaluationFile;
+import dev.millrace.runtime.evaluation.EvaluationText;
 import dev.millrace.runtime.report.Rewards;
 import dev.millrace.runtime.report.RunPicture;
 import dev.millrace.runtime.report.RunSummary;
@@ -34,6 +37,19 @@ final class RunResults {
         }
     }
 
+    /** evaluations.csv, as far as the run has come; without evaluations there is no file. */
+    void writeEvaluations(List<EvaluatedVersion> evaluations) {
+        if (evaluations.isEmpty()) {
+            return;
+        }
+        try {
+            new EvaluationFile(directory.evaluations()).write(evaluations);
+        } catch (IOException e) {
+            throw new RefusedRequestException(
+                    "cannot write " + directory.evaluations() + ": " + RunDirectory.reason(e), e);
+        }
+    }
+
     /**
      * Everything at the end.
      *
@@ -41,6 +57,7 @@ final class RunResults {
      */
     void write(RunSummary summary, PrintWriter err) {
         writeSteps(summary.steps());
+        writeEvaluations(summary.evaluations());
         directory.write(directory.summary(), summary.json().toPrettyString() + "\n");
         try {
             RunPicture.write(summary.steps(), "run " + summary.runId(), directory.picture());
@@ -80,6 +97,9 @@ final class RunResults {
                 format(
                         "%.3f first, %.3f best, %.3f last (means of %d steps)",
                         rewards.first(), rewards.best(), rewards.last(), Rewards.WINDOW));
+        if (!summary.evaluations().isEmpty()) {
+            row(out, "held out", EvaluationText.summary(summary.evaluations()));
+        }
         StepFiguresSummary figures = summary.figures();
         row(
                 out,

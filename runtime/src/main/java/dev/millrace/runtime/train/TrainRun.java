@@ -20,6 +20,9 @@ import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.config.PretrainedDefaults;
 import dev.millrace.runtime.config.RecordedConfiguration;
+import dev.millrace.runtime.evaluation.EvaluatedVersion;
+import dev.millrace.runtime.evaluation.EvaluationFile;
+import dev.millrace.runtime.evaluation.Evaluator;
 import dev.millrace.runtime.http.HttpEndpoint;
 import dev.millrace.runtime.live.ConsumerLag;
 import dev.millrace.runtime.live.RunView;
@@ -78,6 +81,7 @@ public final class TrainRun {
     /** Whether the run's log was there and took us; before that nothing has happened that would be worth keeping. */
     private boolean begun;
 
+    private List<EvaluatedVersion> evaluations = List.of();
     private final long startedAtMs;
     private final ElapsedTime elapsed;
 
@@ -136,6 +140,7 @@ public final class TrainRun {
                     e);
         }
         config.requireTaskFiles();
+        config.requireHeldOutFiles();
         RunLog.requireRegistry(config.topics(), config.run().schemaRegistryUrl().written());
         if (!directory.resumed() && !config.model().checkpoint().isEmpty()) {
             new CheckpointModel(config.model().checkpoint()).check();
@@ -268,6 +273,11 @@ public final class TrainRun {
             threads.start(learner);
             threads.start(new Role("step log", stepLog, stepLog::stop));
             threads.start(epoch.role());
+            List<EvaluatedVersion> before = readEvaluations();
+            Optional<Evaluator> evaluator =
+                    config.evaluation().everySteps() > 0 ? Optional.of(pipeline.evaluator(before)) : Optional.empty();
+            evaluations = evaluator.map(Evaluator::evaluations).orElse(before);
+            evaluator.ifPresent(made -> threads.start(new Role("evaluation", made::run, made::stop)));
             RunMonitor monitor = new RunMonitor(
                     config.run().id(),
                     config.goal(),
@@ -276,7 +286,8 @@ public final class TrainRun {
                     meters,
                     lag(admin, connection),
                     () -> sentences(connection),
-                    stepLog::idleStages);
+                    stepLog::idleStages,
+                    evaluations);
             end = watch(connection, stepLog.steps(), monitor, threads, learner);
             idle = idleFractions(meters, elapsed.seconds() - rolesStartedAt);
             if (stop.isMade()) {
@@ -286,6 +297,9 @@ public final class TrainRun {
             if (threads.failure().isPresent()) {
                 reportFailed(connection, idle, threads.failure().get());
                 throw epoch.explained(threads.failure().get());
+            }
+            if (evaluator.isPresent() && end != RunEnd.INTERRUPTED) {
+                evaluator.get().evaluateLast(stop::isMade);
             }
         }
         RunSummary summary = report(connection, idle, end.reason(), end == RunEnd.GOAL_REACHED);
@@ -297,6 +311,17 @@ public final class TrainRun {
                                     + "; --set goal.mean_reward=... with a larger one goes on"));
         }
         return new RunResult(config.run().id(), directory.path(), end, summary);
+    }
+
+    private List<EvaluatedVersion> readEvaluations() {
+        try {
+            return new EvaluationFile(directory.evaluations()).read();
+        } catch (IOException e) {
+            throw new RefusedRequestException(
+                    "cannot go on with " + directory.evaluations() + " (" + RunDirectory.reason(e)
+                            + "); without that file the run's evaluations begin anew",
+                    e);
+        }
     }
 
     /** What can be told of a run that failed; that it cannot be told must not hide why it failed. */
@@ -333,6 +358,7 @@ public final class TrainRun {
                 view.show(monitor.status(now, steps.isEmpty() ? "the first step" : ""));
                 if (now - stepsWrittenAt >= STEPS_PERIOD_SECONDS) {
                     results.writeSteps(List.copyOf(steps));
+                    results.writeEvaluations(List.copyOf(evaluations));
                     alarms.update(connection.alarms().standing());
                     stepsWrittenAt = now;
                 }
@@ -376,6 +402,7 @@ public final class TrainRun {
                 new RunSummary.Tokens(account.generatedTokens(), account.scoredTokens(), account.trainedTokens()),
                 account.balance(),
                 idle,
+                List.copyOf(evaluations),
                 connection.alarms().standing(),
                 goalReached,
                 stoppedBecause);

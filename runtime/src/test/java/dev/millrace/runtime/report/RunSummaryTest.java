@@ -9,6 +9,7 @@ import dev.millrace.audit.ledger.RolloutOrigin;
 import dev.millrace.audit.ledger.Tally;
 import dev.millrace.log.alarm.Alarm;
 import dev.millrace.report.CsvFile;
+import dev.millrace.runtime.evaluation.EvaluatedVersion;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.stages.IdleStages;
 import java.awt.image.BufferedImage;
@@ -103,6 +104,7 @@ class RunSummaryTest {
                 new RunSummary.Tokens(3, 2, 1),
                 balance,
                 Map.of("generator", 0.25, "learner", 0.5),
+                List.of(new EvaluatedVersion(0, 0.1, -1.25, 4, 40), new EvaluatedVersion(2, 0.5, Double.NaN, 4, 48)),
                 List.of(new Alarm("broker-away", "kafka:9092", "away for 9 s", "start it", 7)),
                 true,
                 "the goal was reached");

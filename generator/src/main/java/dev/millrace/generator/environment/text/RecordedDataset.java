@@ -6,8 +6,13 @@ import dev.millrace.api.dataset.DatasetSettings;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** A run's data, opened when the first row is asked for, and then for the whole process. */
-record RecordedDataset(DatasetSettings settings, TextFiles files) implements Dataset {
+/**
+ * A run's data, opened when the first row is asked for, and then for the whole process.
+ *
+ * @param sha256 of the rows that the run began with
+ * @param key that names it, for a sentence
+ */
+record RecordedDataset(DatasetSettings settings, String sha256, String key) implements Dataset {
     private static final Map<RecordedDataset, Dataset> OPENED = new ConcurrentHashMap<>();
 
     /** Reads it now, whatever was read before. */
@@ -21,11 +26,12 @@ record RecordedDataset(DatasetSettings settings, TextFiles files) implements Dat
 
     private Dataset open() {
         Dataset found = settings.open();
-        if (!found.hash().equals(files.dataSha256())) {
+        if (!found.hash().equals(sha256)) {
             throw new IllegalArgumentException(
-                    "task.data: the rows of " + settings + " are others than those the run began with (sha-256 "
-                            + found.hash() + ", then " + files.dataSha256()
-                            + "); put these back, or name the new ones under another file name: --data FILE");
+                    key + ": the rows of " + settings + " are others than those the run began with (sha-256 "
+                            + found.hash() + ", then " + sha256
+                            + "); put these back, or name the new ones under another file name: --set " + key
+                            + ".file=FILE");
         }
         return found;
     }
@@ -47,6 +53,6 @@ record RecordedDataset(DatasetSettings settings, TextFiles files) implements Dat
 
     @Override
     public String hash() {
-        return files.dataSha256();
+        return sha256;
     }
 }

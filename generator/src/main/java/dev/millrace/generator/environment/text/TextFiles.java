@@ -6,15 +6,24 @@ import java.util.List;
  * What data and tokenizer were found to be when a run began, by which every process of the run has the same, or says what differs. It is
  * filled where the run begins; nobody needs to write it.
  *
- * @param dataSha256 of all rows
- * @param rows how many
- * @param promptTokens of the longest prompt
+ * @param dataSha256 of all rows of the data
+ * @param rows how many of them are trained on
+ * @param evalSha256 of all rows of a file of held-out prompts; empty where there is none
+ * @param evalRows how many rows are held out
+ * @param promptTokens of the longest prompt, held-out ones included
  * @param tokenizerSha256 of all that decides which tokens a text has
  * @param vocabulary tokens of the model
  * @param stopTokens that end a response
  */
 public record TextFiles(
-        String dataSha256, int rows, int promptTokens, String tokenizerSha256, int vocabulary, List<Long> stopTokens) {
+        String dataSha256,
+        int rows,
+        String evalSha256,
+        int evalRows,
+        int promptTokens,
+        String tokenizerSha256,
+        int vocabulary,
+        List<Long> stopTokens) {
 
     public TextFiles {
         stopTokens = List.copyOf(stopTokens);
@@ -22,7 +31,7 @@ public record TextFiles(
 
     /** Nothing found yet. */
     public static TextFiles unknown() {
-        return new TextFiles("", 0, 0, "", 0, List.of());
+        return new TextFiles("", 0, "", 0, 0, "", 0, List.of());
     }
 
     boolean isKnown() {

@@ -45,21 +45,13 @@ final class TextPrompts implements PromptDataset {
     private synchronized int[] order(long seed, long number) {
         Pass now = pass;
         if (now == null || now.seed() != seed || now.number() != number) {
-            now = new Pass(seed, number, shuffled(seed, number, data.size()));
+            now = new Pass(
+                    seed,
+                    number,
+                    CounterBasedRandom.permutation(CounterBasedRandom.stream(seed, number, ORDER), data.size()));
             pass = now;
         }
         return now.order();
-    }
-
-    private static int[] shuffled(long seed, long number, int rows) {
-        long stream = CounterBasedRandom.stream(seed, number, ORDER);
-        int[] order = new int[rows];
-        for (int i = 0; i < rows; i++) { // Fisher and Yates, from the inside out
-            int other = CounterBasedRandom.below(stream, i, i + 1);
-            order[i] = order[other];
-            order[other] = i;
-        }
-        return order;
     }
 
     /** One pass over the data; the last one is kept, since positions come one after the other. */

@@ -8,6 +8,8 @@ import dev.millrace.api.environment.TaskSettings;
 import dev.millrace.api.tokenizer.Tokenizer;
 import dev.millrace.api.tokenizer.TokenizerSettings;
 import dev.millrace.policy.tokenizer.TokenizerDirectory;
+import java.util.Optional;
+import java.util.function.Supplier;
 
 /**
  * Task {@code text}: the policy goes on with prompts of data, one turn each, in the vocabulary of its checkpoint.
@@ -17,10 +19,16 @@ import dev.millrace.policy.tokenizer.TokenizerDirectory;
  * @param shuffle whether every pass over the data has an order of its own, drawn from {@code admission.task_seed}; otherwise each is in the
  *     data's own order
  * @param responseTokens longest response
+ * @param eval rows that are not trained on
  * @param files what data and tokenizer were found to be; filled where a run begins
  */
 public record TextTask(
-        DatasetSettings data, TokenizerSettings tokenizer, boolean shuffle, int responseTokens, TextFiles files)
+        DatasetSettings data,
+        TokenizerSettings tokenizer,
+        boolean shuffle,
+        int responseTokens,
+        HeldOutRows eval,
+        TextFiles files)
         implements TaskSettings {
 
     public TextTask {
@@ -31,7 +39,13 @@ public record TextTask(
 
     /** Responses of 64 tokens; data and tokenizer must be given. */
     public static TextTask defaults() {
-        return new TextTask(JsonLines.defaults(), TokenizerDirectory.defaults(), true, 64, TextFiles.unknown());
+        return new TextTask(
+                JsonLines.defaults(),
+                TokenizerDirectory.defaults(),
+                true,
+                64,
+                HeldOutRows.defaults(),
+                TextFiles.unknown());
     }
 
     @Override
@@ -43,11 +57,34 @@ public record TextTask(
         Tokenizer tokens = new RecordedTokenizer(tokenizer, files);
         return new Task(
                 "text",
-                new TextPrompts(new RecordedDataset(data, files), tokens, shuffle),
+                new TextPrompts(trained(), tokens, shuffle),
                 new TextEnvironment(files.stopTokens()),
                 tokens,
                 files.promptTokens(),
-                responseTokens);
+                responseTokens,
+                heldOut().map(rows -> new TextPrompts(rows, tokens, true)));
+    }
+
+    private Dataset recorded() {
+        return new RecordedDataset(data, files.dataSha256(), "task.data");
+    }
+
+    private Dataset trained() {
+        return eval.share() > 0 ? side(recorded(), files.rows(), files.evalRows(), false) : recorded();
+    }
+
+    private Optional<Dataset> heldOut() {
+        if (files.evalRows() == 0) {
+            return Optional.empty();
+        }
+        return Optional.of(
+                eval.isOwnData()
+                        ? new RecordedDataset(eval.data(), files.evalSha256(), "task.eval.data")
+                        : side(recorded(), files.rows(), files.evalRows(), true));
+    }
+
+    private Dataset side(Dataset all, int trained, int heldOut, boolean held) {
+        return new Rows(all, eval.seed(), trained + heldOut, heldOut, held);
     }
 
     /**
@@ -56,35 +93,46 @@ public record TextTask(
      * @throws IllegalArgumentException if one cannot be read, or has a row that the reward could not judge; it names the place
      */
     public TextTask inspected(RewardFunction reward) {
-        Dataset rows;
-        try {
-            rows = data.open();
-        } catch (IllegalArgumentException e) {
-            throw new IllegalArgumentException("data: " + e.getMessage(), e);
+        Dataset rows = opened("data", data::open);
+        Optional<Dataset> own =
+                eval.isOwnData() ? Optional.of(opened("eval.data", eval.data()::open)) : Optional.empty();
+        Tokenizer tokens = opened("tokenizer", tokenizer::open);
+        int longest = longest("data", rows, reward, tokens);
+        if (own.isPresent()) {
+            longest = Math.max(longest, longest("eval.data", own.get(), reward, tokens));
         }
-        Tokenizer tokens;
+        int held = own.map(Dataset::size).orElseGet(() -> opened("eval", () -> eval.of(rows.size())));
+        TextFiles found = new TextFiles(
+                rows.hash(),
+                own.isPresent() ? rows.size() : rows.size() - held,
+                own.map(Dataset::hash).orElse(""),
+                held,
+                longest,
+                tokens.hash(),
+                tokens.vocabSize(),
+                tokens.stopTokens().stream().map(Integer::longValue).toList());
+        return new TextTask(data, tokenizer, shuffle, responseTokens, eval, found);
+    }
+
+    private static <T> T opened(String key, Supplier<T> open) {
         try {
-            tokens = tokenizer.open();
+            return open.get();
         } catch (IllegalArgumentException e) {
-            throw new IllegalArgumentException("tokenizer: " + e.getMessage(), e);
+            throw new IllegalArgumentException(key + (key.equals("eval") ? "." : ": ") + e.getMessage(), e);
         }
+    }
+
+    private static int longest(String key, Dataset rows, RewardFunction reward, Tokenizer tokens) {
         int longest = 0;
         for (int i = 0; i < rows.size(); i++) {
             try {
                 reward.requireJudgeable(rows.row(i).state());
                 longest = Math.max(longest, TextPrompts.encoded(rows, i, tokens).length);
             } catch (IllegalArgumentException e) {
-                throw new IllegalArgumentException("data: " + rows.place(i) + ": " + e.getMessage(), e);
+                throw new IllegalArgumentException(key + ": " + rows.place(i) + ": " + e.getMessage(), e);
             }
         }
-        TextFiles found = new TextFiles(
-                rows.hash(),
-                rows.size(),
-                longest,
-                tokens.hash(),
-                tokens.vocabSize(),
-                tokens.stopTokens().stream().map(Integer::longValue).toList());
-        return new TextTask(data, tokenizer, shuffle, responseTokens, found);
+        return longest;
     }
 
     /**
@@ -93,7 +141,18 @@ public record TextTask(
      * @throws IllegalArgumentException if one cannot be read or is not what the run began with
      */
     public void requireAsRecorded() {
-        new RecordedDataset(data, files).requireAsRecorded();
+        new RecordedDataset(data, files.dataSha256(), "task.data").requireAsRecorded();
         new RecordedTokenizer(tokenizer, files).requireAsRecorded();
+    }
+
+    /**
+     * Opens the held-out rows here, where there are any of their own.
+     *
+     * @throws IllegalArgumentException as {@link #requireAsRecorded}
+     */
+    public void requireHeldOutAsRecorded() {
+        if (eval.isOwnData()) {
+            new RecordedDataset(eval.data(), files.evalSha256(), "task.eval.data").requireAsRecorded();
+        }
     }
 }

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.api.environment.Environment;
 import dev.millrace.api.environment.Prompt;
+import dev.millrace.api.environment.PromptDataset;
 import dev.millrace.api.environment.RewardFunction;
 import dev.millrace.api.environment.StepResult;
 import dev.millrace.api.environment.Task;
@@ -64,7 +65,14 @@ class TextTaskTest {
         assertThat(prompt.environmentState()).isEqualTo("{\"answer\":7,\"level\":{\"of\":3}}");
         assertThat(text.files())
                 .isEqualTo(new TextFiles(
-                        text.files().dataSha256(), 1, 2, Symbols.tokenizer().hash(), 16, List.of()));
+                        text.files().dataSha256(),
+                        1,
+                        "",
+                        0,
+                        2,
+                        Symbols.tokenizer().hash(),
+                        16,
+                        List.of()));
         assertThat(text.task().promptTokens()).isEqualTo(2);
     }
 
@@ -95,11 +103,45 @@ class TextTaskTest {
     @Test
     void shouldRefuseARowThatTheRewardCannotJudge() throws IOException {
         Path file = Files.writeString(folder.resolve("c.jsonl"), "{\"prompt\": \"1\"}");
-        TextTask asked = new TextTask(new JsonLines(file.toString()), new Digits(), true, 4, TextFiles.unknown());
+        TextTask asked = new TextTask(
+                new JsonLines(file.toString()), new Digits(), true, 4, HeldOutRows.defaults(), TextFiles.unknown());
         assertThatThrownBy(() -> asked.inspected(ExactReward.defaults()))
                 .hasMessage(
                         "data: " + file
                                 + " line 1: reward exact compares with the row's \"answer\", which must be a text or a number: there is none");
+    }
+
+    @Test
+    void shouldHoldOutAShareOfTheRowsTheSameEveryTime() throws IOException {
+        HeldOutRows share = new HeldOutRows(JsonLines.defaults(), 0.3, 5);
+        Task task = task(lines(10), share).task();
+        List<String> trained = texts(task.prompts(), 7, 0, 14);
+        List<String> held = texts(task.heldOut().orElseThrow(), 1, 0, 6);
+        assertThat(new HashSet<>(trained)).hasSize(7);
+        assertThat(new HashSet<>(held)).hasSize(3).doesNotContainAnyElementsOf(trained);
+        assertThat(texts(task(lines(10), share).task().heldOut().orElseThrow(), 1, 0, 6))
+                .isEqualTo(held);
+        assertThatThrownBy(() -> task(lines(1), share))
+                .hasMessageStartingWith("eval.share of 0.3 holds out 1 of 1 rows, and none is left to train on");
+    }
+
+    @Test
+    void shouldHoldOutTheRowsOfAFileOfTheirOwn() throws IOException {
+        Path own = Files.writeString(folder.resolve("own.jsonl"), "{\"prompt\": \"123\"}\n{\"prompt\": \"9\"}\n");
+        HeldOutRows rows = new HeldOutRows(new JsonLines(own.toString()), 0, 0);
+        TextTask text = task(lines(3), rows);
+        assertThat(text.files().rows()).isEqualTo(3);
+        assertThat(text.files().evalRows()).isEqualTo(2);
+        assertThat(text.task().promptTokens()).as("the longest, held out").isEqualTo(3);
+        assertThat(texts(text.task().heldOut().orElseThrow(), 1, 0, 2)).containsExactlyInAnyOrder("123", "9");
+        Files.writeString(own, "{\"prompt\": \"5\"}");
+        assertThatThrownBy(text::requireHeldOutAsRecorded)
+                .hasMessageStartingWith("task.eval.data: the rows of ")
+                .hasMessageContaining("are others than those the run began with");
+        assertThatThrownBy(() -> new HeldOutRows(new JsonLines("a"), 0.5, 0))
+                .hasMessageStartingWith("share is 0.5 and data names held-out prompts of their own");
+        assertThatThrownBy(() -> task(lines(3), new HeldOutRows(new JsonLines("none.jsonl"), 0, 0)))
+                .hasMessage("eval.data: there is no file none.jsonl");
     }
 
     @Test
@@ -127,14 +169,26 @@ class TextTaskTest {
     }
 
     private static TextTask task(Path file, boolean shuffle) {
-        return new TextTask(new JsonLines(file.toString()), new Digits(), shuffle, 4, TextFiles.unknown())
+        return task(file, shuffle, HeldOutRows.defaults());
+    }
+
+    private static TextTask task(Path file, HeldOutRows eval) {
+        return task(file, true, eval);
+    }
+
+    private static TextTask task(Path file, boolean shuffle, HeldOutRows eval) {
+        return new TextTask(new JsonLines(file.toString()), new Digits(), shuffle, 4, eval, TextFiles.unknown())
                 .inspected(ANY);
     }
 
     private static List<String> texts(Task task, long seed, long from, long to) {
+        return texts(task.prompts(), seed, from, to);
+    }
+
+    private static List<String> texts(PromptDataset prompts, long seed, long from, long to) {
         return LongStream.range(from, to)
-                .mapToObj(i -> Symbols.tokenizer()
-                        .decode(task.prompts().prompt(seed, i).tokens()))
+                .mapToObj(
+                        i -> Symbols.tokenizer().decode(prompts.prompt(seed, i).tokens()))
                 .toList();
     }
 }
