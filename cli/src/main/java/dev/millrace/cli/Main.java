@@ -70,7 +70,7 @@ public final class Main implements Runnable {
     /** A command line that answers a user's mistake with a sentence and everything else with its cause. */
     public static CommandLine commandLine() {
         Main millrace = new Main();
-        return new CommandLine(millrace)
+        return CommandList.in(new CommandLine(millrace))
                 .setExecutionStrategy(parsed -> {
                     millrace.plugins.load(parsed.commandSpec().commandLine());
                     return new CommandLine.RunLast().execute(parsed);
