@@ -93,7 +93,10 @@ public final class CheckpointDirectory {
     public JsonNode config() throws IOException {
         Path path = directory.resolve(CONFIG);
         if (!Files.isRegularFile(path)) {
-            throw new CheckpointException(directory + " holds no " + CONFIG);
+            throw new CheckpointException(
+                    Files.isDirectory(directory)
+                            ? directory + " holds no " + CONFIG
+                            : "there is no folder " + directory);
         }
         return json(path, MOST_CONFIG_BYTES, "description of a model");
     }

@@ -344,7 +344,7 @@ class RunLogIT {
                                     + " are lost, as after a power loss or the election of a leader that lagged"
                                     + repair);
 
-            admin.deleteTopics(List.of(topics.scores())).all().get(10, TimeUnit.SECONDS);
+            delete(admin, topics.scores());
             assertThat(TrueCause.of(log.connection()))
                     .hasValue("of the topics of run run-c these were deleted: [cause.scores]" + repair);
 
@@ -365,10 +365,19 @@ class RunLogIT {
                     .startsWith("the cluster at " + broker.bootstrapServers() + " is ")
                     .contains(", and run run-c is on another: ");
 
-            admin.deleteTopics(List.of(topics.run())).all().get(10, TimeUnit.SECONDS);
+            delete(admin, topics.run());
             assertThat(TrueCause.of(log.connection()).orElseThrow())
                     .startsWith(
                             "there is no topic cause.run any more, which says whose the run's topics are: it was deleted, or");
+        }
+    }
+
+    /** Returns when the broker knows of it, which is a moment after the controller's answer. */
+    private static void delete(Admin admin, String topic) throws Exception {
+        admin.deleteTopics(List.of(topic)).all().get(10, TimeUnit.SECONDS);
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(10);
+        while (admin.listTopics().names().get(10, TimeUnit.SECONDS).contains(topic)) {
+            assertThat(System.nanoTime()).as("waited for the end of " + topic).isLessThan(deadline);
         }
     }
 
