@@ -91,8 +91,7 @@ final class LedgerText {
             detail(
                     lines,
                     "copies",
-                    "records of decisions that are there once more, word for word, and count once: "
-                            + reasons(balance.copies()),
+                    "records that are there once more, and count once: " + reasons(balance.copies()),
                     balance.copies().size());
             detail(
                     lines,

@@ -58,8 +58,8 @@ class LedgerTextTest {
                         "  masked      by m2po 9",
                         "  dropped     duplicate 3, stale 6",
                         "              0-17/3 has waited for a score for 4.0 s",
-                        "  copies      records of decisions that are there once more, word for word, and",
-                        "              count once: batches 3, outcomes 1",
+                        "  copies      records that are there once more, and count once: batches 3,",
+                        "              outcomes 1",
                         "It adds up.");
     }
 

@@ -87,8 +87,7 @@ public final class Doctor {
             findings.add(new Finding(
                     Weight.NOTE,
                     "copies",
-                    "records of decisions are on the log once more, word for word, and were passed over: "
-                            + reasons(balance.copies()),
+                    "records are on the log once more, and count once: " + reasons(balance.copies()),
                     "somebody else than the run's roles writes to these topics; nothing of the run is wrong by it"));
         }
     }

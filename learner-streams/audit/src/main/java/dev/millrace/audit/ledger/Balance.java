@@ -11,7 +11,8 @@ import java.util.TreeMap;
  *
  * @param byOrigin by epoch and policy version
  * @param redriven dead letters of rollouts that were redriven; their first records are in no tally
- * @param copies by topic, without its prefix: records of decisions that are on it once more, word for word; nobody counts them
+ * @param copies by topic, without its prefix: records that are on it once more and count once, as steps, batches, outcomes and dead letters; of
+ *     trajectories those about which the topology decided as if they were new
  * @param otherDeadLetters refused records that are no rollouts and were not redriven, by topic
  * @param oldestWaiting what has waited longest, in each stage in which something waits
  * @param contradictions sentences, each about a record that is accounted for twice or missing; at most

@@ -98,9 +98,16 @@ public final class Ledger {
         decide(partition, offset, ends.of(Kind.DROPPED, reason), "it is dropped as " + reason);
     }
 
+    /** Whether it was told before what became of this rollout record. */
+    boolean isDecided(RolloutPlace rollout) {
+        return states.holds(rollout.partition(), rollout.offset())
+                && states.end(rollout.partition(), rollout.offset()) != RolloutEnds.NONE;
+    }
+
     /** Whether an outcome about this rollout record was told before. */
-    public boolean isDropped(int partition, long offset) {
-        return states.holds(partition, offset) && ends.is(states.end(partition, offset), Kind.DROPPED);
+    boolean isDropped(RolloutPlace rollout) {
+        return states.holds(rollout.partition(), rollout.offset())
+                && ends.is(states.end(rollout.partition(), rollout.offset()), Kind.DROPPED);
     }
 
     /** A record of this topic is there once more, word for word, and says nothing new. */
@@ -108,9 +115,18 @@ public final class Ledger {
         copies.merge(topic, 1L, Long::sum);
     }
 
-    /** A dead letter whose source is a rollout record. */
-    public void deadLettered(int partition, long offset, String reason) {
-        decide(partition, offset, ends.of(Kind.DEAD_LETTERED, reason), "it is dead-lettered for " + reason);
+    /**
+     * A dead letter whose source is a rollout record.
+     *
+     * @return false if there is another one of it for the same reason, so that this one says nothing new
+     */
+    public boolean deadLettered(int partition, long offset, String reason) {
+        int end = ends.of(Kind.DEAD_LETTERED, reason);
+        if (states.holds(partition, offset) && states.end(partition, offset) == end) {
+            return false;
+        }
+        decide(partition, offset, end, "it is dead-lettered for " + reason);
+        return true;
     }
 
     /**

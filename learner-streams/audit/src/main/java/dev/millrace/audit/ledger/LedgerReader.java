@@ -26,8 +26,6 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 import org.apache.avro.specific.SpecificRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
@@ -81,14 +79,19 @@ public final class LedgerReader {
                     topics.batches(),
                     topics.outcomes(),
                     topics.deadLetters(),
+                    topics.trajectories(),
                     topics.scores(),
                     topics.rollouts()));
             Reading reading = new Reading(cut);
             scan.read(topics.trainingLog(), cut, reading::step);
             scan.read(topics.batches(), cut, reading::batch);
             scan.read(topics.outcomes(), cut, reading::outcome);
-            if (reading.hasRepeatedOutcomes()) {
-                scan.read(topics.outcomes(), cut, reading::repeatedOutcome);
+            if (reading.strays.areSuspected()) {
+                scan.read(topics.outcomes(), cut, reading::strayOutcome);
+                if (reading.strays.areLeft()) {
+                    scan.read(topics.trajectories(), cut, reading::trajectory);
+                }
+                reading.strays.settle(bare(topics.outcomes()), bare(topics.trajectories()));
             }
             scan.read(topics.deadLetters(), cut, reading::deadLetter);
             scan.read(topics.scores(), cut, reading::score);
@@ -98,17 +101,8 @@ public final class LedgerReader {
         }
     }
 
-    /** A place on the rollouts topic that another record points at. */
-    private record RolloutPlace(int partition, long offset) {
-        private static final Pattern PLACE = Pattern.compile("(\\d{1,9})@(\\d{1,18})");
-
-        /** Empty if the text is no place, as in a header that somebody else wrote. */
-        static Optional<RolloutPlace> parse(String text) {
-            Matcher place = PLACE.matcher(text);
-            return place.matches()
-                    ? Optional.of(new RolloutPlace(Integer.parseInt(place.group(1)), Long.parseLong(place.group(2))))
-                    : Optional.empty();
-        }
+    private String bare(String topic) {
+        return topic.substring(topics.prefix().length());
     }
 
     /** What one reading has gathered. */
@@ -116,13 +110,11 @@ public final class LedgerReader {
         private final ConsistentCut cut;
         private final Ledger ledger;
         private final TrainedBatches trained;
+        private final StrayOutcomes strays;
         /** Time of the first record that each partition keeps, of partitions that have lost earlier ones. */
         private final Map<TopicPartition, Long> keptSince = new HashMap<>();
 
         private final List<String> gaps = new ArrayList<>();
-        /** Rollouts that more than one outcome is about; of these alone it is kept what the first says. */
-        private final Map<RolloutPlace, Optional<RecordDigest>> repeated = new HashMap<>();
-
         private long generatedTokens;
         private long scoredTokens;
 
@@ -130,6 +122,7 @@ public final class LedgerReader {
             this.cut = cut;
             this.ledger =
                     new Ledger(cut.ranges(topics.rollouts()), connection.run().epoch());
+            this.strays = new StrayOutcomes(ledger);
             this.trained = new TrainedBatches(
                     ledger,
                     bare(topics.trainingLog()),
@@ -183,43 +176,30 @@ public final class LedgerReader {
                         if (!source.getTopic().equals(topics.rollouts())) {
                             return;
                         }
-                        if (ledger.isDropped(source.getPartition(), source.getOffset())) {
-                            repeated.put(new RolloutPlace(source.getPartition(), source.getOffset()), Optional.empty());
-                        } else {
-                            ledger.dropped(source.getPartition(), source.getOffset(), outcome.getReason());
-                        }
-                    });
-        }
-
-        boolean hasRepeatedOutcomes() {
-            return !repeated.isEmpty();
-        }
-
-        /** Read once more, now that it is known about whom there are several: all behind the first are copies of it, or contradict. */
-        void repeatedOutcome(ConsumerRecord<byte[], byte[]> record) {
-            decoded(record, record.topic(), outcomes)
-                    .filter(outcome -> ours(outcome.getRunId())
-                            && outcome.getSource().getTopic().equals(topics.rollouts()))
-                    .ifPresent(outcome -> {
-                        LogCoordinates source = outcome.getSource();
-                        RolloutPlace place = new RolloutPlace(source.getPartition(), source.getOffset());
-                        Optional<RecordDigest> first = repeated.get(place);
-                        if (first == null) {
-                            return;
-                        }
-                        RecordDigest digest = RecordDigest.of(record.value());
-                        if (first.isEmpty()) {
-                            repeated.put(place, Optional.of(digest));
-                        } else if (first.get().equals(digest)) {
-                            ledger.copy(bare(topics.outcomes()));
+                        RolloutPlace place = RolloutPlace.of(source);
+                        if (ledger.isDecided(place)) {
+                            strays.suspect(place);
                         } else {
                             ledger.dropped(place.partition(), place.offset(), outcome.getReason());
                         }
                     });
         }
 
-        private String bare(String topic) {
-            return topic.substring(topics.prefix().length());
+        /** Read once more, now that it is known about whom there are several. */
+        void strayOutcome(ConsumerRecord<byte[], byte[]> record) {
+            decoded(record, record.topic(), outcomes)
+                    .filter(outcome -> ours(outcome.getRunId())
+                            && outcome.getSource().getTopic().equals(topics.rollouts()))
+                    .ifPresent(outcome -> strays.outcome(
+                            RolloutPlace.of(outcome.getSource()),
+                            outcome.getReason(),
+                            RecordDigest.of(record.value())));
+        }
+
+        void trajectory(ConsumerRecord<byte[], byte[]> record) {
+            decoded(record, record.topic(), trajectories)
+                    .filter(trajectory -> ours(trajectory.getRunId()))
+                    .ifPresent(trajectory -> strays.trajectory(RolloutPlace.of(trajectory.getRolloutSource())));
         }
 
         void deadLetter(ConsumerRecord<byte[], byte[]> record) {
@@ -235,7 +215,9 @@ public final class LedgerReader {
                     DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.SOURCE_PARTITION),
                     DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.SOURCE_OFFSET)));
             if (source.equals(topics.rollouts()) && place.isPresent()) {
-                ledger.deadLettered(place.get().partition(), place.get().offset(), reason);
+                if (!ledger.deadLettered(place.get().partition(), place.get().offset(), reason)) {
+                    ledger.copy(bare(topics.deadLetters()));
+                }
             } else if (!source.isEmpty()) {
                 ledger.otherDeadLetter(source);
                 if (source.equals(topics.trajectories())) {

@@ -108,7 +108,7 @@ class LedgerTest {
     void shouldCountEveryContradictionAndNameTheFirst() {
         for (int i = 0; i < 90; i++) {
             ledger.deadLettered(0, i, "reward");
-            ledger.deadLettered(0, i, "reward");
+            ledger.deadLettered(0, i, "late");
         }
         rollouts(0, 0, 100, FIRST);
         Balance balance = balance();
@@ -240,6 +240,44 @@ class LedgerTest {
         trained.step(step(0), new RecordDigest("bb"));
         assertThat(balance().contradictions())
                 .containsExactly("batch 0 was trained on twice, to version 1 and to version 1");
+    }
+
+    @Test
+    void shouldCountADeadLetterThatIsThereOnceMoreOnce() {
+        assertThat(ledger.deadLettered(0, 0, "reward")).isTrue();
+        assertThat(ledger.deadLettered(0, 0, "reward")).isFalse();
+        rollouts(0, 0, 1, FIRST);
+        assertThat(balance().all().deadLettered()).isEqualTo(Map.of("reward", 1L));
+        assertThat(balance().addsUp()).isTrue();
+    }
+
+    @Test
+    void shouldTellAnOutcomeAboutACopyFromASecondDecision() {
+        ledger.batched(0, 0, 0, null, true);
+        ledger.batched(0, 1, 0, null, true);
+        ledger.dropped(0, 2, "stale");
+        StrayOutcomes strays = new StrayOutcomes(ledger);
+        strays.suspect(new RolloutPlace(0, 0));
+        strays.suspect(new RolloutPlace(0, 1));
+        strays.suspect(new RolloutPlace(0, 2));
+        strays.outcome(new RolloutPlace(0, 2), "stale", new RecordDigest("a"));
+        strays.outcome(new RolloutPlace(0, 0), "group-short", new RecordDigest("b"));
+        strays.outcome(new RolloutPlace(0, 0), "group-short", new RecordDigest("b"));
+        strays.outcome(new RolloutPlace(0, 1), "group-short", new RecordDigest("c"));
+        strays.outcome(new RolloutPlace(0, 2), "stale", new RecordDigest("a"));
+        assertThat(strays.areLeft()).isTrue();
+        strays.trajectory(new RolloutPlace(0, 0));
+        strays.trajectory(new RolloutPlace(0, 0));
+        strays.trajectory(new RolloutPlace(0, 1));
+        strays.trajectory(new RolloutPlace(0, 7));
+        strays.settle("outcomes", "trajectories");
+        rollouts(0, 0, 3, FIRST);
+
+        assertThat(balance().copies()).isEqualTo(Map.of("outcomes", 2L, "trajectories", 1L));
+        assertThat(balance().contradictions())
+                .containsExactly(
+                        "rollout g-0/1 at rollouts-0@1: it is dropped as group-short, and it is already trained on");
+        assertThat(balance().all().trained()).isEqualTo(2);
     }
 
     @Test
