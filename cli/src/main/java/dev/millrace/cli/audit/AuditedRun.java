@@ -6,6 +6,7 @@ import dev.millrace.log.LogConnection;
 import dev.millrace.log.run.ClaimedRun;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
@@ -104,6 +105,7 @@ public final class AuditedRun implements AutoCloseable {
                 whereabouts.topics(),
                 whereabouts.run().schemaRegistryUrl().written());
         try {
+            requireValidEpoch(whereabouts, log);
             Optional<RecordedConfiguration> recorded = RunLookup.configuration(log.claim());
             MillraceConfig config = over.apply(
                             recorded.map(RecordedConfiguration::tree).orElseGet(ConfigTree::empty))
@@ -117,6 +119,17 @@ public final class AuditedRun implements AutoCloseable {
         } catch (RuntimeException e) {
             log.close();
             throw e;
+        }
+    }
+
+    /** What a run is asked about is its valid epoch; of older ones ledger and trace tell beside it. */
+    private static void requireValidEpoch(MillraceConfig whereabouts, RunLog log) {
+        int asked = whereabouts.run().epoch();
+        int valid = log.connection().run().epoch();
+        if (asked >= 0 && asked != valid) {
+            throw new ConfigException("run.epoch is " + asked + ", and run "
+                    + log.connection().run().runId() + " is in epoch " + valid
+                    + ", which is the one that is read; leave run.epoch out: ledger and trace tell of all epochs");
         }
     }
 

@@ -36,7 +36,8 @@ import picocli.CommandLine.Spec;
         sortOptions = false,
         description = {
             "Reads a run's topics and says what is wrong with it, most important first: the ledger, the gap between",
-            "sampler and learner, progress, who serves what, what was refused, dropped or masked, and the last steps."
+            "sampler and learner, progress, who serves what, what was refused, dropped or masked, and the last steps. After a",
+            "rollback it judges the run's valid epoch; the ledger has to add up over all of them."
         },
         footer = {
             "",
@@ -72,6 +73,7 @@ public final class DoctorCommand implements Callable<Integer> {
                 ObjectNode tree = new ObjectMapper()
                         .createObjectNode()
                         .put("run_id", audited.connection().run().runId())
+                        .put("epoch", examination.epoch())
                         .put("ill", ill);
                 var array = tree.putArray("findings");
                 findings.forEach(finding -> array.addObject()
@@ -81,8 +83,7 @@ public final class DoctorCommand implements Callable<Integer> {
                         .put("advice", finding.advice()));
                 out.println(tree.toPrettyString());
             } else {
-                out.println(
-                        audited.title() + ", " + examination.account().steps().size() + " steps");
+                out.println(audited.title() + ", " + examination.steps().size() + " steps");
                 findings.forEach(finding -> print(finding, out));
                 out.println();
                 out.println(ill ? "The run needs attention." : "Nothing is broken or sick.");

@@ -130,8 +130,9 @@ public final class ReplayCommand implements Callable<Integer> {
         }
         PrintWriter out = spec.commandLine().getOut();
         try (ReplayedRun replayed = archive != null ? ReplayedRun.open(archive, run.file()) : ReplayedRun.open(run)) {
-            out.println("run " + replayed.recorded().run().runId() + ", topics "
-                    + replayed.recorded().topics().prefix() + "*");
+            int epoch = replayed.recorded().run().epoch();
+            out.println("run " + replayed.recorded().run().runId() + (epoch == 0 ? "" : ", epoch " + epoch)
+                    + ", topics " + replayed.recorded().topics().prefix() + "*");
             out.flush();
             if (counterfactual.isGiven() && rescore != null) {
                 throw new ConfigException(

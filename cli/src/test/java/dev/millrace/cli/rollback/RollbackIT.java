@@ -63,6 +63,18 @@ class RollbackIT {
     private Said millrace(String... arguments) {
         List<String> all = new ArrayList<>(List.of(arguments));
         all.addAll(List.of("--run-dir", directory.toString()));
+        return said(all);
+    }
+
+    /** Of a run whose broker is up. */
+    private static Said millrace(RunLog log, String... arguments) {
+        List<String> all = new ArrayList<>(List.of(arguments));
+        all.addAll(List.of("--topic-prefix", log.connection().topics().prefix(), "--bootstrap-servers"));
+        all.add(log.connection().clientProperties().get("bootstrap.servers").toString());
+        return said(all);
+    }
+
+    private static Said said(List<String> all) {
         StringWriter out = new StringWriter();
         StringWriter err = new StringWriter();
         CommandLine command = Main.commandLine().setOut(new PrintWriter(out)).setErr(new PrintWriter(err));
@@ -178,6 +190,44 @@ class RollbackIT {
             assertThat(steps.stream().filter(step -> step.getEpoch() == 1).map(TrainingStep::getBatchId))
                     .as("batches count on from the version's")
                     .containsExactly(2L, 3L, 4L);
+        });
+    }
+
+    @Test
+    @Order(3)
+    void shouldSayWhichEpochIsReadAndReadNoOther() throws Exception {
+        look(log -> {
+            Said doctor = millrace(log, "doctor", "--json");
+            assertThat(doctor.json().path("epoch").asInt())
+                    .as(doctor.toString())
+                    .isEqualTo(1);
+            assertThat(millrace(log, "doctor").words()).contains(", epoch 1, topics millrace.*, 3 steps");
+            Said older = millrace(log, "doctor", "--set", "run.epoch=0");
+            assertThat(older.status).isEqualTo(2);
+            assertThat(older.err)
+                    .contains("run.epoch is 0, and run ")
+                    .contains("is in epoch 1, which is the one that is read; leave run.epoch out");
+
+            JsonNode ledger = millrace(log, "ledger", "--json").json();
+            assertThat(ledger.path("adds_up").asBoolean()).isTrue();
+            assertThat(ledger.path("epochs").findValuesAsText("epoch")).containsExactly("0", "1");
+            assertThat(ledger.at("/epochs/0/superseded").asInt()).isPositive();
+            assertThat(ledger.at("/epochs/1/trained").asInt()
+                            + ledger.at("/epochs/1/masked").size())
+                    .isPositive();
+
+            Path archive = folder.resolve("archive");
+            Said exported = millrace(log, "export", "--to", archive.toString());
+            assertThat(exported.status).as(exported.toString()).isZero();
+            assertThat(exported.words()).contains(", epoch 1,");
+            assertThat(new ObjectMapper()
+                            .readTree(archive.resolve("index.json").toFile())
+                            .path("epoch")
+                            .asInt())
+                    .isEqualTo(1);
+            Said replayed = millrace(log, "replay");
+            assertThat(replayed.status).as(replayed.toString()).isZero();
+            assertThat(replayed.words()).contains(", epoch 1,");
         });
     }
 

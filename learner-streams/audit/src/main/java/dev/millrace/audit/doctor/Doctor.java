@@ -26,7 +26,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * Judges an examination. Pure and thread-safe; each rule is a method, and says nothing where nothing is wrong.
  *
- * <p>Rules about training look at the last {@value #WINDOW} steps. Bounds are those at which a person should look, not at
+ * <p>What is judged is the examination's epoch; the ledger has to add up over all of them. Rules about training look at the last {@value #WINDOW} steps. Bounds are those at which a person should look, not at
  * which anything is masked or stopped.
  */
 public final class Doctor {
@@ -55,10 +55,10 @@ public final class Doctor {
         offPolicy(examination, findings);
         progress(examination, findings);
         serving(examination, findings);
-        lost(examination.account().balance(), findings);
-        frozen(examination.account().steps(), findings);
-        training(examination.account().steps(), findings);
-        idle(examination.account().steps(), findings);
+        lost(examination, findings);
+        frozen(examination.steps(), findings);
+        training(examination.steps(), findings);
+        idle(examination.steps(), findings);
         findings.sort(Comparator.comparing(Finding::weight)); // stable
         return findings;
     }
@@ -126,7 +126,7 @@ public final class Doctor {
     /** A run that has ended has nothing in flight that anybody waits for; one that hangs has. */
     private static void progress(Examination examination, List<Finding> findings) {
         boolean alive = isAlive(examination);
-        List<TrainingStep> steps = examination.account().steps();
+        List<TrainingStep> steps = examination.steps();
         long lastMs =
                 steps.isEmpty() ? Long.MIN_VALUE : steps.get(steps.size() - 1).getFinishedAtMs();
         if (alive && !steps.isEmpty() && examination.atMs() - lastMs > STALLED_MS) {
@@ -136,7 +136,7 @@ public final class Doctor {
                     say(
                             "the last step, to version %d, was %,d s ago, and servers are up",
                             steps.get(steps.size() - 1).getVersion(), (examination.atMs() - lastMs) / 1000),
-                    waitsWhere(examination.account().balance().all())));
+                    waitsWhere(examination.tally())));
         }
         if (alive) {
             examination.account().balance().oldestWaiting().stream()
@@ -215,8 +215,9 @@ public final class Doctor {
         return server.getRole().name().toLowerCase(Locale.ROOT);
     }
 
-    private static void lost(Balance balance, List<Finding> findings) {
-        Tally all = balance.all();
+    private static void lost(Examination examination, List<Finding> findings) {
+        Balance balance = examination.account().balance();
+        Tally all = examination.tally();
         if (share(all.deadLetteredInAll(), all.generated()) > MANY_REFUSED) {
             findings.add(new Finding(
                     Weight.SICK,

@@ -1,18 +1,21 @@
 package dev.millrace.audit.doctor;
 
 import dev.millrace.audit.ledger.Account;
+import dev.millrace.audit.ledger.Tally;
 import dev.millrace.corrections.diagnostics.Diagnosis;
 import dev.millrace.log.alarm.Alarm;
 import dev.millrace.schemas.Serving;
+import dev.millrace.schemas.TrainingStep;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalLong;
 
 /**
- * What is known of a run at one moment.
+ * What is known of one epoch of a run at one moment.
  *
- * @param account the ledger
+ * @param epoch that is examined; older ones are in the ledger alone
+ * @param account the ledger, over all epochs
  * @param serving the last record of each generator and scorer
  * @param newestVersion that was published; empty if none was
  * @param offPolicy why sampler and learner disagree, over the last steps; empty if there is no step yet
@@ -21,6 +24,7 @@ import java.util.OptionalLong;
  * @param atMs when, Unix milliseconds
  */
 public record Examination(
+        int epoch,
         Account account,
         List<Serving> serving,
         OptionalLong newestVersion,
@@ -33,5 +37,15 @@ public record Examination(
         serving = List.copyOf(serving);
         alarms = List.copyOf(alarms);
         lags = Map.copyOf(lags);
+    }
+
+    /** The epoch's own steps, in order: those of an older one were another course. */
+    public List<TrainingStep> steps() {
+        return account.steps().stream().filter(step -> step.getEpoch() == epoch).toList();
+    }
+
+    /** What became of the epoch's own rollouts, and of records that are none of the run's. */
+    public Tally tally() {
+        return account.balance().ofEpoch(epoch);
     }
 }

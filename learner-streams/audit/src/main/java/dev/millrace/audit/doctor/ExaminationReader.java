@@ -46,7 +46,8 @@ import org.apache.kafka.common.serialization.Deserializer;
 
 /**
  * Reads what a {@link Doctor} looks at: the ledger, who serves what, and the trajectories of the last
- * {@value #BATCHES} batches, over which the decision tree of the corrections is asked.
+ * {@value #BATCHES} batches, over which the decision tree of the corrections is asked. All of it but the ledger is of the epoch in
+ * which the connection is.
  */
 public final class ExaminationReader {
     private static final int BATCHES = DiagnosticsCourse.WINDOW;
@@ -89,10 +90,17 @@ public final class ExaminationReader {
                             .filter(it -> owns(it.getRunId(), it.getEpoch()))
                             .ifPresent(it -> newest[0] = Math.max(newest[0], it.getVersion())));
             return new Examination(
+                    connection.run().epoch(),
                     account,
                     List.copyOf(serving.values()),
                     newest[0] < 0 ? OptionalLong.empty() : OptionalLong.of(newest[0]),
-                    diagnosis(scan, cut, account.steps()),
+                    diagnosis(
+                            scan,
+                            cut,
+                            account.steps().stream()
+                                    .filter(step ->
+                                            step.getEpoch() == connection.run().epoch())
+                                    .toList()),
                     lags,
                     alarms,
                     clock.millis());
@@ -115,19 +123,20 @@ public final class ExaminationReader {
 
     private Optional<Diagnosis> diagnosis(TopicScan scan, ConsistentCut cut, List<TrainingStep> steps) {
         Deque<LearnerBatch> last = new ArrayDeque<>();
+        Set<Long> seen = new HashSet<>(); // one that is there once more is a copy
         TopicPartition partition = cut.partitions(topics.batches()).get(0);
         // a batch and the mark that ends its transaction take two offsets, or a few more
         long from = Math.max(cut.of(partition).begin(), cut.of(partition).end() - 4L * BATCHES);
         scan.readWhile(Map.of(partition, from), cut, record -> {
             decoded(record, LearnerBatch.class)
-                    .filter(it -> owns(it.getRunId(), it.getEpoch()))
+                    .filter(it -> owns(it.getRunId(), it.getEpoch()) && seen.add(it.getBatchId()))
                     .ifPresent(last::addLast);
             if (last.size() > BATCHES) {
                 last.removeFirst();
             }
             return true;
         });
-        Map<Long, Trajectory> trajectories = trajectories(scan, cut, last);
+        Map<Place, Trajectory> trajectories = trajectories(scan, cut, last);
         Map<Long, TrainingStep> stepOf = new HashMap<>();
         steps.forEach(step -> stepOf.put(step.getBatchId(), step));
         DiagnosticsCourse course = new DiagnosticsCourse(TreeBounds.DEFAULT);
@@ -140,11 +149,11 @@ public final class ExaminationReader {
             Optional<TrainingStep> step = Optional.ofNullable(stepOf.get(batch.getBatchId()));
             int[] members = IntStream.range(0, batch.getEntries().size())
                     .filter(i ->
-                            trajectories.containsKey(batch.getEntries().get(i).getOffset()))
+                            trajectories.containsKey(Place.of(batch.getEntries().get(i))))
                     .toArray();
             List<Trajectory> there = Arrays.stream(members)
                     .mapToObj(i -> Objects.requireNonNull(
-                            trajectories.get(batch.getEntries().get(i).getOffset())))
+                            trajectories.get(Place.of(batch.getEntries().get(i)))))
                     .toList();
             StageFacts facts = RecordedFacts.of(batch, there);
             List<StageReport> reports = StepDiagnostics.reports(batch, step);
@@ -158,22 +167,30 @@ public final class ExaminationReader {
         return course.diagnose(inForce);
     }
 
-    private Map<Long, Trajectory> trajectories(TopicScan scan, ConsistentCut cut, Deque<LearnerBatch> batches) {
+    /** Where a trajectory lies on its topic. */
+    private record Place(int partition, long offset) {
+        static Place of(BatchEntry entry) {
+            return new Place(entry.getPartition(), entry.getOffset());
+        }
+    }
+
+    private Map<Place, Trajectory> trajectories(TopicScan scan, ConsistentCut cut, Deque<LearnerBatch> batches) {
         Map<TopicPartition, Long> from = new HashMap<>();
-        Set<Long> wanted = new HashSet<>();
+        Set<Place> wanted = new HashSet<>();
         for (LearnerBatch batch : batches) {
             for (BatchEntry entry : batch.getEntries()) {
                 from.merge(
                         new TopicPartition(topics.trajectories(), entry.getPartition()), entry.getOffset(), Math::min);
-                wanted.add(entry.getOffset());
+                wanted.add(Place.of(entry));
             }
         }
         from.replaceAll(
                 (partition, offset) -> Math.max(offset, cut.of(partition).begin()));
-        Map<Long, Trajectory> found = new HashMap<>();
+        Map<Place, Trajectory> found = new HashMap<>();
         scan.readWhile(from, cut, record -> {
-            if (wanted.remove(record.offset())) {
-                decoded(record, Trajectory.class).ifPresent(it -> found.put(record.offset(), it));
+            Place place = new Place(record.partition(), record.offset());
+            if (wanted.remove(place)) {
+                decoded(record, Trajectory.class).ifPresent(it -> found.put(place, it));
             }
             return !wanted.isEmpty();
         });

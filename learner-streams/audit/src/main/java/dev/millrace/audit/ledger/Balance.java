@@ -44,6 +44,15 @@ public record Balance(
         return byOrigin.values().stream().reduce(Tally.NONE, Tally::plus);
     }
 
+    /** Every rollout of an epoch, and every record that is none of the run's, which no epoch owns. */
+    public Tally ofEpoch(int epoch) {
+        return byOrigin.entrySet().stream()
+                .filter(entry ->
+                        entry.getKey().epoch() == epoch || entry.getKey().equals(RolloutOrigin.NOT_OURS))
+                .map(Map.Entry::getValue)
+                .reduce(Tally.NONE, Tally::plus);
+    }
+
     /** True if every rollout is accounted for exactly once, as far as the log goes back. */
     public boolean addsUp() {
         return contradictionCount == 0 && all().addsUp();

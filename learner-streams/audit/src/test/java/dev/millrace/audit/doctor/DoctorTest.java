@@ -101,6 +101,7 @@ class DoctorTest {
             Balance balance, List<TrainingStep> steps, List<Serving> serving, Optional<Diagnosis> offPolicy) {
         return new Doctor()
                 .findings(new Examination(
+                        0,
                         new Account(balance, 0, 0, 0, steps),
                         serving,
                         OptionalLong.of(12),
@@ -126,8 +127,49 @@ class DoctorTest {
     }
 
     @Test
+    void shouldJudgeTheEpochThatIsExaminedAndNoOlderOne() {
+        List<TrainingStep> steps = new ArrayList<>(course(12, i -> 100, i -> "00")); // frozen
+        for (int i = 0; i < 3; i++) {
+            steps.add(TrainingStep.newBuilder(step(NOW, 0.9, Map.of()))
+                    .setEpoch(1)
+                    .setBatchId(i)
+                    .setWeightsSha256("" + i)
+                    .build());
+        }
+        Balance balance = new Balance(
+                new TreeMap<>(Map.of(
+                        new RolloutOrigin(0, 3),
+                        new Tally(1000, 0, Map.of(), Map.of("stale", 900L), Map.of("reward", 100L), 0, 0, 0, 0, 0),
+                        new RolloutOrigin(1, 3),
+                        WELL)),
+                0,
+                Map.of(),
+                Map.of(),
+                List.of(),
+                List.of(),
+                0,
+                List.of());
+        IntFunction<Examination> of = epoch -> new Examination(
+                epoch,
+                new Account(balance, 0, 0, 0, steps),
+                List.of(),
+                OptionalLong.of(12),
+                Optional.empty(),
+                Map.of(),
+                List.of(),
+                NOW);
+
+        assertThat(new Doctor().findings(of.apply(0)))
+                .extracting(Finding::subject)
+                .contains("frozen", "refused", "dropped");
+        assertThat(new Doctor().findings(of.apply(1))).isEmpty();
+        assertThat(of.apply(1).steps()).hasSize(3);
+    }
+
+    @Test
     void shouldSayWhichAlarmsLastAndWhatEndsThem() {
         Examination examination = new Examination(
+                0,
                 new Account(balance(WELL, List.of(), List.of()), 0, 0, 0, List.of()),
                 List.of(),
                 OptionalLong.empty(),
