@@ -1,15 +1,9 @@
 package dev.millrace.topology.join;
 
-import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.log.fetch.RecordFetcher;
-import dev.millrace.schemas.FinishReason;
-import dev.millrace.schemas.PolicyRole;
-import dev.millrace.schemas.Rollout;
-import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.refusal.Refusal;
 import dev.millrace.schemas.refusal.RefusalReason;
 import dev.millrace.schemas.refusal.RefusedException;
-import dev.millrace.stages.TrajectoryNotes;
 import dev.millrace.topology.ingress.Arrival;
 import dev.millrace.topology.ingress.JoinSide;
 import dev.millrace.topology.ingress.PartnerArrival;
@@ -49,7 +43,6 @@ final class JoinTask implements DecisionTask<Arrival> {
 
     private final JoinSettings settings;
     private final JoinConfig config;
-    private final TrajectoryMaker maker;
     /** Those whom a rollout waits for, in the order in which they are named if they do not come. */
     private final Set<JoinSide> partners;
 
@@ -58,6 +51,7 @@ final class JoinTask implements DecisionTask<Arrival> {
     private final DeduplicationStore seen;
     private final ActivityClock clock;
     private final JoinOutput out;
+    private final CompleteJoins complete;
     /** The newest time that a record has shown. */
     private long streamTimeMs;
 
@@ -77,7 +71,6 @@ final class JoinTask implements DecisionTask<Arrival> {
         this.settings = settings;
         this.partition = partition;
         this.config = settings.config();
-        this.maker = new TrajectoryMaker(settings.run(), settings.inputs());
         this.partners = config.partners();
         this.fetcher = settings.fetchers().get();
         this.pending = new PendingStore(
@@ -90,6 +83,7 @@ final class JoinTask implements DecisionTask<Arrival> {
         this.seen = new DeduplicationStore(stores.apply(SEEN), config.dedupeRetentionMs(), config.dedupeGroups());
         this.clock = new ActivityClock(config.maxGapMs(), Math.max(pending.newestSinceMs(), seen.newestTouchedMs()));
         this.out = new JoinOutput(sink, settings, partition);
+        this.complete = new CompleteJoins(settings, out);
         reportPending();
     }
 
@@ -182,7 +176,7 @@ final class JoinTask implements DecisionTask<Arrival> {
                     "its " + left.get().noun() + " came before it and left already");
         } else if (complete) {
             dropPartners(rollout.name().rolloutId());
-            join(pendingJoin);
+            complete(pendingJoin);
         } else {
             pending.add(rollout, clock.nowMs());
         }
@@ -263,7 +257,7 @@ final class JoinTask implements DecisionTask<Arrival> {
         if (pendingJoin.isPresent()) {
             dropPartners(waiting.rolloutId());
             pending.remove(waiting);
-            join(pendingJoin.get());
+            complete(pendingJoin.get());
         } else {
             pending.add(partner, clock.nowMs());
         }
@@ -302,64 +296,9 @@ final class JoinTask implements DecisionTask<Arrival> {
         }
     }
 
-    /** Everybody is there and fits. */
-    private void join(PendingJoin pendingJoin) {
+    private void complete(PendingJoin pendingJoin) {
         left++;
-        for (PartnerArrival partner : pendingJoin.partners()) {
-            String unavailable = partner.unavailable();
-            if (unavailable != null && !canProceedWithout(partner, pendingJoin)) {
-                out.leave(PartnerReasons.unavailable(partner.kind()), pendingJoin.rollout(), streamTimeMs, unavailable);
-                return;
-            }
-        }
-        if (isWithoutVerdict(pendingJoin)) {
-            out.leave(
-                    OutcomeReason.UNFINISHED,
-                    pendingJoin.rollout(),
-                    streamTimeMs,
-                    unfinished(pendingJoin.rollout().rollout()));
-            return;
-        }
-        Trajectory trajectory = maker.make(pendingJoin, out::at);
-        Optional<StageInput> missing =
-                TrajectoryNotes.of(trajectory, settings.inputs()).missing();
-        if (missing.isPresent()) {
-            out.refuse(pendingJoin.rollout(), MissingInput.of(missing.get()));
-            return;
-        }
-        byte[] bytes = settings.trajectories().serialize(settings.topics().trajectories(), trajectory);
-        if (bytes.length > settings.maxRecordBytes()) {
-            out.refuse(
-                    pendingJoin.rollout(),
-                    Refusal.of(
-                            RefusalReason.TOO_LARGE,
-                            "response_tokens",
-                            "its trajectory would take " + bytes.length + " bytes, a record may take "
-                                    + settings.maxRecordBytes()
-                                    + "; raise max_record_bytes and the topic's max.message.bytes, or lower max_tokens"));
-        } else {
-            out.joined(pendingJoin, bytes);
-        }
-    }
-
-    /** Its own reward says nothing of a rollout that was broken off; one that was found apart from it does. */
-    private static boolean isWithoutVerdict(PendingJoin pendingJoin) {
-        FinishReason reason = pendingJoin.rollout().rollout().getFinishReason();
-        return (reason == FinishReason.ABORTED || reason == FinishReason.FAILED)
-                && pendingJoin.reward().isEmpty();
-    }
-
-    private static String unfinished(Rollout rollout) {
-        return "it ended by " + rollout.getFinishReason() + " after "
-                + rollout.getMask().remaining() + " tokens"
-                + (rollout.getError() == null ? "" : ": " + rollout.getError());
-    }
-
-    /** A score without old log-probs, under a configuration that goes on without them; all else of a score must be there. */
-    private boolean canProceedWithout(PartnerArrival partner, PendingJoin pendingJoin) {
-        return partner.kind() == JoinSide.SCORE
-                && settings.missingOld().goesOn()
-                && pendingJoin.scored(PolicyRole.PROXIMAL).isPresent();
+        complete.leave(pendingJoin, streamTimeMs);
     }
 
     private void dropPartner(PendingRecord partner, DeduplicationEntry group, RolloutArrival rollout, String detail) {
