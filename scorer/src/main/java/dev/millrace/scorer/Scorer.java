@@ -30,6 +30,9 @@ import org.slf4j.LoggerFactory;
  * <p>Whatever one poll gives is scored together and committed together, so batches grow with the load. A rollout that
  * cannot be read is skipped and counted here; the topology reads the same record and dead-letters it.
  *
+ * <p>What it says of itself has, too, how the log-probs that each generator sends differ from those of the version that it
+ * names: see {@code admission.quarantine}.
+ *
  * <p>A scorer of another {@link ScorerPurpose} scores under one policy that stays as it is.
  *
  * <p>Meters: {@code millrace.scorer.tokens} (response tokens scored), {@code .rollouts}, {@code .unavailable} (scores
@@ -58,6 +61,7 @@ public final class Scorer implements AutoCloseable {
     private long servingSinceMs;
     private long lastHeartbeatNanos;
     private long totalTokens;
+    private final ReportedLogProbs reported = new ReportedLogProbs();
 
     /**
      * @param feed stays the caller's; it must outlive {@link #run()}
@@ -213,7 +217,8 @@ public final class Scorer implements AutoCloseable {
                 totalTokens,
                 null,
                 left,
-                null);
+                null,
+                reported.unwritten());
     }
 
     private void commit(
@@ -228,6 +233,12 @@ public final class Scorer implements AutoCloseable {
                     config.id(),
                     scored.size());
             return;
+        }
+        if (serving != null) {
+            reported.written();
+        }
+        if (purpose == ScorerPurpose.LEARNER) {
+            reported.add(scored, scores);
         }
         long responseTokens =
                 scored.stream().mapToLong(Scorable::responseLength).sum();

@@ -1,6 +1,7 @@
 package dev.millrace.scorer;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.api.environment.Prompt;
 import dev.millrace.generator.environment.Environments;
@@ -18,6 +19,7 @@ import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.session.SequenceBatch;
+import dev.millrace.schemas.ComparedLogProbs;
 import dev.millrace.schemas.FinishReason;
 import dev.millrace.schemas.LogProbDistribution;
 import dev.millrace.schemas.LogProbVector;
@@ -146,6 +148,10 @@ class ScorerIT {
         assertThat(run.await(Serving.class, run.connection().topics().serving(), 2))
                 .anyMatch(
                         s -> s.getRole() == ServerRole.SCORER && s.getServerId().equals("s") && s.getVersion() == 5);
+        assertThat(compared()).isNotEmpty().allSatisfy(sums -> {
+            assertThat(sums.getGeneratorId()).isEqualTo("g");
+            assertThat(sums.getSumAbsolute() / sums.getTokens()).isLessThan(1e-5);
+        });
     }
 
     @Test
@@ -176,6 +182,28 @@ class ScorerIT {
                 .isEqualTo(vector(current, PolicyRole.PROXIMAL).getLogProbs());
         assertThat(scores)
                 .allSatisfy(score -> assertThat(score.getUnavailable()).isNull());
+
+        List<ComparedLogProbs> compared = compared();
+        assertThat(compared).hasSize(1);
+        assertThat(compared.get(0).getGeneratorId()).isEqualTo("test");
+        assertThat(compared.get(0).getTokens())
+                .as("those that it sampled of the rollout of one version")
+                .isEqualTo(2);
+        double first = -1.0 - two[0];
+        double second = -1.0 - two[2];
+        assertThat(compared.get(0).getSumAbsolute()).isCloseTo(Math.abs(first) + Math.abs(second), within(1e-6));
+        assertThat(compared.get(0).getSumSquared()).isCloseTo(first * first + second * second, within(1e-6));
+        assertThat(compared.get(0).getSumScored()).isCloseTo((double) two[0] + two[2], within(1e-6));
+        assertThat(compared.get(0).getSumSquaredScored())
+                .isCloseTo((double) two[0] * two[0] + (double) two[2] * two[2], within(1e-6));
+    }
+
+    /** What scorers said of generators, in the order of their records. */
+    private List<ComparedLogProbs> compared() {
+        return run.await(Serving.class, run.connection().topics().serving(), 1).stream()
+                .filter(serving -> serving.getRole() == ServerRole.SCORER)
+                .flatMap(serving -> serving.getCompared().stream())
+                .toList();
     }
 
     @Test

@@ -258,7 +258,8 @@ final class SamplingLoop implements PromptSource.Moves {
                     totalTokens,
                     oldestInFlight(),
                     leaving,
-                    null);
+                    null,
+                    List.of());
         }
         List<Finished> rollouts = finished;
         finished = new ArrayList<>();

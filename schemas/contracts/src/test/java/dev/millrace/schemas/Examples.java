@@ -319,7 +319,8 @@ public final class Examples {
                 99_999L,
                 8L,
                 true,
-                ENGINE);
+                ENGINE,
+                List.of(new ComparedLogProbs("generator-1", 4096L, 40.5, 1.25, -2048.5, 3000.75)));
     }
 
     public static Outcome outcome() {

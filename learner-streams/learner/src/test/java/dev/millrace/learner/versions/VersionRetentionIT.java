@@ -284,7 +284,8 @@ class VersionRetentionIT {
                 0L,
                 oldest,
                 left,
-                null);
+                null,
+                List.of());
     }
 
     private static Rollout rollout(long... versions) {
