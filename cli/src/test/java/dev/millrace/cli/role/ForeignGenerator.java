@@ -9,7 +9,9 @@ import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.ServerRole;
 import dev.millrace.schemas.Serving;
+import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.weights.PolicyFeed;
 import java.nio.charset.StandardCharsets;
@@ -19,6 +21,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.UnaryOperator;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -34,26 +37,35 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  * and sampling are by our own engine: the example has numpy for it.
  */
 final class ForeignGenerator implements Runnable {
-    private static final String PREFIX = "millrace.";
-
     private final String bootstrapServers;
-    private final String registry;
+    private final SchemaRegistry schemas;
     private final LogConnection connection;
     private final MillraceConfig config;
     private final RunIdentity run;
     private final String id;
+    private final UnaryOperator<Rollout> said;
     private final long sinceMs = System.currentTimeMillis();
     private long tokens;
     private volatile boolean stopped;
 
+    /**
+     * @param schemas stays the caller's
+     * @param said what it says of what it has sampled
+     */
     ForeignGenerator(
-            String bootstrapServers, String registry, LogConnection connection, MillraceConfig config, String id) {
+            String bootstrapServers,
+            SchemaRegistry schemas,
+            LogConnection connection,
+            MillraceConfig config,
+            String id,
+            UnaryOperator<Rollout> said) {
         this.bootstrapServers = bootstrapServers;
-        this.registry = registry;
+        this.schemas = schemas;
         this.connection = connection;
         this.config = config;
         this.run = config.run().identity();
         this.id = id;
+        this.said = said;
     }
 
     void stop() {
@@ -62,10 +74,13 @@ final class ForeignGenerator implements Runnable {
 
     @Override
     public void run() {
-        try (LatestSchemas schemas = new LatestSchemas(registry);
-                PolicyFeed feed = new PolicyFeed(connection, config.weights());
+        try (PolicyFeed feed = new PolicyFeed(connection, config.weights());
                 KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(
-                        Map.of("bootstrap.servers", bootstrapServers, "transactional.id", PREFIX + "generator-" + id),
+                        Map.of(
+                                "bootstrap.servers",
+                                bootstrapServers,
+                                "transactional.id",
+                                connection.scoped("generator-" + id)),
                         new ByteArraySerializer(),
                         new ByteArraySerializer());
                 KafkaConsumer<byte[], byte[]> prompts = new KafkaConsumer<>(
@@ -73,7 +88,7 @@ final class ForeignGenerator implements Runnable {
                                 "bootstrap.servers",
                                 bootstrapServers,
                                 "group.id",
-                                PREFIX + "generator",
+                                connection.group("generator"),
                                 "isolation.level",
                                 "read_committed",
                                 "enable.auto.commit",
@@ -85,14 +100,14 @@ final class ForeignGenerator implements Runnable {
                         new ByteArrayDeserializer(),
                         new ByteArrayDeserializer())) {
             producer.initTransactions();
-            prompts.subscribe(List.of(PREFIX + "prompts"));
+            prompts.subscribe(List.of(connection.topics().prompts()));
             PolicyVersion first =
                     feed.awaitFirst(Duration.ofSeconds(60), () -> stopped).orElseThrow();
             try (RolloutSampler sampler = new RolloutSampler(
                     Engine.cpu(), PolicyFeed.shapeOf(first), config.served(), config.generator(), Clock.systemUTC())) {
                 while (!stopped) {
                     ConsumerRecords<byte[], byte[]> records = prompts.poll(Duration.ofMillis(100));
-                    sample(records, feed, sampler, schemas, producer, prompts);
+                    sample(records, feed, sampler, producer, prompts);
                 }
             }
         }
@@ -102,7 +117,6 @@ final class ForeignGenerator implements Runnable {
             ConsumerRecords<byte[], byte[]> records,
             PolicyFeed feed,
             RolloutSampler sampler,
-            LatestSchemas schemas,
             KafkaProducer<byte[], byte[]> producer,
             KafkaConsumer<byte[], byte[]> prompts) {
         if (records.isEmpty()) {
@@ -124,15 +138,16 @@ final class ForeignGenerator implements Runnable {
         long version = feed.newestCommitted().orElseThrow().getVersion();
         List<Rollout> rollouts = sampler.sample(requests, feed.load(version), version);
 
+        RunTopics topics = connection.topics();
         producer.beginTransaction();
         var writeRollout = AvroSerde.of(Rollout.class, schemas).serializer();
         for (Rollout rollout : rollouts) {
-            rollout = Rollout.newBuilder(rollout).setGeneratorId(id).build();
+            rollout = said.apply(Rollout.newBuilder(rollout).setGeneratorId(id).build());
             tokens += rollout.getMask().remaining();
             producer.send(new ProducerRecord<>(
-                    PREFIX + "rollouts",
+                    topics.rollouts(),
                     rollout.getGroupId().getBytes(StandardCharsets.UTF_8),
-                    writeRollout.serialize(PREFIX + "rollouts", rollout)));
+                    writeRollout.serialize(topics.rollouts(), rollout)));
         }
         Serving serving = Serving.newBuilder()
                 .setRunId(run.runId())
@@ -146,9 +161,9 @@ final class ForeignGenerator implements Runnable {
                 .setTokens(tokens)
                 .build();
         producer.send(new ProducerRecord<>(
-                PREFIX + "serving",
+                topics.serving(),
                 (id + "/" + run.epoch()).getBytes(StandardCharsets.UTF_8),
-                AvroSerde.of(Serving.class, schemas).serializer().serialize(PREFIX + "serving", serving)));
+                AvroSerde.of(Serving.class, schemas).serializer().serialize(topics.serving(), serving)));
         producer.sendOffsetsToTransaction(done, prompts.groupMetadata());
         producer.commitTransaction();
     }

@@ -37,6 +37,7 @@ import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
+import java.util.function.UnaryOperator;
 import org.apache.avro.specific.SpecificRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -74,8 +75,14 @@ class ForeignPartnersIT {
     @Test
     void shouldTrainOnRolloutsAndRewardsOfProgramsWithStockClients() throws Exception {
         train("stock", (address, threads) -> {
+            LatestSchemas schemas = new LatestSchemas(address.registry());
             ForeignGenerator generator = new ForeignGenerator(
-                    address.bootstrapServers(), address.registry(), address.connection(), address.config(), "stock");
+                    address.bootstrapServers(),
+                    schemas,
+                    address.connection(),
+                    address.config(),
+                    "stock",
+                    UnaryOperator.identity());
             ForeignRewarder rewarder = new ForeignRewarder(
                     address.bootstrapServers(),
                     address.registry(),
@@ -83,7 +90,7 @@ class ForeignPartnersIT {
                     "stock");
             threads.start(new Role("foreign generator", generator, generator::stop));
             threads.start(new Role("foreign rewarder", rewarder, rewarder::stop));
-            return () -> {};
+            return schemas::close;
         });
     }
 

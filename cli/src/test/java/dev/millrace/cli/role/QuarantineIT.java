@@ -16,6 +16,7 @@ import dev.millrace.runtime.pipeline.Pipeline;
 import dev.millrace.runtime.pipeline.RoleThreads;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.packed.PackedFloats;
+import dev.millrace.schemas.packed.PackedMask;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.scorer.ScorerPurpose;
 import dev.millrace.weights.PolicyFeed;
@@ -45,8 +46,8 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import picocli.CommandLine;
 
-/** A whole run whose only generator goes sick, and a person who does what the alarm says. */
-@Timeout(180)
+/** A whole run of which one generator lies and the only other one goes sick, and a person who does what the alarms say. */
+@Timeout(240)
 class QuarantineIT {
     private static final Duration LIMIT = Duration.ofSeconds(60);
 
@@ -54,11 +55,13 @@ class QuarantineIT {
     private Path directory;
 
     @Test
-    void shouldWaitWithTheAlarmWhileTheOnlyGeneratorIsInQuarantineAndGoOnWhenTheCommandWasEntered() throws Exception {
+    void shouldGoOnWithoutTheLiarAndWaitWhileTheOnlyOtherGeneratorIsInQuarantineUntilTheCommandIsEntered()
+            throws Exception {
         MillraceConfig config = new ConfigLayers()
                 .set("run.id=sick")
                 .set("admission.batch_sequences=64")
                 .set("topology.batch.sequences=64")
+                .set("admission.quarantine.difference_tokens=256")
                 .resolve();
         try (EmbeddedBroker broker = EmbeddedBroker.start(directory.resolve("broker"));
                 RunLog log = RunLog.open(
@@ -81,6 +84,33 @@ class QuarantineIT {
             threads.start(pipeline.topology(directory.resolve("streams")));
             threads.start(pipeline.generator());
             awaitUntil(threads, "three versions", () -> newest(feed) >= 3);
+
+            ForeignGenerator liar = new ForeignGenerator(
+                    broker.bootstrapServers(), connection.registry(), connection, config, "liar", QuarantineIT::lied);
+            Thread lying = new Thread(liar, "liar");
+            lying.setDaemon(true);
+            lying.start();
+            awaitUntil(
+                    threads,
+                    "the alarm about the liar",
+                    () -> connection.alarms().standing("quarantine") == 1);
+            Alarm found = connection.alarms().standing().get(0);
+            assertThat(found.subject()).isEqualTo("liar");
+            assertThat(found.sentence())
+                    .startsWith("its log-probs differ by ")
+                    .contains(" nats in the mean from those of the versions that it names, over ");
+            assertThat(entered("millrace quarantine list "
+                            + found.remedy().substring(found.remedy().indexOf("--"))))
+                    .contains("liar")
+                    .contains("log-probs")
+                    .contains("1 generator is in quarantine.");
+            long before = newest(feed);
+            awaitUntil(threads, "versions of what the honest one samples", () -> newest(feed) > before + 2);
+            liar.stop();
+            lying.join();
+            assertThat(entered(found.remedy())).isEqualTo("The quarantine of generator liar is lifted.\n");
+            awaitUntil(
+                    threads, "the end of the alarm", () -> connection.alarms().standing("quarantine") == 0);
 
             List<ProducerRecord<byte[], byte[]>> burst = burst(connection);
             send(connection, burst);
@@ -114,6 +144,18 @@ class QuarantineIT {
                     .allSatisfy(step -> assertThat(step.getStalenessMax())
                             .isLessThanOrEqualTo(config.admission().eta()));
         }
+    }
+
+    /** The same rollout, with the same log-prob at each of its tokens. */
+    private static Rollout lied(Rollout rollout) {
+        float[] constant = new float[PackedFloats.length(rollout.getBehaviorLogProbs())];
+        byte[] mask = PackedMask.toArray(rollout.getMask());
+        for (int t = 0; t < constant.length; t++) {
+            constant[t] = mask[t] == 1 ? -9 : 0;
+        }
+        return Rollout.newBuilder(rollout)
+                .setBehaviorLogProbs(PackedFloats.of(constant))
+                .build();
     }
 
     private static long newest(PolicyFeed feed) {

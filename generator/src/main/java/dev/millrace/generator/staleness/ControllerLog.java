@@ -118,7 +118,11 @@ final class ControllerLog implements AutoCloseable {
                 counts.map(c -> new ReleasedSamples(table.groups(), c)).orElseGet(ReleasedSamples::new);
 
         Consumer<byte[], byte[]> consumer = log.consumer();
-        consumer.assign(followed);
+        List<TopicPartition> servings = log.partitionsOf(connection.topics().serving());
+        List<TopicPartition> all = new ArrayList<>(followed);
+        all.addAll(servings);
+        consumer.assign(all);
+        consumer.seekToEnd(servings); // what scorers said before was judged before, and is kept nowhere
         Map<TopicPartition, Long> begins = consumer.beginningOffsets(followed);
         for (TopicPartition partition : followed) {
             long beginning = Math.max(

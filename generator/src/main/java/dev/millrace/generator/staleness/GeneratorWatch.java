@@ -2,6 +2,7 @@ package dev.millrace.generator.staleness;
 
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.quarantine.Quarantines;
+import dev.millrace.schemas.ComparedLogProbs;
 import dev.millrace.schemas.Quarantine;
 import java.time.Clock;
 import java.util.ArrayList;
@@ -21,6 +22,8 @@ final class GeneratorWatch implements AutoCloseable {
     /** Why, on the log. */
     static final String REFUSED_RECORDS = "refused-records";
 
+    static final String LOG_PROBS = "log-probs";
+
     /** Of whom something is remembered: more ids than that are made up. */
     private static final int MAX_GENERATORS = 10_000;
 
@@ -29,6 +32,7 @@ final class GeneratorWatch implements AutoCloseable {
     private final Clock clock;
     private final Quarantines log;
     private final Map<String, RefusedRecords> refused = new HashMap<>();
+    private final Map<String, LogProbDifference> differences = new HashMap<>();
     private final Map<String, Quarantine> standing = new TreeMap<>();
     private final List<Quarantine> fresh = new ArrayList<>();
     private boolean isOpen;
@@ -43,6 +47,7 @@ final class GeneratorWatch implements AutoCloseable {
     /** Takes up the quarantines that the log has, once; what was counted is counted anew. */
     void begin() {
         refused.clear();
+        differences.clear();
         if (!isOpen) {
             log.open();
             isOpen = true;
@@ -64,9 +69,26 @@ final class GeneratorWatch implements AutoCloseable {
         }
     }
 
+    /** A scorer has compared log-probs that a generator sent. */
+    void compared(ComparedLogProbs sums) {
+        String generatorId = sums.getGeneratorId();
+        if (config.maxDifference() == 0
+                || standing.containsKey(generatorId)
+                || differences.size() >= MAX_GENERATORS && !differences.containsKey(generatorId)) {
+            return;
+        }
+        LogProbDifference difference = differences.computeIfAbsent(generatorId, id -> new LogProbDifference(config));
+        difference.add(sums);
+        if (difference.isEnough()) {
+            differences.remove(generatorId); // what comes is judged by itself
+            difference.tooMuch().ifPresent(sentence -> put(generatorId, LOG_PROBS, sentence));
+        }
+    }
+
     private void put(String generatorId, String why, String sentence) {
         Quarantine quarantine = new Quarantine(generatorId, clock.millis(), why, sentence);
         refused.remove(generatorId);
+        differences.remove(generatorId);
         standing.put(generatorId, quarantine);
         fresh.add(quarantine);
         raise(quarantine);

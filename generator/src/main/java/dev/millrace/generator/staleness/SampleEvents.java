@@ -4,10 +4,13 @@ import dev.millrace.log.LogConnection;
 import dev.millrace.log.deadletter.DeadLetterHeaders;
 import dev.millrace.log.deadletter.RedriveMark;
 import dev.millrace.schemas.BatchEntry;
+import dev.millrace.schemas.ComparedLogProbs;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.ServerRole;
+import dev.millrace.schemas.Serving;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.refusal.RefusalReason;
 import dev.millrace.schemas.refusal.RefusedException;
@@ -48,6 +51,7 @@ final class SampleEvents {
     private final Deserializer<Rollout> rollouts;
     private final Deserializer<LearnerBatch> batches;
     private final Deserializer<TrainingStep> steps;
+    private final Deserializer<Serving> servings;
 
     SampleEvents(LogConnection connection) {
         this.topics = connection.topics();
@@ -57,6 +61,7 @@ final class SampleEvents {
         this.rollouts = AvroSerde.of(Rollout.class, connection.registry()).deserializer();
         this.batches = AvroSerde.of(LearnerBatch.class, connection.registry()).deserializer();
         this.steps = AvroSerde.of(TrainingStep.class, connection.registry()).deserializer();
+        this.servings = AvroSerde.of(Serving.class, connection.registry()).deserializer();
     }
 
     /** What the record says; empty if nothing. */
@@ -65,7 +70,7 @@ final class SampleEvents {
             if (record.topic().equals(topics.deadLetters())) {
                 return ofDeadLetter(record);
             }
-            if (record.value() == null) {
+            if (record.value() == null || record.topic().equals(topics.serving())) {
                 return Optional.empty();
             }
             if (record.topic().equals(topics.outcomes())) {
@@ -169,6 +174,21 @@ final class SampleEvents {
                     reasonOf(record)));
         } catch (MalformedRecordException e) {
             return Optional.empty(); // nobody's, as far as can be said
+        }
+    }
+
+    /** What a scorer says in this record of the log-probs that generators sent; empty if nothing. */
+    List<ComparedLogProbs> compared(ConsumerRecord<byte[], byte[]> record) {
+        if (!record.topic().equals(topics.serving()) || record.value() == null) {
+            return List.of();
+        }
+        try {
+            Serving serving = servings.deserialize(record.topic(), record.value());
+            return run.owns(serving.getRunId(), serving.getEpoch()) && serving.getRole() == ServerRole.SCORER
+                    ? serving.getCompared()
+                    : List.of();
+        } catch (MalformedRecordException e) {
+            return List.of(); // whoever looks at who serves what says so
         }
     }
 

@@ -179,6 +179,7 @@ public final class StalenessController implements AutoCloseable {
                     events.in(record).ifPresent(this::apply);
                     events.blame(record)
                             .ifPresent(blame -> generators.refused(blame.generatorId(), blame.of(), blame.reason()));
+                    events.compared(record).forEach(generators::compared);
                 }
                 newest = follow(newest);
                 if (generators.followLifts()) {

@@ -60,7 +60,7 @@ class RefusedRecordsTest {
 
     @Test
     void shouldNeverBeTooMuchWhereNobodyIsToBeInQuarantine() {
-        RefusedRecords counted = new RefusedRecords(new QuarantineConfig(0, 256, 0.5));
+        RefusedRecords counted = new RefusedRecords(new QuarantineConfig(0, 256, 0.5, 0.3, 4096));
         for (int i = 0; i < 1000; i++) {
             counted.refused(1);
         }
@@ -69,10 +69,11 @@ class RefusedRecordsTest {
 
     @Test
     void shouldRefuseBoundsThatCannotBe() {
-        assertThatThrownBy(() -> new QuarantineConfig(-1, 256, 0.5))
+        assertThatThrownBy(() -> new QuarantineConfig(-1, 256, 0.5, 0.3, 4096))
                 .hasMessage("refused_records must be at least 0, and 0 puts no generator into quarantine: -1");
-        assertThatThrownBy(() -> new QuarantineConfig(64, 0, 0.5)).hasMessageContaining("window_records must be 1 to");
-        assertThatThrownBy(() -> new QuarantineConfig(64, 256, Double.NaN))
+        assertThatThrownBy(() -> new QuarantineConfig(64, 0, 0.5, 0.3, 4096))
+                .hasMessageContaining("window_records must be 1 to");
+        assertThatThrownBy(() -> new QuarantineConfig(64, 256, Double.NaN, 0.3, 4096))
                 .hasMessageContaining("refused_share must be above 0 and at most 1: NaN");
     }
 }

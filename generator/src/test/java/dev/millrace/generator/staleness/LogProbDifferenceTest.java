@@ -1,0 +1,101 @@
+package dev.millrace.generator.staleness;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.millrace.schemas.ComparedLogProbs;
+import org.junit.jupiter.api.Test;
+
+/** A bound of 0.3 nats, 0.1 where nothing is explained, over 4 tokens. */
+class LogProbDifferenceTest {
+    private static final QuarantineConfig CONFIG = new QuarantineConfig(64, 256, 0.5, 0.3, 4);
+
+    /** The scorer's log-probs, and the generator's. */
+    private static ComparedLogProbs compared(double[] scored, double... sent) {
+        double absolute = 0;
+        double squared = 0;
+        double sum = 0;
+        double sumSquared = 0;
+        for (int i = 0; i < scored.length; i++) {
+            double difference = sent[i] - scored[i];
+            absolute += Math.abs(difference);
+            squared += difference * difference;
+            sum += scored[i];
+            sumSquared += scored[i] * scored[i];
+        }
+        return new ComparedLogProbs("g", (long) scored.length, absolute, squared, sum, sumSquared);
+    }
+
+    private static LogProbDifference of(ComparedLogProbs... sums) {
+        LogProbDifference difference = new LogProbDifference(CONFIG);
+        for (ComparedLogProbs each : sums) {
+            difference.add(each);
+        }
+        return difference;
+    }
+
+    private static double[] scored(double... logProbs) {
+        return logProbs;
+    }
+
+    @Test
+    void shouldDecideOnceThereAreTokensEnough() {
+        LogProbDifference difference = of(compared(scored(-1, -2, -3), -9, -9, -9));
+        assertThat(difference.isEnough()).isFalse();
+        difference.add(compared(scored(-1), -1));
+        assertThat(difference.isEnough()).isTrue();
+        assertThat(difference.tooMuch()) // 8 + 7 + 6 + 0 over 4
+                .contains(
+                        "its log-probs differ by 5.250 nats in the mean from those of the versions that it names, over 4"
+                                + " tokens, and may by 0.3");
+    }
+
+    @Test
+    void shouldLetAnEngineOfAnotherPrecisionPass() {
+        assertThat(of(compared(scored(-0.1, -1.2, -3.0, -0.4), -0.15, -1.05, -3.1, -0.3)) // 0.1 in the mean
+                        .tooMuch())
+                .isEmpty();
+        assertThat(of(compared(scored(-2.77, -2.76, -2.78, -2.77), -2.76, -2.77, -2.77, -2.78))
+                        .tooMuch())
+                .as("of a policy that is sure of nothing: the differences are all there is, and tiny")
+                .isEmpty();
+        assertThat(of(compared(scored(-0.0, -4, -0.0, -4), -0.25, -4.25, -0.25, -4.25))
+                        .tooMuch())
+                .as("much, and yet the tokens are told apart: 0.25 in the mean")
+                .isEmpty();
+    }
+
+    @Test
+    void shouldFindConstantsAndShuffledOnes() {
+        double[] sure = scored(-0.01, -0.01, -0.01, -0.01, -0.01, -0.01, -0.01, -0.93);
+        assertThat(of(compared(sure, 0, 0, 0, 0, 0, 0, 0, 0)).tooMuch()) // 1 over 8; 0.8656 against 0.7406
+                .contains(
+                        "its log-probs differ by 0.125 nats in the mean from those of the versions that it names, over 8"
+                                + " tokens, and may by 0.100 where they say no more of the tokens than a constant would");
+        assertThat(of(compared(sure, -0.93, -0.01, -0.01, -0.01, -0.01, -0.01, -0.01, -0.01))
+                        .tooMuch())
+                .isPresent();
+        assertThat(of(compared(sure, -0.01, -0.01, -0.01, -0.01, -0.01, -0.01, -0.01, -0.13))
+                        .tooMuch()) // 0.64 against 0.7406
+                .as("more than a constant says")
+                .isEmpty();
+    }
+
+    @Test
+    void shouldLeaveOutSumsThatCannotBe() {
+        LogProbDifference difference = of(
+                new ComparedLogProbs("g", 0L, 9.0, 9.0, 0.0, 0.0),
+                new ComparedLogProbs("g", 9L, Double.NaN, 9.0, 0.0, 0.0),
+                new ComparedLogProbs("g", 9L, 9.0, Double.POSITIVE_INFINITY, 0.0, 0.0),
+                new ComparedLogProbs("g", 9L, -1.0, 9.0, 0.0, 0.0));
+        assertThat(difference.isEnough()).isFalse();
+    }
+
+    @Test
+    void shouldRefuseBoundsThatAreNone() {
+        assertThatThrownBy(() -> new QuarantineConfig(64, 256, 0.5, Double.NaN, 4))
+                .hasMessage("max_difference must be finite and at least 0, and 0 compares no log-probs: NaN");
+        assertThatThrownBy(() -> new QuarantineConfig(64, 256, 0.5, 0.3, 0))
+                .hasMessage("difference_tokens must be at least 1: 0");
+    }
+}
