@@ -11,6 +11,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -29,6 +30,17 @@ class ChaosIT {
         JsonNode report = chaos("--minutes", "2", "--seed", "16", "--brokers", Integer.toString(brokers));
 
         assertThat(report.path("faults").size()).isGreaterThan(4);
+        assertThat(report.path("lost").asLong()).isZero();
+        assertThat(report.path("duplicated").asLong()).isZero();
+    }
+
+    /** Each once: a member suspended for 70 s, the broker away for 58 s, 120 s of silence. */
+    @Test
+    void shouldGoOnAfterWhatIsLongerThanAnyTimeout() throws Exception {
+        JsonNode report =
+                chaos("--minutes", "10", "--faults", "3", "--only", "pause-long,broker-away-long,network-silent-long");
+
+        assertThat(report.path("faults")).hasSize(3);
         assertThat(report.path("lost").asLong()).isZero();
         assertThat(report.path("duplicated").asLong()).isZero();
     }

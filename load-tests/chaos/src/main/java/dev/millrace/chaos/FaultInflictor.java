@@ -80,9 +80,9 @@ final class FaultInflictor {
             case EMPTY_STATE -> kill(course, true);
             case TERM -> term(course);
             case HALT -> halt(course);
-            case PAUSE -> pause(course);
+            case PAUSE, PAUSE_LONG -> pause(course);
             case ZOMBIE -> zombie(course);
-            case BROKER_KILL, BROKER_AWAY -> brokerAway(course, true);
+            case BROKER_KILL, BROKER_AWAY, BROKER_AWAY_LONG -> brokerAway(course, true);
             case BROKER_STOP -> brokerAway(course, false);
             case BROKER_PAUSE -> brokerPause(course);
             case DISK_FULL -> diskFull(course);
@@ -91,7 +91,7 @@ final class FaultInflictor {
             case NETWORK_LOSSY ->
                 network(course, Weather.lossy(0.005 + 0.03 * random(fault).nextDouble()));
             case NETWORK_CUT -> network(course, Weather.CUT);
-            case NETWORK_SILENT -> network(course, Weather.SILENCE);
+            case NETWORK_SILENT, NETWORK_SILENT_LONG -> network(course, Weather.SILENCE);
             case NETWORK_ONE_WAY ->
                 network(course, random(fault).nextBoolean() ? Weather.NO_ANSWERS : Weather.NO_QUESTIONS);
             case GARBAGE -> garbage(course);

@@ -15,12 +15,15 @@ public enum FaultKind {
     HALT(Target.MEMBER, 8, 0, 0, "halted before or after a send to a topic of its own, and started again"),
     /** SIGSTOP, then SIGCONT. */
     PAUSE(Target.MEMBER, 4, 12, 22, "suspended (SIGSTOP) beyond every session, then let go on"),
+    /** The same for longer than any timeout of Kafka's. */
+    PAUSE_LONG(Target.MEMBER, 1, 70, 75, "suspended (SIGSTOP) for 70 s and more"),
     /** SIGSTOP; another takes its place; SIGCONT. */
     ZOMBIE(Target.MEMBER, 3, 12, 18, "suspended, replaced, then let go on as a zombie"),
     /** SIGKILL, and its folder of state is gone. */
     EMPTY_STATE(Target.TOPOLOGY, 3, 0, 0, "killed and started again on an empty folder of state"),
     BROKER_KILL(Target.BROKER, 3, 0, 0, "killed (SIGKILL) and started again at once"),
     BROKER_AWAY(Target.BROKER, 2, 8, 25, "killed and away for a time"),
+    BROKER_AWAY_LONG(Target.BROKER, 1, 58, 62, "killed and away for 58 s and more"),
     BROKER_STOP(Target.BROKER, 1, 2, 6, "stopped in order and started again"),
     BROKER_PAUSE(Target.BROKER, 2, 8, 20, "suspended (SIGSTOP), then let go on"),
     /** Every write beyond a file's size fails, as on a full disk. */
@@ -29,6 +32,7 @@ public enum FaultKind {
     NETWORK_LOSSY(Target.NETWORK, 3, 6, 15, "connections reset at random"),
     NETWORK_CUT(Target.NETWORK, 3, 4, 20, "connections reset and refused"),
     NETWORK_SILENT(Target.NETWORK, 2, 8, 25, "nothing arrives and nobody is told"),
+    NETWORK_SILENT_LONG(Target.NETWORK, 1, 120, 125, "nothing arrives for 120 s and more"),
     NETWORK_ONE_WAY(Target.NETWORK, 2, 6, 20, "nothing arrives in one direction"),
     /** Records that nobody should write. */
     GARBAGE(Target.TOPIC, 8, 0, 0, "noise, halves, copies and records under other keys on a topic");
