@@ -26,6 +26,8 @@ final class FaultInflictor {
     private static final long HALT_LIMIT_S = 60;
     private static final long FENCED_LIMIT_S = 25;
     private static final long DISK_LIMIT_S = 30;
+    private static final double SLOW_STILL_S = 0.4;
+    private static final double SLOW_AWAKE_S = 0.1;
     private static final int MOST_RECORDS_TO_A_POINT = 6;
     private static final int VERSIONS = 2;
 
@@ -85,6 +87,7 @@ final class FaultInflictor {
             case BROKER_KILL, BROKER_AWAY, BROKER_AWAY_LONG -> brokerAway(course, true);
             case BROKER_STOP -> brokerAway(course, false);
             case BROKER_PAUSE -> brokerPause(course);
+            case BROKER_SLOW -> brokerSlow(course);
             case DISK_FULL -> diskFull(course);
             case NETWORK_LATE ->
                 network(course, Weather.late(100 + random(fault).nextInt(400)));
@@ -254,6 +257,23 @@ final class FaultInflictor {
         RoleProcess.signal(pid, "STOP");
         try {
             sleep(course.fault.seconds());
+        } finally {
+            RoleProcess.signal(pid, "CONT");
+        }
+        return course.overAt(before.now());
+    }
+
+    private FaultOutcome brokerSlow(Course course) throws InterruptedException {
+        LogWatch.Mark before = watch.mark();
+        long pid = scene.brokers().brokers().get(node(course.fault)).pid();
+        long end = System.nanoTime() + (long) (1e9 * course.fault.seconds());
+        try {
+            while (System.nanoTime() < end) {
+                RoleProcess.signal(pid, "STOP");
+                sleep(SLOW_STILL_S);
+                RoleProcess.signal(pid, "CONT");
+                sleep(SLOW_AWAKE_S);
+            }
         } finally {
             RoleProcess.signal(pid, "CONT");
         }

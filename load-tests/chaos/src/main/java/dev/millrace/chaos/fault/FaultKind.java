@@ -26,6 +26,8 @@ public enum FaultKind {
     BROKER_AWAY_LONG(Target.BROKER, 1, 58, 62, "killed and away for 58 s and more"),
     BROKER_STOP(Target.BROKER, 1, 2, 6, "stopped in order and started again"),
     BROKER_PAUSE(Target.BROKER, 2, 8, 20, "suspended (SIGSTOP), then let go on"),
+    /** SIGSTOP and SIGCONT in turns: what a machine with a slow disk, or with too much to do, looks like. */
+    BROKER_SLOW(Target.BROKER, 2, 10, 25, "stands still for four fifths of the time"),
     /** Every write beyond a file's size fails, as on a full disk. */
     DISK_FULL(Target.BROKER, 1, 4, 8, "disk full: every append fails; then room, and started again"),
     NETWORK_LATE(Target.NETWORK, 2, 6, 15, "every piece of a connection late"),
