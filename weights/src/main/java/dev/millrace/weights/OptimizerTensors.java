@@ -3,6 +3,7 @@ package dev.millrace.weights;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.optimizer.AdamW;
+import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.TensorSet;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
@@ -36,6 +37,16 @@ final class OptimizerTensors {
             shape.tensors().forEach(spec -> specs.add(new TensorSpec(part + spec.name(), spec.dims())));
         }
         return specs;
+    }
+
+    /** Size of the state after a step. */
+    static long bytes(DecoderShape shape, Dtype dtype) {
+        return (dtype == Dtype.F32 ? 2L : 3L) * Float.BYTES * shape.parameterCount();
+    }
+
+    /** Before the first step. */
+    static AdamW.State zero(DecoderShape shape) {
+        return new AdamW.State(0, new TensorSet(shape.tensors()), new TensorSet(shape.tensors()));
     }
 
     static AdamW.State state(DecoderShape shape, long steps, boolean hasMasters, Map<String, ByteBuffer> data) {

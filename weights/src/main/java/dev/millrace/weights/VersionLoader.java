@@ -100,11 +100,14 @@ public final class VersionLoader {
      */
     public AdamW.State loadOptimizer(long version) {
         PolicyVersion manifest = manifests.apply(version);
+        if (manifest.getOptimizer() == null && Checkpoints.is(manifest)) {
+            return OptimizerTensors.zero(shapeOf(manifest));
+        }
         if (manifest.getOptimizer() == null) {
             throw new VersionUnavailableException(
                     version,
                     "version " + version
-                            + " was published without the optimiser's state, so training cannot go on from it");
+                            + " was published without the optimiser's state, so training cannot go on from it alone");
         }
         DecoderShape shape = shapeOf(manifest);
         boolean hasMasters = dtypeOf(manifest) != Dtype.F32 && manifest.getOptimizerSteps() > 0;

@@ -37,8 +37,8 @@ import org.jspecify.annotations.Nullable;
  * the optimiser's state, and, once the broker has said where these lie, the manifest. Where the configuration names an
  * object store, weights and optimiser's state are objects there, each put before the manifest that names it is sent.
  *
- * <p>Weights go as deltas against their parent between two anchors. The optimiser's state always goes whole: only a
- * learner that starts reads it, and only the newest; its moments change in nearly every bit (a delta of the second moment
+ * <p>Weights go as deltas against their parent between two anchors. The optimiser's state goes with some versions only, and then whole:
+ * only a learner that starts reads it, and only the newest; its moments change in nearly every bit (a delta of the second moment
  * takes 70 to 90 % of it, of the first 85 to 92 %), so a chain would save little and make that start read all of it.
  *
  * <p>Until the caller commits, no reader sees any of it; if it aborts or dies, none ever does. Used by one thread, the
@@ -91,7 +91,7 @@ public final class VersionWriter {
     }
 
     /**
-     * Sends one version; returns when its chunks are acknowledged and its manifest is on the way.
+     * Sends one version with the optimiser's state; returns when its chunks are acknowledged and its manifest is on the way.
      *
      * <p>The buffers of the tensors are read during the call only.
      *
@@ -100,22 +100,43 @@ public final class VersionWriter {
      *     must then be aborted
      */
     public PolicyVersion write(VersionFacts facts, Weights weights, AdamW.State optimizer) {
+        return write(facts, weights, optimizer.steps(), Optional.of(optimizer));
+    }
+
+    /**
+     * Sends one version without the optimiser's state, as {@link #write}: whoever goes on from it learns again from the newest
+     * version that has one.
+     *
+     * @param optimizerSteps taken so far
+     */
+    public PolicyVersion writeWithoutState(VersionFacts facts, Weights weights, long optimizerSteps) {
+        return write(facts, weights, optimizerSteps, Optional.empty());
+    }
+
+    private PolicyVersion write(
+            VersionFacts facts, Weights weights, long optimizerSteps, Optional<AdamW.State> optimizer) {
         List<EncodedTensor> weightTensors = encoded(facts, weights);
-        List<EncodedTensor> optimizerTensors = EncodedTensor.whole(OptimizerTensors.named(optimizer));
+        Optional<List<EncodedTensor>> optimizerTensors =
+                optimizer.map(state -> EncodedTensor.whole(OptimizerTensors.named(state)));
         TensorLocation.Builder weightLocation;
-        TensorLocation.Builder optimizerLocation;
+        Optional<TensorLocation> optimizerLocation;
         if (store.isPresent()) {
             weightLocation = put(store.get(), facts.version(), VersionObject.Part.WEIGHTS, weightTensors);
-            optimizerLocation = put(store.get(), facts.version(), VersionObject.Part.OPTIMIZER, optimizerTensors);
+            optimizerLocation = optimizerTensors.map(
+                    tensors -> put(store.get(), facts.version(), VersionObject.Part.OPTIMIZER, tensors)
+                            .build());
         } else {
             Sent sentWeights = send(facts.version(), topics.weights(), weightTensors);
-            Sent sentOptimizer = send(facts.version(), topics.optimizerState(), optimizerTensors);
+            Optional<Sent> sentOptimizer =
+                    optimizerTensors.map(tensors -> send(facts.version(), topics.optimizerState(), tensors));
             // hashing while the broker writes
             List<TensorEntry> weightEntries = entries(facts.version(), weightTensors);
-            List<TensorEntry> optimizerEntries = entries(facts.version(), optimizerTensors);
+            List<TensorEntry> optimizerEntries = entries(facts.version(), optimizerTensors.orElse(List.of()));
             producer.flush();
             weightLocation = location(sentWeights, weightEntries, weightTensors);
-            optimizerLocation = location(sentOptimizer, optimizerEntries, optimizerTensors);
+            optimizerLocation =
+                    sentOptimizer.map(sent -> location(sent, optimizerEntries, optimizerTensors.orElseThrow())
+                            .build());
         }
         PolicyVersion manifest = PolicyVersion.newBuilder()
                 .setRunId(run.runId())
@@ -127,8 +148,8 @@ public final class VersionWriter {
                 .setShape(ShapeText.of(weights.shape()))
                 .setTokenizerHash(facts.tokenizerHash())
                 .setWeights(chained(weightLocation).build())
-                .setOptimizer(optimizerLocation.build())
-                .setOptimizerSteps(optimizer.steps())
+                .setOptimizer(optimizerLocation.orElse(null))
+                .setOptimizerSteps(optimizerSteps)
                 .setRolloutsConsumed(facts.rolloutsConsumed())
                 .setTokensTrained(facts.tokensTrained())
                 .setControls(facts.controls())

@@ -1,5 +1,6 @@
 package dev.millrace.weights;
 
+import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.weights.Dtype;
 import dev.millrace.weights.store.ObjectStore;
 import java.util.Objects;
@@ -14,6 +15,8 @@ import java.util.Objects;
  *     it says otherwise
  * @param anchorEvery     every so many versions one is written whole, an anchor, and those between as deltas against
  *     their parent; 1 writes every version whole
+ * @param checkpointEvery after so many versions the optimiser's state is on the log again; what lies between, a learner that starts
+ *     learns again from the batches. 1 has it with every version; 0 decides by its size: one version for each 16 MiB, 64 at most
  * @param keepVersions    how many of the newest versions are kept in any case; older ones are removed once no rollout in
  *     flight, no server and no newer version's chain needs them; 0 removes none
  * @param unservedAlarmMs after so long a published version that a generator or scorer does not serve yet is an alarm
@@ -29,6 +32,7 @@ public record WeightsConfig(
         String store,
         Dtype dtype,
         int anchorEvery,
+        int checkpointEvery,
         int keepVersions,
         long unservedAlarmMs,
         BrokenVersionPolicy onBrokenVersion,
@@ -37,10 +41,17 @@ public record WeightsConfig(
         long readTimeoutMs,
         long sendTimeoutMs) {
 
+    private static final long BYTES_A_VERSION = 16L << 20;
+    private static final int MOST_BETWEEN = 64;
+
     public WeightsConfig {
         ObjectStore.of(store);
         Objects.requireNonNull(dtype, "dtype must be f32 or bf16");
         atLeastOne("anchor_every", anchorEvery);
+        if (checkpointEvery < 0) {
+            throw new IllegalArgumentException(
+                    "checkpoint_every must be at least 1, or 0 to decide by the model's size: " + checkpointEvery);
+        }
         if (keepVersions < 0) {
             throw new IllegalArgumentException("keep_versions must be at least 1, or 0 to keep all: " + keepVersions);
         }
@@ -53,16 +64,27 @@ public record WeightsConfig(
                     "read_timeout_ms and send_timeout_ms must be at least 1, or 0 for the run's" + " patience: "
                             + readTimeoutMs + " and " + sendTimeoutMs);
         }
-        if (keptManifests < Math.addExact(keepVersions, anchorEvery)) {
+        int longest = checkpointEvery == 0 ? MOST_BETWEEN : checkpointEvery;
+        if (keptManifests < (long) keepVersions + anchorEvery + longest) {
             throw new IllegalArgumentException("kept_manifests must be at least keep_versions=" + keepVersions
-                    + " and anchor_every=" + anchorEvery
-                    + " together, or a reader forgets the anchor of a version that is kept: "
+                    + ", anchor_every=" + anchorEvery + " and checkpoint_every=" + longest
+                    + " together, or a reader forgets the anchor of a version that is kept, or of its checkpoint: "
                     + keptManifests);
         }
     }
 
+    /** After how many versions of a policy the optimiser's state is on the log again, at least 1. */
+    public int checkpointEvery(DecoderShape shape) {
+        if (checkpointEvery > 0) {
+            return checkpointEvery;
+        }
+        long every = (OptimizerTensors.bytes(shape, dtype) + BYTES_A_VERSION - 1) / BYTES_A_VERSION;
+        return (int) Math.max(1, Math.min(MOST_BETWEEN, every));
+    }
+
     public static WeightsConfig defaults() {
-        return new WeightsConfig("kafka", Dtype.F32, 8, 512, 30_000, BrokenVersionPolicy.WAIT, 512 * 1024, 1024, 0, 0);
+        return new WeightsConfig(
+                "kafka", Dtype.F32, 8, 0, 512, 30_000, BrokenVersionPolicy.WAIT, 512 * 1024, 1024, 0, 0);
     }
 
     private static void atLeastOne(String key, long value) {

@@ -60,7 +60,7 @@ import org.junit.jupiter.api.io.TempDir;
 class VersionsOnTheLogIT {
     private static final DecoderShape SHAPE = SmallDecoder.SHAPE;
     private static final WeightsConfig CONFIG =
-            new WeightsConfig("kafka", Dtype.F32, 4, 0, 30_000, BrokenVersionPolicy.STOP, 256, 100, 10_000, 10_000);
+            new WeightsConfig("kafka", Dtype.F32, 4, 1, 0, 30_000, BrokenVersionPolicy.STOP, 256, 100, 10_000, 10_000);
     private static final Duration LIMIT = Duration.ofSeconds(20);
 
     @TempDir
@@ -323,7 +323,7 @@ class VersionsOnTheLogIT {
             assertThatThrownBy(() -> feed.loadOptimizer(2))
                     .isInstanceOf(VersionUnavailableException.class)
                     .hasMessage(
-                            "version 2 was published without the optimiser's state, so training cannot go on from it");
+                            "version 2 was published without the optimiser's state, so training cannot go on from it alone");
             assertSame(feed.load(1), Weights.random(SHAPE, 1));
         }
     }
@@ -448,8 +448,8 @@ class VersionsOnTheLogIT {
                             "version 2 cannot be put together without its link, version 0: version 0 is no longer"
                                     + " kept");
         }
-        WeightsConfig waiting =
-                new WeightsConfig("kafka", Dtype.F32, 4, 0, 30_000, BrokenVersionPolicy.WAIT, 256, 100, 10_000, 10_000);
+        WeightsConfig waiting = new WeightsConfig(
+                "kafka", Dtype.F32, 4, 1, 0, 30_000, BrokenVersionPolicy.WAIT, 256, 100, 10_000, 10_000);
         try (PolicyFeed feed = new PolicyFeed(connection, waiting)) {
             feed.awaitAtLeast(2, LIMIT);
             CompletableFuture<NewestWeights> joining =
@@ -502,7 +502,17 @@ class VersionsOnTheLogIT {
     @Test
     void shouldNameFilesInTheManifestWhereTheStoreIsADirectory(@TempDir Path store) throws Exception {
         WeightsConfig files = new WeightsConfig(
-                store.toUri().toString(), Dtype.F32, 3, 0, 30_000, BrokenVersionPolicy.STOP, 256, 100, 10_000, 10_000);
+                store.toUri().toString(),
+                Dtype.F32,
+                3,
+                1,
+                0,
+                30_000,
+                BrokenVersionPolicy.STOP,
+                256,
+                100,
+                10_000,
+                10_000);
         List<Weights> published = publishDrifting(new VersionWriter(connection, producer, files), 0, 4);
         // killed between object and commit; the step that is repeated finds its object
         Weights last = published.get(3).copy();

@@ -178,7 +178,11 @@ final class ModelScreen {
                 "version",
                 bytes(parameters * Dtype.BF16.bytes()) + " of bfloat16 (weights.dtype), every " + defaults.anchorEvery()
                         + "th; between them what changed");
-        say("optimiser", bytes(3 * weights) + " with every version, for a learner that goes on");
+        int every = defaults.checkpointEvery(shape);
+        say(
+                "optimiser",
+                bytes(3 * weights) + " with every " + (every == 1 ? "" : every + "th ")
+                        + "version, for a learner that goes on");
     }
 
     private static String architectures(JsonNode config) {

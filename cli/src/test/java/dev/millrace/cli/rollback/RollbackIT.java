@@ -95,7 +95,9 @@ class RollbackIT {
                 "--set",
                 "topology.batch.sequences=64",
                 "--set",
-                "weights.anchor_every=4");
+                "weights.anchor_every=4",
+                "--set",
+                "weights.checkpoint_every=2");
         assertThat(said.status).as(said.toString()).isZero();
         return said;
     }
@@ -154,6 +156,12 @@ class RollbackIT {
     @Test
     @Order(1)
     void shouldBeginAnEpochWithTheVersionThatWasAskedFor() throws Exception {
+        Said between = millrace("rollback", "--to-version", "3");
+        assertThat(between.status).isEqualTo(1);
+        assertThat(between.err)
+                .contains("version 3 was published without the optimiser's state")
+                .contains("choose version 2 or version 4");
+
         Said said = millrace("rollback", "--to-version", "2", "--why", "to see what happens");
         assertThat(said.status).as(said.toString()).isZero();
         assertThat(said.words())
@@ -235,24 +243,24 @@ class RollbackIT {
     @Order(5)
     void shouldCompleteARollbackThatWasCutShort() throws Exception {
         List<PolicyVersion> before = versions();
-        String sha256 = version(before, 1, 3).getWeights().getSha256();
+        String sha256 = version(before, 1, 4).getWeights().getSha256();
         look(log -> log.beginEpoch(
-                new EpochParent(1, 3L, sha256, "cut short"), TopicsConfig.defaults(), Clock.systemUTC()));
+                new EpochParent(1, 4L, sha256, "cut short"), TopicsConfig.defaults(), Clock.systemUTC()));
 
         Said found = millrace("repair");
         assertThat(found.status).as(found.toString()).isEqualTo(4);
-        assertThat(found.words()).contains("epoch-unfinished: epoch 2 was begun from version 3 of epoch 1");
-        assertThat(found.out).contains("millrace rollback --to-version 3 --run-dir " + directory);
+        assertThat(found.words()).contains("epoch-unfinished: epoch 2 was begun from version 4 of epoch 1");
+        assertThat(found.out).contains("millrace rollback --to-version 4 --run-dir " + directory);
         assertThat(millrace("repair", "--do", "skip-batch").err).contains("offered are: new-epoch");
-        Said other = millrace("rollback", "--to-version", "4");
+        Said other = millrace("rollback", "--to-version", "3");
         assertThat(other.status).isEqualTo(1);
         assertThat(other.err)
-                .contains("epoch 2 was begun from version 3 of epoch 1 and its first version is not there yet")
-                .contains("--to-version 3");
-        Said completed = millrace("rollback", "--to-version", "3");
+                .contains("epoch 2 was begun from version 4 of epoch 1 and its first version is not there yet")
+                .contains("--to-version 4");
+        Said completed = millrace("rollback", "--to-version", "4");
         assertThat(completed.status).as(completed.toString()).isZero();
-        assertThat(completed.words()).contains("epoch 2 is completed: it begins with version 3 of epoch 1");
-        assertThat(version(versions(), 2, 3).getWeights().getSha256()).isEqualTo(sha256);
+        assertThat(completed.words()).contains("epoch 2 is completed: it begins with version 4 of epoch 1");
+        assertThat(version(versions(), 2, 4).getWeights().getSha256()).isEqualTo(sha256);
         assertThat(Files.exists(directory.resolve("config.yaml"))).isTrue();
         assertThat(millrace("repair").status).as("nothing is left to repair").isZero();
     }

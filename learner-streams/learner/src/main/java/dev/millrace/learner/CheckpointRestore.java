@@ -9,6 +9,7 @@ import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.weights.Checkpoints;
 import dev.millrace.weights.CorruptVersionException;
 import dev.millrace.weights.PolicyFeed;
 import dev.millrace.weights.ShapeText;
@@ -21,7 +22,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Where a learner begins: at the newest committed version with its optimiser's state, or, if there is none, at the
+ * Where a learner begins: at the newest committed version that has its optimiser's state, from which it learns again what came after it, or,
+ * if there is none, at the
  * initial weights, which it publishes as version 0, or in a later epoch at the version that the epoch was begun from.
  */
 final class CheckpointRestore {
@@ -45,32 +47,41 @@ final class CheckpointRestore {
      * @param optimizer fresh; overwritten by the version's state
      * @throws LostVersionsException if the log has lost the newest version, or all of them
      */
-    TrainingState find(PolicyFeed feed, VersionCommitter committer, AdamW optimizer) {
+    Restored find(PolicyFeed feed, VersionCommitter committer, AdamW optimizer) {
         Optional<PolicyVersion> newest = feed.newestCommitted();
         if (newest.isPresent()) {
-            return resumed(feed, newest.get(), committer, optimizer);
+            return new Restored(resumed(feed, newest.get(), optimizer), newest.get());
         }
-        return connection.lineage().parent().isPresent() ? ofEpoch(committer, optimizer) : fresh(committer, optimizer);
+        TrainingState begun =
+                connection.lineage().parent().isPresent() ? ofEpoch(committer, optimizer) : fresh(committer, optimizer);
+        return new Restored(begun, begun.newest());
     }
 
-    private TrainingState resumed(PolicyFeed feed, PolicyVersion newest, VersionCommitter committer, AdamW optimizer) {
+    /**
+     * @param state at the newest checkpoint
+     * @param newest version that is committed
+     */
+    record Restored(TrainingState state, PolicyVersion newest) {}
+
+    private TrainingState resumed(PolicyFeed feed, PolicyVersion newest, AdamW optimizer) {
         requireSamePolicy(newest);
+        PolicyVersion checkpoint;
         Weights weights;
         try {
-            weights = feed.load(newest.getVersion());
-            optimizer.restore(feed.loadOptimizer(newest.getVersion()));
+            checkpoint = Checkpoints.atOrBefore(feed::manifest, newest.getVersion());
+            weights = feed.load(checkpoint.getVersion());
+            optimizer.restore(feed.loadOptimizer(checkpoint.getVersion()));
         } catch (VersionUnavailableException | CorruptVersionException e) {
             throw new LostVersionsException(
                     "version-lost",
                     "training cannot go on from version " + newest.getVersion() + ", the newest: " + e.getMessage());
         }
-        committer.continueFrom(newest, weights);
         LOG.info(
                 "goes on from version {} ({}), made by batch {}",
                 newest.getVersion(),
                 newest.getWeights().getSha256(),
                 newest.getBatchId());
-        return new TrainingState(weights, optimizer, newest);
+        return new TrainingState(weights, optimizer, checkpoint);
     }
 
     /** The epoch was begun, and whoever began it did not come to publish its first version. */

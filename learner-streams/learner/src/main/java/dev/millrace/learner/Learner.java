@@ -9,6 +9,7 @@ import dev.millrace.learner.batch.InconsistentBatchException;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.learner.batch.TrajectoryFetcher;
 import dev.millrace.learner.batch.TrajectoryUnavailableException;
+import dev.millrace.learner.commit.BatchesRetention;
 import dev.millrace.learner.commit.VersionCommitter;
 import dev.millrace.learner.step.BatchOptimizer;
 import dev.millrace.learner.step.StepReport;
@@ -63,7 +64,7 @@ public final class Learner implements AutoCloseable {
     private static final Duration WAIT = Duration.ofMillis(500);
     private static final Duration RESTORE_AGAIN = Duration.ofSeconds(10);
     private static final long LOOK_AROUND_NANOS = 2_000_000_000L;
-    private static final List<String> LOST_VERSIONS = List.of("version-lost", "chain-lost");
+    private static final List<String> LOST_VERSIONS = List.of("version-lost", LearnAgain.DIFFERS, "chain-lost");
     private static final String BATCH_LOST = "batch-lost";
     private static final String BATCH_UNUSABLE = "batch-unusable";
     private static final List<String> BATCH_ALARMS = List.of(BATCH_LOST, BATCH_UNUSABLE);
@@ -178,13 +179,12 @@ public final class Learner implements AutoCloseable {
         ForeignManifests foreign = new ForeignManifests(connection, readLimit());
         try (VersionCommitter committer = new VersionCommitter(connection, weightsConfig, incarnation, producers);
                 PolicyFeed feed = new PolicyFeed(connection, weightsConfig, foreign::add)) {
-            Optional<TrainingState> restored = restored(feed, committer);
+            Optional<TrainingState> restored = restored(feed, committer); // at the newest version
             if (restored.isEmpty()) {
                 return true;
             }
             TrainingState state = restored.get();
             meters.version(state.newest().getVersion());
-            keepReference(state);
             try (VersionRetention care =
                             new VersionRetention(connection, weightsConfig, fixedVersions(), registry, clock);
                     BatchReader reader = new BatchReader(connection, state.newest(), readLimit());
@@ -211,19 +211,48 @@ public final class Learner implements AutoCloseable {
         CheckpointRestore restore = new CheckpointRestore(connection, weightsConfig, initial, clock);
         String topic = connection.topics().policyVersions();
         while (!stopped) {
+            long begun = System.nanoTime();
             try {
-                TrainingState state = restore.find(feed, committer, optimizer.newOptimizer());
+                CheckpointRestore.Restored found = restore.find(feed, committer, optimizer.newOptimizer());
+                TrainingState state = found.state();
+                PolicyVersion checkpoint = state.newest();
+                keepReference(found.newest());
+                new LearnAgain(connection, config, optimizer, meters, readLimit(), () -> stopped)
+                        .upTo(found.newest(), state, feed, waiting -> wakeup = waiting);
+                if (stopped) {
+                    return Optional.empty();
+                }
+                committer.continueFrom(state.newest(), state.weights(), checkpoint);
+                scheduleCheckpoints(committer);
                 LOST_VERSIONS.forEach(alarm -> connection.alarms().lower(alarm, topic));
                 return Optional.of(state);
             } catch (LostVersionsException e) {
                 connection
                         .alarms()
-                        .raise(e.alarm(), topic, String.valueOf(e.getMessage()), connection.command("repair"));
-                meters.progress();
-                awaitStop(RESTORE_AGAIN);
+                        .raise(
+                                e.alarm(),
+                                topic,
+                                String.valueOf(e.getMessage()),
+                                e.remedy().orElseGet(() -> connection.command("repair")));
+                // what took long is not tried at once again, and where other weights came out, never
+                long again = System.nanoTime() + Math.max(RESTORE_AGAIN.toNanos(), System.nanoTime() - begun);
+                do {
+                    meters.progress();
+                    awaitStop(RESTORE_AGAIN);
+                } while (!stopped && (e.alarm().equals(LearnAgain.DIFFERS) || System.nanoTime() < again));
             }
         }
         return Optional.empty();
+    }
+
+    /** What is learnt again must still be there, and half of the time that it is kept leaves as much for a learner that is away. */
+    private void scheduleCheckpoints(VersionCommitter committer) {
+        int every = weightsConfig.checkpointEvery(initial.shape());
+        if (every > 1) {
+            Duration kept = BatchesRetention.of(connection, readLimit());
+            committer.checkpointWithin(kept.toMillis() / 2, config.maxSteps() > 0 ? config.maxSteps() : Long.MAX_VALUE);
+            LOG.info("the optimiser's state goes to the log with every {}th version (weights.checkpoint_every)", every);
+        }
     }
 
     private void awaitStop(Duration limit) {
@@ -259,11 +288,11 @@ public final class Learner implements AutoCloseable {
         return fixed;
     }
 
-    private void keepReference(TrainingState state) {
+    private void keepReference(PolicyVersion newest) {
         OptionalLong version = optimizer.referenceVersion();
         if (version.isPresent()) {
-            optimizer.useReference(new ReferencePolicy(connection, weightsConfig)
-                    .weights(version.getAsLong(), state.newest().getVersion()));
+            optimizer.useReference(
+                    new ReferencePolicy(connection, weightsConfig).weights(version.getAsLong(), newest.getVersion()));
         }
     }
 

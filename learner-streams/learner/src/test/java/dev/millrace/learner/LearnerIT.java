@@ -11,6 +11,7 @@ import dev.millrace.learner.commit.VersionCommitter;
 import dev.millrace.learner.step.DecayConfig;
 import dev.millrace.learner.step.OptimizerConfig;
 import dev.millrace.learner.step.StepConfig;
+import dev.millrace.log.alarm.Alarm;
 import dev.millrace.log.deadletter.DeadLetterHeaders;
 import dev.millrace.log.transaction.TakenOverException;
 import dev.millrace.policy.decoder.DecoderShape;
@@ -137,16 +138,23 @@ class LearnerIT {
         assertThat(log.hashes()).isEqualTo(RUNS.undisturbed());
     }
 
-    /** The masters, which no version shows, go on with the moments. */
+    /** The checkpoints are versions 0 and 3; the masters, which no version shows, go on with the moments. */
     @Test
-    void shouldMakeTheSameBfloat16WhenStoppedAndStartedAfterEveryStep() {
-        log.produce(4, 6);
-        for (int steps = 1; steps <= 4; steps++) {
-            run(log, steps, weights(Dtype.BF16));
+    void shouldLearnAgainSinceTheLastCheckpointAndGoOnBitForBit() {
+        produceWithOneStarved(log);
+        for (int batches = 1; batches <= 6; batches++) {
+            RunningLearner.whenConsumed(log, batches, weights(Dtype.BF16, 3));
+            assertThat(log.committedOffset()).isEqualTo(batches);
         }
+
+        assertThat(log.versions())
+                .extracting(version -> version.getOptimizer() != null)
+                .containsExactly(false, false, false, true, false, false);
+        assertThat(log.steps()).extracting(TrainingStep::getBatchId).containsExactly(0L, 1L, 2L, 3L, 4L, 5L);
+        assertThat(log.deadLetters()).isEmpty();
         try (SyntheticLog quiet = new SyntheticLog(RUNS.bootstrapServers(), "undisturbedBfloat16.")) {
-            quiet.produce(4, 6);
-            run(quiet, 4, weights(Dtype.BF16));
+            produceWithOneStarved(quiet);
+            RunningLearner.whenConsumed(quiet, 6, weights(Dtype.BF16, 1));
             assertThat(log.hashes()).isEqualTo(quiet.hashes()).doesNotHaveDuplicates();
         }
         assertThat(log.hashes()).doesNotContainAnyElementsOf(RUNS.undisturbed());
@@ -154,11 +162,51 @@ class LearnerIT {
                 .allSatisfy(version -> assertThat(PolicyFeed.dtypeOf(version)).isEqualTo(Dtype.BF16));
         assertThatThrownBy(() -> run(5))
                 .isInstanceOf(IllegalArgumentException.class)
-                .hasMessage("the run's version 4 is of BF16, and weights.dtype is F32 here; give it the run's, or start"
+                .hasMessage("the run's version 5 is of BF16, and weights.dtype is F32 here; give it the run's, or start"
                         + " another run");
     }
 
-    /** Every call that the producer makes in a step is once the last one, both unheard and heard by the broker. */
+    private static void produceWithOneStarved(SyntheticLog log) {
+        log.produce(2, 6);
+        log.produce(List.of());
+        log.produce(3, 6);
+    }
+
+    @Test
+    void shouldNameTheVersionThatComesOutOtherwiseAndTheCheckpointToGoBackTo() {
+        log.produce(3, 6);
+        RunningLearner.whenConsumed(log, 2, weights(Dtype.F32, 3));
+        LearnerConfig other = config(0, 2e-2);
+
+        try (RunningLearner learner = RunningLearner.start(log, other, weights(Dtype.F32, 3))) {
+            Alarm alarm = learner.awaitAlarm("version-differs");
+
+            assertThat(alarm.sentence())
+                    .startsWith("batch 0, learnt again from version 0, makes the weights ")
+                    .contains(" and version 1 was made of batch 0 with the weights "
+                            + RUNS.undisturbed().get(1) + ": another kind of processor")
+                    .endsWith("or begin a new epoch at the newest checkpoint, version 0");
+            assertThat(alarm.remedy()).isEqualTo(log.connection().command("rollback --to-version 0"));
+        }
+        assertThat(log.hashes()).isEqualTo(RUNS.undisturbed().subList(0, 3));
+    }
+
+    @Test
+    void shouldWriteTheOptimisersStateWithTheVersionThatEndsTheRun() {
+        log.produce(3, 6);
+        run(log, 2, new SimpleMeterRegistry(), VersionCommitter.Producers.kafka(), weights(Dtype.F32, 50));
+        run(log, 3, new SimpleMeterRegistry(), VersionCommitter.Producers.kafka(), weights(Dtype.F32, 50));
+
+        assertThat(log.versions())
+                .extracting(version -> version.getOptimizer() != null)
+                .containsExactly(false, false, true, true);
+        assertThat(log.hashes()).isEqualTo(RUNS.undisturbed().subList(0, 4));
+    }
+
+    /**
+     * Every call that the producer makes in a step is once the last one, both unheard and heard by the broker; the optimiser's state
+     * goes with every third version.
+     */
     @Test
     void shouldMakeTheSameWeightsWhenKilledBetweenAnyTwoCalls() {
         log.produce(5, 6);
@@ -169,7 +217,7 @@ class LearnerIT {
             for (boolean heard : new boolean[] {false, true}) {
                 KilledProducer producer = new KilledProducer(call, heard);
                 try {
-                    run(log, 5, new SimpleMeterRegistry(), producer);
+                    run(log, 5, new SimpleMeterRegistry(), producer, weights(Dtype.F32, 3));
                     done = true; // there was nothing left to do within so many calls
                 } catch (KilledProducer.Killed e) {
                     lastCalls.add(producer.calls().get(call) + (heard ? " heard" : ""));
@@ -366,9 +414,13 @@ class LearnerIT {
                         "the run's version 1 has the vocabulary vocabulary, this learner is configured for other");
     }
 
-    private static void run(SyntheticLog log, int maxSteps, WeightsConfig weights) {
-        try (Learner learner =
-                learner(log, maxSteps, new SimpleMeterRegistry(), VersionCommitter.Producers.kafka(), weights)) {
+    private static void run(
+            SyntheticLog log,
+            int maxSteps,
+            MeterRegistry registry,
+            VersionCommitter.Producers producers,
+            WeightsConfig weights) {
+        try (Learner learner = learner(log, maxSteps, registry, producers, weights)) {
             learner.run();
         }
     }
@@ -422,18 +474,24 @@ class LearnerIT {
     }
 
     static LearnerConfig config(int maxSteps) {
-        OptimizerConfig optimizer = new OptimizerConfig(1e-2, 0, new DecayConfig.Constant(), 0.9, 0.999, 1e-8, 0, 1);
+        return config(maxSteps, 1e-2);
+    }
+
+    private static LearnerConfig config(int maxSteps, double learningRate) {
+        OptimizerConfig optimizer =
+                new OptimizerConfig(learningRate, 0, new DecayConfig.Constant(), 0.9, 0.999, 1e-8, 0, 1);
         StepConfig step = StepConfig.defaults().withOptimizer(optimizer).withCut(256, 2);
         return new LearnerConfig(step, maxSteps, 1_500, 4_000, 30_000);
     }
 
     /** Chunks larger than every tensor: one send per tensor. */
     static WeightsConfig weights() {
-        return weights(Dtype.F32);
+        return weights(Dtype.F32, 1);
     }
 
-    private static WeightsConfig weights(Dtype dtype) {
-        return new WeightsConfig("kafka", dtype, 3, 0, 30_000, BrokenVersionPolicy.STOP, 1 << 12, 100, 10_000, 10_000);
+    static WeightsConfig weights(Dtype dtype, int checkpointEvery) {
+        return new WeightsConfig(
+                "kafka", dtype, 3, checkpointEvery, 0, 30_000, BrokenVersionPolicy.STOP, 1 << 12, 100, 10_000, 10_000);
     }
 
     private static String header(byte[] value) {

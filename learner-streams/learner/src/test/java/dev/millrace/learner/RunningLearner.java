@@ -8,6 +8,7 @@ import dev.millrace.learner.commit.VersionCommitter;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.alarm.Alarm;
 import dev.millrace.policy.session.Engine;
+import dev.millrace.weights.WeightsConfig;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.time.Clock;
@@ -28,27 +29,36 @@ final class RunningLearner implements AutoCloseable {
     private final Learner learner;
     private final CompletableFuture<Void> end;
 
-    private RunningLearner(SyntheticLog log) {
+    private RunningLearner(SyntheticLog log, LearnerConfig config, WeightsConfig weights) {
         this.log = log;
         this.connection = log.connection().withPatience(Duration.ofSeconds(1));
-        this.learner = learner(connection, 0, registry);
+        this.learner = learner(connection, config, weights, registry);
         this.end = CompletableFuture.runAsync(learner::run);
     }
 
     static RunningLearner start(SyntheticLog log) {
-        return new RunningLearner(log);
+        return start(log, LearnerIT.config(0), LearnerIT.weights());
+    }
+
+    static RunningLearner start(SyntheticLog log, LearnerConfig config, WeightsConfig weights) {
+        return new RunningLearner(log, config, weights);
     }
 
     /** Trains on this thread until there is this version. */
     static void toVersion(SyntheticLog log, int version) {
-        try (Learner learner = learner(log.connection(), version, new SimpleMeterRegistry())) {
+        try (Learner learner =
+                learner(log.connection(), LearnerIT.config(version), LearnerIT.weights(), new SimpleMeterRegistry())) {
             learner.run();
         }
     }
 
     /** Trains on this thread until so many batches are consumed. */
     static void whenConsumed(SyntheticLog log, int batches) {
-        try (Learner learner = learner(log.connection(), 0, new SimpleMeterRegistry())) {
+        whenConsumed(log, batches, LearnerIT.weights());
+    }
+
+    static void whenConsumed(SyntheticLog log, int batches, WeightsConfig weights) {
+        try (Learner learner = learner(log.connection(), LearnerIT.config(0), weights, new SimpleMeterRegistry())) {
             learner.observe(step -> {
                 if (step.batchId() == batches - 1) {
                     learner.stop();
@@ -58,12 +68,13 @@ final class RunningLearner implements AutoCloseable {
         }
     }
 
-    private static Learner learner(LogConnection connection, int maxSteps, MeterRegistry registry) {
+    private static Learner learner(
+            LogConnection connection, LearnerConfig config, WeightsConfig weights, MeterRegistry registry) {
         return new Learner(
                 connection,
-                LearnerIT.config(maxSteps),
+                config,
                 Algorithm.defaults().with(a -> a.mode(Mode.RECORDED)),
-                LearnerIT.weights(),
+                weights,
                 InitialPolicy.random(SyntheticRollouts.SHAPE, SyntheticRollouts.TOKENIZER_HASH, SyntheticRollouts.SEED),
                 Engine.cpu(),
                 registry,

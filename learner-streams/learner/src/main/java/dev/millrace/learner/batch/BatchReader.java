@@ -76,6 +76,22 @@ public final class BatchReader implements AutoCloseable {
      * @param limit of every question to the log
      */
     public BatchReader(LogConnection connection, PolicyVersion newest, Duration limit) {
+        this(connection, newest, newest.getVersion(), limit);
+    }
+
+    /**
+     * Reads batches again that made versions which are there.
+     *
+     * @param from the version behind which to begin
+     * @param newest the newest that there is
+     * @param limit of every question to the log
+     */
+    public static BatchReader again(
+            LogConnection connection, PolicyVersion from, PolicyVersion newest, Duration limit) {
+        return new BatchReader(connection, from, newest.getVersion(), limit);
+    }
+
+    private BatchReader(LogConnection connection, PolicyVersion newest, long known, Duration limit) {
         String topic = connection.topics().batches();
         this.connection = connection;
         this.limit = limit;
@@ -110,7 +126,7 @@ public final class BatchReader implements AutoCloseable {
                 partition,
                 log.position(partition),
                 sequence.next(),
-                consumed.lostVersion() < 0
+                consumed.lostVersion() <= known
                         ? ""
                         : "; the versions up to " + consumed.lostVersion() + " that were made before are no longer on "
                                 + connection.topics().policyVersions()
@@ -261,6 +277,11 @@ public final class BatchReader implements AutoCloseable {
             }
         } while (!polled.isEmpty() || System.nanoTime() < deadline);
         return Optional.empty();
+    }
+
+    /** Whether the log has nothing more by now, and the due batch was not in it. */
+    public boolean hasReadAll() {
+        return polled.isEmpty() && isReadToItsEnd();
     }
 
     private boolean isReadToItsEnd() {

@@ -47,6 +47,7 @@ public final class VersionCommitter implements AutoCloseable {
     private final String trainingLog;
     private final TransactionalWriter writer;
     private final VersionWriter versions;
+    private final CheckpointSchedule checkpoints;
     private final Serializer<TrainingStep> steps;
     private final int trainingLogPartition;
     private Map<Long, String> learntBefore = Map.of();
@@ -107,20 +108,46 @@ public final class VersionCommitter implements AutoCloseable {
             throw e;
         }
         this.versions = new VersionWriter(connection, writer.producer(), config);
+        this.checkpoints = new CheckpointSchedule(config);
         this.steps = AvroSerde.of(TrainingStep.class, connection.registry()).serializer();
     }
 
     /** Publishes the initial weights; no batch made them. */
     public PolicyVersion commitInitial(VersionFacts facts, Weights weights, AdamW.State optimizer) {
-        PolicyVersion manifest =
-                inTransaction("version " + facts.version(), out -> versions.write(facts, weights, optimizer));
-        versions.continueFrom(manifest, weights);
+        PolicyVersion manifest = inTransaction("version " + facts.version(), out -> write(facts, weights, optimizer));
+        published(manifest, weights);
         return manifest;
     }
 
-    /** Says where a learner that starts again goes on, so that what it makes next may be a delta against that. */
-    public void continueFrom(PolicyVersion newest, Weights weights) {
-        versions.continueFrom(newest, weights);
+    /**
+     * Says where a learner that starts again goes on, so that what it makes next may be a delta against that.
+     *
+     * @param checkpoint the newest version that has the optimiser's state
+     */
+    public void continueFrom(PolicyVersion newest, Weights weights, PolicyVersion checkpoint) {
+        checkpoints.published(checkpoint);
+        published(newest, weights);
+    }
+
+    /**
+     * Bounds the time between two versions that have the optimiser's state, by what can be learnt again.
+     *
+     * @param longestMs in which nothing is removed that a version since the last of them was learnt from
+     * @param lastStep version with which training is to end
+     */
+    public void checkpointWithin(long longestMs, long lastStep) {
+        checkpoints.within(longestMs, lastStep);
+    }
+
+    private PolicyVersion write(VersionFacts facts, Weights weights, AdamW.State optimizer) {
+        return checkpoints.isDue(facts, weights.shape())
+                ? versions.write(facts, weights, optimizer)
+                : versions.writeWithoutState(facts, weights, optimizer.steps());
+    }
+
+    private void published(PolicyVersion manifest, Weights weights) {
+        checkpoints.published(manifest);
+        versions.continueFrom(manifest, weights);
     }
 
     /**
@@ -148,12 +175,12 @@ public final class VersionCommitter implements AutoCloseable {
             IncomingBatch batch,
             ConsumerGroupMetadata group) {
         Committed committed = inTransaction("version " + facts.version(), out -> {
-            PolicyVersion manifest = versions.write(facts, weights, optimizer);
+            PolicyVersion manifest = write(facts, weights, optimizer);
             TrainingStep step = record.apply(manifest);
             sendStep(out, step, batch, group, manifest.getVersion());
             return new Committed(manifest, step);
         });
-        versions.continueFrom(committed.manifest(), weights);
+        published(committed.manifest(), weights);
         return committed;
     }
 

@@ -17,6 +17,7 @@ import dev.millrace.schemas.run.EpochLineage.Ancestor;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
+import dev.millrace.weights.Checkpoints;
 import dev.millrace.weights.CorruptVersionException;
 import dev.millrace.weights.PolicyFeed;
 import dev.millrace.weights.VersionUnavailableException;
@@ -158,24 +159,44 @@ public final class RunExaminer {
             long newest = tip.map(PolicyVersion::getVersion)
                     .orElseGet(() ->
                             connection.lineage().parent().map(Ancestor::version).orElse(-1L));
-            for (long version = newest;
-                    version >= 0 && version > newest - MOST_TRIED && goodVersion.isEmpty();
-                    version--) {
+            if (tip.isPresent()) {
+                whyNot = whyNotLoaded(feed, tip.get());
+            }
+            long version = newest;
+            for (int tried = 0; version >= 0 && tried < MOST_TRIED && goodVersion.isEmpty(); tried++) {
                 try {
-                    int epoch = tip.isPresent()
-                            ? feed.manifest(version).getEpoch()
-                            : connection.lineage().parent().orElseThrow().epoch();
+                    int epoch;
+                    if (tip.isPresent()) {
+                        PolicyVersion checkpoint = Checkpoints.atOrBefore(feed::manifest, version);
+                        version = checkpoint.getVersion();
+                        epoch = checkpoint.getEpoch();
+                    } else {
+                        epoch = connection.lineage().parent().orElseThrow().epoch();
+                    }
                     FirstVersion.read(connection, weights, epoch, version);
                     goodVersion = OptionalLong.of(version);
                 } catch (VersionUnavailableException | CorruptVersionException e) {
                     whyNot = whyNot.isEmpty() ? String.valueOf(e.getMessage()) : whyNot;
                 }
+                version--;
             }
         }
         if (tip.isPresent() && !whyNot.isEmpty()) {
             unreadable = "version " + tip.get().getVersion() + ", the newest, cannot be read: " + whyNot;
         }
         return tip;
+    }
+
+    /** Why the weights of a version between checkpoints cannot be had; empty if they can, and of a checkpoint, which is read anyway. */
+    private static String whyNotLoaded(PolicyFeed feed, PolicyVersion version) {
+        if (!Checkpoints.is(version)) {
+            try {
+                feed.load(version.getVersion());
+            } catch (VersionUnavailableException | CorruptVersionException e) {
+                return String.valueOf(e.getMessage());
+            }
+        }
+        return "";
     }
 
     private void comparePlace(LogPlace place, SamplingCost cost) {

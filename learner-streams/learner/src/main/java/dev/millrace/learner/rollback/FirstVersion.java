@@ -8,10 +8,12 @@ import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.run.EpochLineage.Ancestor;
 import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.weights.Checkpoints;
 import dev.millrace.weights.PolicyFeed;
 import dev.millrace.weights.VersionFacts;
 import dev.millrace.weights.VersionUnavailableException;
 import dev.millrace.weights.WeightsConfig;
+import java.util.Optional;
 
 /**
  * The version that an epoch goes on from, read from the older epoch and verified, and published as the epoch's first: whole, with
@@ -32,9 +34,30 @@ public record FirstVersion(PolicyVersion manifest, Weights weights, AdamW.State 
      */
     public static FirstVersion read(LogConnection connection, WeightsConfig config, int epoch, long version) {
         try (PolicyFeed feed = new PolicyFeed(of(connection, epoch), knowingAll(config))) {
-            feed.newestCommitted();
+            Optional<PolicyVersion> newest = feed.newestCommitted();
+            requireCheckpoint(feed, feed.manifest(version), newest);
             return new FirstVersion(feed.manifest(version), feed.load(version), feed.loadOptimizer(version));
         }
+    }
+
+    private static void requireCheckpoint(PolicyFeed feed, PolicyVersion wanted, Optional<PolicyVersion> newest) {
+        if (Checkpoints.is(wanted)) {
+            return;
+        }
+        long version = wanted.getVersion();
+        String others =
+                "version " + Checkpoints.atOrBefore(feed::manifest, version).getVersion();
+        long after = version + 1;
+        long last = newest.map(PolicyVersion::getVersion).orElse(version);
+        while (after <= last && !Checkpoints.is(feed.manifest(after))) {
+            after++;
+        }
+        throw new VersionUnavailableException(
+                version,
+                "version " + version
+                        + " was published without the optimiser's state, which only some versions have (weights.checkpoint_every),"
+                        + " so no epoch can begin with it; choose " + others
+                        + (after <= last ? " or version " + after : ""));
     }
 
     /**
@@ -81,6 +104,7 @@ public record FirstVersion(PolicyVersion manifest, Weights weights, AdamW.State 
                 config.store(),
                 config.dtype(),
                 config.anchorEvery(),
+                config.checkpointEvery(),
                 config.keepVersions(),
                 config.unservedAlarmMs(),
                 config.onBrokenVersion(),

@@ -3,6 +3,7 @@ package dev.millrace.learner.versions;
 import dev.millrace.log.LogConnection;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TensorLocation;
+import dev.millrace.weights.Checkpoints;
 import dev.millrace.weights.PolicyFeed;
 import dev.millrace.weights.VersionObject;
 import dev.millrace.weights.VersionUnavailableException;
@@ -60,10 +61,10 @@ final class VersionRemoval {
      * @return the oldest version whose weights are still there
      */
     long remove(RetainedVersions needed, long newest) throws TimeoutException, InterruptedException {
-        PolicyVersion oldest;
+        PolicyVersion oldest; // training can go on from each version that is kept, if from the checkpoint before it
         PolicyVersion anchor;
         try {
-            oldest = feed.manifest(needed.oldest());
+            oldest = Checkpoints.atOrBefore(feed::manifest, needed.oldest());
             anchor = feed.manifest(anchorOf(oldest));
         } catch (VersionUnavailableException e) {
             LOG.debug("nothing is removed before version {}: {}", needed.oldest(), e.getMessage());

@@ -161,6 +161,29 @@ class VersionRetentionIT {
         }
     }
 
+    /** The optimiser's state goes with versions 0, 4 and 8; anchors are 0, 3, 6, 9. */
+    @Test
+    void shouldKeepTheCheckpointThatTheOldestVersionNeededIsLearntFrom() throws Exception {
+        WeightsConfig config = config("kafka");
+        publish(config, 10, 4);
+        try (PolicyFeed feed = new PolicyFeed(connection, config);
+                Admin admin = Admin.create(connection.admin())) {
+            feed.awaitAtLeast(9, LIMIT);
+            VersionRemoval removal =
+                    new VersionRemoval(connection, admin, feed, ObjectStore.of(config.store()), 10_000);
+
+            assertThat(removal.remove(new RetainedVersions(7, "it is served"), 9))
+                    .as("anchor of version 4, the checkpoint before it")
+                    .isEqualTo(3);
+
+            assertGone(feed, 0, 1, 2);
+            assertThere(feed, 3, 4, 5, 6, 7, 8, 9);
+            assertThat(feed.loadOptimizer(4).steps()).isZero();
+            assertThatThrownBy(() -> feed.loadOptimizer(7))
+                    .hasMessageEndingWith("without the optimiser's state, so training cannot go on from it alone");
+        }
+    }
+
     @Test
     void shouldRemoveFilesAndWhatAKilledLearnerLeft(@TempDir Path store) throws Exception {
         WeightsConfig config = config(store.toUri().toString());
@@ -203,7 +226,7 @@ class VersionRetentionIT {
     @Test
     void shouldSayWhoDoesNotServeWhatIsPublishedUntilItDoes() throws Exception {
         WeightsConfig config =
-                new WeightsConfig("kafka", Dtype.F32, 3, 2, 1, BrokenVersionPolicy.WAIT, 4096, 100, 10_000, 10_000);
+                new WeightsConfig("kafka", Dtype.F32, 3, 1, 2, 1, BrokenVersionPolicy.WAIT, 4096, 100, 10_000, 10_000);
         publish(config, 2);
         send(connection.topics().serving(), "g", serving("g1", 0, null, false));
         send(connection.topics().serving(), "s", serving("s", 1, null, false));
@@ -232,18 +255,23 @@ class VersionRetentionIT {
     }
 
     private static WeightsConfig config(String store) {
-        return new WeightsConfig(store, Dtype.F32, 3, 2, 30_000, BrokenVersionPolicy.STOP, 4096, 100, 10_000, 10_000);
+        return new WeightsConfig(
+                store, Dtype.F32, 3, 1, 2, 30_000, BrokenVersionPolicy.STOP, 4096, 100, 10_000, 10_000);
     }
 
     private void publish(WeightsConfig config, int count) {
+        publish(config, count, 1);
+    }
+
+    private void publish(WeightsConfig config, int count, int checkpointEvery) {
         VersionWriter writer = new VersionWriter(connection, producer, config);
         Weights weights = Weights.random(SHAPE, 1);
         for (long version = 0; version < count; version++) {
             producer.beginTransaction();
-            PolicyVersion manifest = writer.write(
-                    new VersionFacts(version, version - 1, "t", 0, 0, System.currentTimeMillis()),
-                    weights,
-                    new AdamW(new AdamW.Config(0.9, 0.999, 1e-8, 0), SHAPE).state());
+            VersionFacts facts = new VersionFacts(version, version - 1, "t", 0, 0, System.currentTimeMillis());
+            PolicyVersion manifest = version % checkpointEvery == 0
+                    ? writer.write(facts, weights, new AdamW(new AdamW.Config(0.9, 0.999, 1e-8, 0), SHAPE).state())
+                    : writer.writeWithoutState(facts, weights, 0);
             producer.commitTransaction();
             writer.continueFrom(manifest, weights);
             weights.tensor("model.embed_tokens.weight").put(0, version);

@@ -12,6 +12,7 @@ import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
+import dev.millrace.weights.Checkpoints;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
@@ -211,10 +212,8 @@ public final class RangeSelection {
             need(versions.manifest(anchorOf(versions.manifest(oldest))).getWeights());
             need(versions.manifest(newest).getWeights());
         }
-        boolean hasOptimizer = hasWeights
-                && start >= oldest
-                && isThere(versions.manifest(start).getOptimizer());
-        if (hasOptimizer) {
+        boolean hasOptimizer = hasWeights && start >= oldest && hasState(versions.manifest(start));
+        if (hasOptimizer && versions.manifest(start).getOptimizer() != null) {
             need(versions.manifest(start).getOptimizer());
         }
         return new HeldRange(
@@ -239,6 +238,11 @@ public final class RangeSelection {
     private static long anchorOf(PolicyVersion manifest) {
         Long anchor = manifest.getWeights().getAnchorVersion();
         return anchor == null ? manifest.getVersion() : anchor;
+    }
+
+    /** That of a run's first version is not stored, and known. */
+    private boolean hasState(PolicyVersion version) {
+        return version.getOptimizer() == null ? Checkpoints.is(version) : isThere(version.getOptimizer());
     }
 
     private boolean isThere(TensorLocation location) {

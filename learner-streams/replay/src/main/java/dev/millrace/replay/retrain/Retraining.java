@@ -83,7 +83,7 @@ public final class Retraining {
         RecordedSteps steps = new RecordedSteps(run, versions);
         steps.requireAll(range);
         Weights first = versions.load(range.from(), none -> null);
-        AdamW.State state = versions.loadOptimizer(range.from());
+        AdamW.State state = new StateOfVersion(engine, versions, steps, variants.get(0)).of(range.from());
         try {
             for (int c = 0; c < variants.size(); c++) {
                 boolean isRecorded =

@@ -34,6 +34,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.LongPredicate;
 import org.apache.avro.specific.SpecificRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.producer.MockProducer;
@@ -57,8 +58,16 @@ final class LearntRun {
     final List<String> hashes = new ArrayList<>();
     final List<Trajectory> trajectories = new ArrayList<>();
     private final SchemaRegistry registry = new InMemorySchemaRegistry();
+    private final LongPredicate checkpoints;
 
+    /** Each version with the optimiser's state. */
     LearntRun(Variant variant) {
+        this(variant, version -> true);
+    }
+
+    /** @param checkpoints the versions with the optimiser's state */
+    LearntRun(Variant variant, LongPredicate checkpoints) {
+        this.checkpoints = checkpoints;
         run = new MemoryRun(SyntheticRollouts.RUN, TOPICS, registry);
         prompts();
         LogConnection connection =
@@ -96,7 +105,9 @@ final class LearntRun {
     }
 
     private void publish(VersionWriter writer, VersionFacts facts, Weights weights, AdamW adamW) {
-        PolicyVersion manifest = writer.write(facts, weights, adamW.state());
+        PolicyVersion manifest = checkpoints.test(facts.version())
+                ? writer.write(facts, weights, adamW.state())
+                : writer.writeWithoutState(facts, weights, adamW.state().steps());
         writer.continueFrom(manifest, weights);
         hashes.add(manifest.getWeights().getSha256());
     }

@@ -122,6 +122,25 @@ class RetrainingTest {
         }
     }
 
+    /** Only version 2 has the optimiser's state, and version 0, whose state is nothing but zeros. */
+    @Test
+    void shouldLearnTheStateOfAVersionFromTheCheckpointBeforeIt() {
+        LearntRun rare = new LearntRun(OWN, version -> version == 2);
+        assertThat(rare.hashes).isEqualTo(learnt.hashes);
+        for (long from = 0; from < LearntRun.STEPS; from++) {
+            assertThat(retrain(rare.run, Optional.empty(), from, LearntRun.STEPS, OWN)
+                            .of(0))
+                    .as("from version %d", from)
+                    .allMatch(VariantStep::isAsRecorded);
+        }
+        Variant faster = variant("recorded", OWN.algorithm(), 2e-2);
+        assertThatThrownBy(() -> retrain(rare.run, Optional.empty(), 3, 4, faster))
+                .isInstanceOf(ArchiveException.class)
+                .hasMessageStartingWith(
+                        "the optimiser's state of version 3 is to be learnt again from version 2, and here")
+                .hasMessageEndingWith("begin with --from-version 2");
+    }
+
     @Test
     void shouldShowWhereAnotherConfigurationPartsFromTheRecord() {
         List<VariantStep> steps = retrain(Optional.empty(), 1, 3, variant("recorded", OWN.algorithm(), 2e-2))
