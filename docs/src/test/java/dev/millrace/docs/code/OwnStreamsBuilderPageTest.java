@@ -2,7 +2,6 @@ package dev.millrace.docs.code;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.LogConnection;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.registry.InMemorySchemaRegistry;
@@ -14,12 +13,9 @@ import dev.millrace.topology.state.RecordTimestampExtractor;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Instant;
-import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import org.apache.avro.specific.SpecificRecord;
-import org.apache.kafka.clients.admin.Admin;
-import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
@@ -45,18 +41,8 @@ class OwnStreamsBuilderPageTest {
     void shouldMakeBatchesBesideTheProgramsOwnProcessorsByTheTimeOfTheEvents() throws Exception {
         TopologyConfig config =
                 TopologyConfig.defaults().with(new BatchConfig(2, 0, BatchConfig.Order.COMPLETION, 0, false));
-        try (EmbeddedBroker broker = EmbeddedBroker.start(folder.resolve("broker"))) {
-            Map<String, Object> client = Map.of("bootstrap.servers", broker.bootstrapServers());
-            try (Admin admin = Admin.create(client)) { // the topology reads there who is in quarantine
-                admin.createTopics(List.of(new NewTopic(Samples.TOPICS.admission(), 1, (short) 1)))
-                        .all()
-                        .get();
-            }
-            makeBatches(config, new LogConnection(client, Samples.TOPICS, Samples.RUN, schemas));
-        }
-    }
-
-    private void makeBatches(TopologyConfig config, LogConnection log) throws Exception {
+        LogConnection log =
+                new LogConnection(Map.of("bootstrap.servers", "none:1"), Samples.TOPICS, Samples.RUN, schemas);
         try (PageCode code = PageCode.compile("how-to/own-streams-builder.md", folder);
                 TopologyTestDriver driver = driver((Topology) code.type("example.OwnTopology")
                         .getMethod("topology", LogConnection.class, TopologyConfig.class)

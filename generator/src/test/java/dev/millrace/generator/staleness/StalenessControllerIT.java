@@ -302,6 +302,12 @@ class StalenessControllerIT {
             assertThat(alarm.name()).isEqualTo("quarantine");
             assertThat(alarm.subject()).isEqualTo("sick");
             assertThat(alarm.remedy()).startsWith("millrace quarantine lift sick --bootstrap-servers ");
+            try (Quarantines soon = Quarantines.of(run.connection())) {
+                soon.openSoon();
+                for (long from = System.nanoTime(); soon.of("sick").isEmpty(); Thread.onSpinWait()) {
+                    assertThat(System.nanoTime() - from).isLessThan(30_000_000_000L);
+                }
+            }
 
             refusedOf(rollout, "0-1/2", "quarantined");
             refusedOf(rollout, "0-1/3", "quarantined"); // the second of the group releases nothing more

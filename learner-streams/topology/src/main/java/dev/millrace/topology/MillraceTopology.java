@@ -60,7 +60,17 @@ public final class MillraceTopology {
     /** The topology of a run on its log. */
     public static Topology build(
             TopologyConfig config, Algorithm algorithm, LogConnection connection, TopologyMeters meters) {
-        return addTo(new StreamsBuilder(), config, algorithm, connection, meters);
+        return build(config, algorithm, connection, Quarantines.of(connection), meters);
+    }
+
+    /** @param quarantines opened, where nothing is to go through before they are read */
+    static Topology build(
+            TopologyConfig config,
+            Algorithm algorithm,
+            LogConnection connection,
+            Quarantines quarantines,
+            TopologyMeters meters) {
+        return addTo(new StreamsBuilder(), config, algorithm, connection, quarantines, meters);
     }
 
     /**
@@ -72,6 +82,9 @@ public final class MillraceTopology {
      * partners), for the
      * engine reads a topic once. {@code batches} and {@code outcomes} are free to be read. Run it with {@link #settings}.
      *
+     * <p>Who is in quarantine is read beside the engine's threads from the start on: what comes before it was read, in the first tens
+     * of milliseconds, is let through. Where there is no log, as in a {@code TopologyTestDriver}, nobody is in quarantine.
+     *
      * @param builder is built here, and must not be changed afterwards
      */
     public static Topology addTo(
@@ -79,6 +92,16 @@ public final class MillraceTopology {
             TopologyConfig config,
             Algorithm algorithm,
             LogConnection connection,
+            TopologyMeters meters) {
+        return addTo(builder, config, algorithm, connection, Quarantines.of(connection), meters);
+    }
+
+    private static Topology addTo(
+            StreamsBuilder builder,
+            TopologyConfig config,
+            Algorithm algorithm,
+            LogConnection connection,
+            Quarantines quarantines,
             TopologyMeters meters) {
         Topology topology = builder.build();
         add(
@@ -91,7 +114,7 @@ public final class MillraceTopology {
                 connection.registry(),
                 () -> new KafkaRecordFetcher(connection, connection.patience()),
                 maxValueBytes(connection),
-                Quarantines.of(connection),
+                quarantines,
                 meters);
         return topology;
     }

@@ -5,6 +5,7 @@ import dev.millrace.log.LogConnection;
 import dev.millrace.log.follow.LogReader;
 import dev.millrace.log.patience.Passing;
 import dev.millrace.log.patience.Patience;
+import dev.millrace.log.quarantine.Quarantines;
 import dev.millrace.log.run.TrueCause;
 import dev.millrace.topology.meters.TopologyMeters;
 import dev.millrace.topology.watch.InputWaits;
@@ -121,12 +122,12 @@ public final class TopologyRunner implements AutoCloseable {
     }
 
     /** Asks the broker how instances are to share the partitions, and makes the engine accordingly. */
-    private KafkaStreams made() {
+    private KafkaStreams made(Quarantines quarantines) {
         RuntimeConfig runtime = config.runtime();
         EpochOffsets.begin(connection, MillraceTopology.inputs(config, connection.topics()), runtime.startTimeoutMs());
         boolean streamsGroup = new GroupSetup(runtime, connection).usesStreamsGroup();
         String name = streamsGroup ? "" : InstanceName.of(runtime.instanceId(), stateDirectory);
-        Topology topology = MillraceTopology.build(config, algorithm, connection, meters);
+        Topology topology = MillraceTopology.build(config, algorithm, connection, quarantines, meters);
         StreamsConfig settings =
                 new StreamsConfig(StreamsProperties.of(runtime, connection, stateDirectory, guarantee, name));
         KafkaStreams made = streamsGroup
@@ -185,8 +186,16 @@ public final class TopologyRunner implements AutoCloseable {
      * @throws TopologyException if it cannot start in time, has to stop, or does not stop in time
      */
     public void run() {
+        Quarantines quarantines = Quarantines.of(connection);
+        quarantines.open(); // before anything goes through
+        try (quarantines) {
+            run(quarantines);
+        }
+    }
+
+    private void run(Quarantines quarantines) {
         TopologyException sentence = null;
-        KafkaStreams streams = made();
+        KafkaStreams streams = made(quarantines);
         engine = streams;
         try (KafkaStreamsMetrics metrics = new KafkaStreamsMetrics(streams);
                 LogStalls log = logStalls()) {

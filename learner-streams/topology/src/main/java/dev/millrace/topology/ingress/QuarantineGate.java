@@ -40,7 +40,7 @@ public final class QuarantineGate implements RecordReader<Arrival> {
 
     @Override
     public void open() {
-        quarantines.open();
+        quarantines.openSoon(); // a stream thread must not wait here
     }
 
     @Override

@@ -21,6 +21,7 @@ import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.serialization.Deserializer;
 import org.jspecify.annotations.Nullable;
@@ -42,7 +43,7 @@ public final class Quarantines implements AutoCloseable {
     private final Map<String, Quarantine> standing = new ConcurrentHashMap<>();
     private final Set<String> lifted = ConcurrentHashMap.newKeySet();
     private int holders;
-    private @Nullable LogReader following;
+    private @Nullable Following following;
 
     private Quarantines(@Nullable LogConnection connection) {
         this.connection = connection;
@@ -82,12 +83,27 @@ public final class Quarantines implements AutoCloseable {
                 log.close();
                 throw e;
             }
-            following = log;
-            Thread thread = new Thread(() -> follow(log), "quarantines");
-            thread.setDaemon(true); // it only reads
-            thread.start();
+            begin(new Following(connection, log));
         }
         holders++;
+    }
+
+    /**
+     * As {@link #open()}, and returns at once: until what is there is read, usually for some tens of milliseconds, nobody is in
+     * quarantine. Where it cannot be read it is tried again for as long as this is open.
+     */
+    public synchronized void openSoon() {
+        if (connection != null && holders == 0) {
+            begin(new Following(connection, null));
+        }
+        holders++;
+    }
+
+    private void begin(Following follower) {
+        following = follower;
+        Thread thread = new Thread(follower, "quarantines");
+        thread.setDaemon(true); // it only reads
+        thread.start();
     }
 
     private void readAll(LogReader log, LogConnection from) {
@@ -104,31 +120,94 @@ public final class Quarantines implements AutoCloseable {
         lifted.clear();
     }
 
-    private void follow(LogReader log) {
-        LogConnection from = connection;
-        if (from == null) {
-            return;
+    /** Follows the topic until it is ended, whatever fails. */
+    private final class Following implements Runnable {
+        private final LogConnection from;
+        private final Deserializer<Admission> entries;
+        private @Nullable LogReader log;
+        private boolean isOver;
+        private boolean hasFailed;
+
+        /** @param log read to what was there; null if nothing was read */
+        Following(LogConnection from, @Nullable LogReader log) {
+            this.from = from;
+            this.log = log;
+            this.entries = AvroSerde.of(Admission.class, from.registry()).deserializer();
         }
-        Deserializer<Admission> entries =
-                AvroSerde.of(Admission.class, from.registry()).deserializer();
-        try {
-            while (isFollowing(log)) {
-                try {
-                    log.follow(record -> take(record, entries, from), () -> {});
-                } catch (KafkaException e) {
-                    LOG.warn("who is in quarantine cannot be followed, which is tried again: {}", e.getMessage());
-                    Thread.sleep(PAUSE.toMillis());
+
+        @Override
+        public void run() {
+            try {
+                while (!isOver()) {
+                    try {
+                        reader().follow(record -> take(record, entries, from), () -> {});
+                    } catch (WakeupException e) {
+                        LOG.debug("no longer followed", e); // while it read what was there
+                    } catch (KafkaException | IllegalStateException e) {
+                        say(e);
+                        Thread.sleep(PAUSE.toMillis());
+                    }
+                }
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            } finally {
+                end();
+                closeReader();
+            }
+        }
+
+        private synchronized boolean isOver() {
+            return isOver;
+        }
+
+        private LogReader reader() {
+            LogReader open = current();
+            if (open == null) {
+                open = new LogReader(from);
+                if (taken(open)) {
+                    try {
+                        readAll(open, from);
+                    } catch (RuntimeException e) {
+                        closeReader();
+                        throw e;
+                    }
                 }
             }
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-        } finally {
-            log.close();
+            return open;
         }
-    }
 
-    private synchronized boolean isFollowing(LogReader log) {
-        return following == log;
+        private synchronized @Nullable LogReader current() {
+            return log;
+        }
+
+        private synchronized boolean taken(LogReader open) {
+            log = open;
+            if (isOver) {
+                open.stop();
+            }
+            return !isOver;
+        }
+
+        private synchronized void closeReader() {
+            if (log != null) {
+                log.close();
+                log = null;
+            }
+        }
+
+        private void say(RuntimeException e) {
+            if (!hasFailed) {
+                LOG.warn("who is in quarantine cannot be read, which is tried again: {}", e.getMessage());
+            }
+            hasFailed = true;
+        }
+
+        synchronized void end() {
+            isOver = true;
+            if (log != null) {
+                log.stop();
+            }
+        }
     }
 
     private void take(ConsumerRecord<byte[], byte[]> record, Deserializer<Admission> entries, LogConnection from) {
@@ -177,10 +256,10 @@ public final class Quarantines implements AutoCloseable {
     @Override
     public synchronized void close() {
         holders--;
-        LogReader log = following;
-        if (holders == 0 && log != null) {
+        Following last = following;
+        if (holders == 0 && last != null) {
             following = null;
-            log.stop(); // its thread closes it
+            last.end(); // its thread closes the reader
         }
     }
 

@@ -87,7 +87,19 @@ class RunLogIT {
                 RunLog joined = RunLog.join(client, topics, run, CONFIG, "")) {
             assertThat(resumed.resumed()).isTrue();
             Serving serving = new Serving(
-                    "run-a", 0, "generator-0", ServerRole.GENERATOR, "default", 1L, 2L, 3L, 4L, null, false, null, List.of());
+                    "run-a",
+                    0,
+                    "generator-0",
+                    ServerRole.GENERATOR,
+                    "default",
+                    1L,
+                    2L,
+                    3L,
+                    4L,
+                    null,
+                    false,
+                    null,
+                    List.of());
             byte[] bytes = AvroSerde.of(Serving.class, resumed.connection().registry())
                     .serializer()
                     .serialize(topics.serving(), serving);
