@@ -37,8 +37,8 @@ import picocli.CommandLine.Spec;
         description = {
             "Says what is inconsistent on a run's log, which ways out there are, and what each costs in trajectory-seconds: the",
             "time that it took to sample what would be lost. Compares the claim with the cluster, the chain of versions with the",
-            "training log, both with the batches, and committed offsets with what the topics hold. Writes nothing unless --do",
-            "names a way."
+            "training log, both with the batches, and committed offsets with what the topics hold, and looks for transactions that",
+            "were left open. Writes nothing unless --do names a way."
         },
         footer = {
             "",
@@ -53,12 +53,14 @@ public final class RepairCommand implements Callable<Integer> {
     public static final int INCONSISTENT = 4;
 
     private static final Duration PATIENCE = Duration.ofSeconds(30);
+    /** No role's own transaction takes so long; who asks to end one need not wait for that. */
+    private static final Duration OPEN_FOR = Duration.ofSeconds(10);
 
     @Option(
             names = "--do",
             paramLabel = "WAY",
             description =
-                    "Go this way: wait (nothing is done), skip-batch, move-offset or new-epoch. Refused where it is not offered.")
+                    "Go this way: wait (nothing is done), skip-batch, move-offset, abort-transaction or new-epoch. Refused where it is not offered.")
     private @Nullable String way;
 
     @Mixin
@@ -78,7 +80,7 @@ public final class RepairCommand implements Callable<Integer> {
                             audited.config().topics(),
                             audited.config().weights(),
                             PATIENCE)
-                    .examine();
+                    .examine(Kind.ABORT_TRANSACTION.word().equals(way) ? Duration.ZERO : OPEN_FOR);
             if (examined.inconsistencies().isEmpty()) {
                 say(out, "", "The log agrees with itself; there is nothing to repair.");
                 out.flush();
@@ -147,6 +149,8 @@ public final class RepairCommand implements Callable<Integer> {
                                 + " rollouts of them have left as batch-lost, and as many are released anew");
             }
             case MOVE_OFFSET -> say(out, "  ", repair.moveOffsets(examined) + " committed offsets were moved");
+            case ABORT_TRANSACTION ->
+                say(out, "  ", repair.abortTransactions(examined) + " open transactions were aborted");
             case NEW_EPOCH -> {
                 long version = examined.goodVersion().orElseThrow();
                 String why = examined.inconsistencies().stream()

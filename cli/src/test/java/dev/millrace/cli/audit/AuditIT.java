@@ -1,18 +1,23 @@
 package dev.millrace.cli.audit;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.tuple;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.cli.Main;
 import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.log.LogConnection;
+import dev.millrace.log.alarm.Alarm;
+import dev.millrace.log.follow.LogReader;
 import dev.millrace.report.Lines;
 import dev.millrace.runtime.config.ConfigBinder;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.topology.TopologyRunner;
+import dev.millrace.topology.watch.LogStalls;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.io.PrintWriter;
 import java.io.StringWriter;
@@ -22,6 +27,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
@@ -67,6 +73,10 @@ class AuditIT {
     private Said millrace(String... arguments) {
         List<String> all = new ArrayList<>(List.of(arguments));
         all.addAll(List.of("--bootstrap-servers", broker.bootstrapServers(), "--run", CraftedRun.RUN));
+        return said(all);
+    }
+
+    private static Said said(List<String> all) {
         StringWriter out = new StringWriter();
         StringWriter err = new StringWriter();
         CommandLine command = Main.commandLine().setOut(new PrintWriter(out)).setErr(new PrintWriter(err));
@@ -390,7 +400,29 @@ class AuditIT {
                             run.encode(run.topics().rollouts(), Rollout.class, rollout)))
                     .get();
             assertThat(ledger().at("/all/generated").asInt()).isEqualTo(11);
-            killed.abortTransaction();
+
+            LogConnection connection = run.connection();
+            String abort = connection.command("repair --do abort-transaction");
+            try (LogStalls stalls = new LogStalls(
+                    new LogReader(connection, Map.of("group.id", "looks")).consumer(),
+                    new LogReader(connection, Map.of("isolation.level", "read_uncommitted")).consumer(),
+                    Set.of(run.topics().rollouts()),
+                    60_000,
+                    connection.alarms(),
+                    abort,
+                    "")) {
+                stalls.check(0);
+                stalls.check(60_000);
+                assertThat(connection.alarms().standing())
+                        .extracting(Alarm::name, Alarm::remedy)
+                        .containsExactly(tuple("open-transaction", abort));
+
+                Said aborted = said(new ArrayList<>(List.of(abort.split(" ")).subList(1, abort.split(" ").length)));
+                assertThat(aborted.status).as(aborted.toString()).isZero();
+                assertThat(aborted.out).contains("1 open transactions were aborted");
+                stalls.check(60_001);
+                assertThat(connection.alarms().standing()).isEmpty();
+            }
         }
         assertThat(ledger().at("/all/generated").asInt()).isEqualTo(11);
     }

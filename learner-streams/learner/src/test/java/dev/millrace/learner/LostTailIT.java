@@ -111,6 +111,30 @@ class LostTailIT {
     }
 
     @Test
+    void shouldSayWhichStepsAreLostAndTrainOn() throws Exception {
+        log.produce(3, 6);
+        RunningLearner.toVersion(log, 3);
+        String steps = log.connection().topics().trainingLog();
+
+        cut(steps + "-0", log.offsets(steps).get(1));
+        try (RunningLearner learner = RunningLearner.start(log)) {
+            Alarm alarm = learner.awaitAlarm("log-tail-lost");
+            assertThat(alarm.subject()).isEqualTo(steps + "-0");
+            assertThat(alarm.sentence())
+                    .startsWith(
+                            "batch 2 was consumed, and the last step that is there is on batch 0: the end of the topic"
+                                    + " is lost. Training goes on;");
+            assertThat(alarm.remedy()).isEqualTo(log.connection().command("repair"));
+
+            log.produce(1, 6);
+            learner.awaitVersion(4);
+            learner.awaitNoAlarm("log-tail-lost");
+        }
+        assertThat(log.hashes()).hasSize(5).doesNotHaveDuplicates();
+        assertThat(log.steps()).extracting(TrainingStep::getBatchId).containsExactly(0L, 3L);
+    }
+
+    @Test
     void shouldSayWhichBatchIsMissingWhereBothItAndItsVersionAreLost() throws Exception {
         log.produce(3, 6);
         RunningLearner.toVersion(log, 3);

@@ -37,7 +37,7 @@ class RepairIT {
                 log.connection().clientProperties(), log.connection().topics(), TopicsConfig.defaults(), "")) {
             return new RunExaminer(
                             log.connection(), found.claim(), TopicsConfig.defaults(), LearnerIT.weights(), PATIENCE)
-                    .examine();
+                    .examine(Duration.ofSeconds(10));
         }
     }
 

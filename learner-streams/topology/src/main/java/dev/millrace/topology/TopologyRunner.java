@@ -255,7 +255,7 @@ public final class TopologyRunner implements AutoCloseable {
                 MillraceTopology.inputs(config, connection.topics()),
                 config.runtime().alarmAfterMs(),
                 connection.alarms(),
-                String.valueOf(connection.clientProperties().get("bootstrap.servers")),
+                connection.command("repair --do abort-transaction"),
                 connection.command("repair"));
     }
 

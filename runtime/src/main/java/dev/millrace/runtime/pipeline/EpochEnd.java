@@ -2,6 +2,7 @@ package dev.millrace.runtime.pipeline;
 
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.run.EpochWatch;
+import dev.millrace.log.run.PlaceWatch;
 import dev.millrace.log.run.TrueCause;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigException;
@@ -11,10 +12,12 @@ import dev.millrace.runtime.config.MillraceConfig;
 public final class EpochEnd {
     private final LogConnection connection;
     private final EpochWatch watch;
+    private final PlaceWatch places;
 
     public EpochEnd(LogConnection connection) {
         this.connection = connection;
         this.watch = new EpochWatch(connection);
+        this.places = new PlaceWatch(connection);
     }
 
     /**
@@ -43,6 +46,11 @@ public final class EpochEnd {
                     });
                 },
                 watch::stop);
+    }
+
+    /** Looks beside the roles whether cluster and topics are still those of the run; what is not is an alarm. */
+    public Role places() {
+        return new Role("run's topics", places::run, places::stop);
     }
 
     /**

@@ -152,6 +152,7 @@ public final class SingleRole {
             EpochEnd epoch = new EpochEnd(log.connection());
             threads.start(role);
             threads.start(epoch.role());
+            threads.start(epoch.places());
             watch(role, new Rates(meters.registry()), threads);
             threads.stop();
             if (threads.failure().isPresent()) {

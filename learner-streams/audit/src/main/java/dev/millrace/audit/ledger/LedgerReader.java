@@ -274,6 +274,7 @@ public final class LedgerReader {
                 }
             }
             trained.check();
+            gaps.addAll(trained.gaps());
         }
 
         void rollout(ConsumerRecord<byte[], byte[]> record) {

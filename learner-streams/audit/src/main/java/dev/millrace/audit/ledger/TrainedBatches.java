@@ -32,6 +32,10 @@ final class TrainedBatches {
     /** The first that is kept of each epoch, in the order of the log. */
     private final Map<Integer, Long> firstSteps = new HashMap<>();
 
+    private final Map<Integer, Long> lastSteps = new HashMap<>();
+    /** Batches without their step, in the order of the log. */
+    private final List<Name> lostInBetween = new ArrayList<>();
+
     private final Map<Integer, Long> firstBatches = new HashMap<>();
     private final String stepTopic;
     private final String batchTopic;
@@ -68,7 +72,10 @@ final class TrainedBatches {
         if (trained.putIfAbsent(name, withoutEntries(step)) != null) {
             ledger.contradict("batch " + name + " was trained on twice, to version "
                     + trained.get(name).getVersion() + " and to version " + step.getVersion());
-        } else if (step.getEntries() != null) {
+            return;
+        }
+        lastSteps.merge(name.epoch(), name.batchId(), Math::max);
+        if (step.getEntries() != null) {
             words.put(name, StepWords.of(step.getEntries()));
         }
     }
@@ -100,7 +107,11 @@ final class TrainedBatches {
         if (assembled.putIfAbsent(name, batch.getEntries().size()) != null) {
             ledger.contradict("there are two batches " + name + ", the second at " + at);
         }
-        boolean stepped = trained.containsKey(name) || wasTrainedBeforeTheLogBegins(name);
+        boolean isStepLost = !trained.containsKey(name) && wasPassed(name);
+        if (isStepLost) {
+            lostInBetween.add(name);
+        }
+        boolean stepped = trained.containsKey(name) || isStepLost || wasTrainedBeforeTheLogBegins(name);
         StepWords anew = words.get(name);
         for (int i = 0; i < batch.getEntries().size(); i++) {
             BatchEntry entry = batch.getEntries().get(i);
@@ -112,6 +123,20 @@ final class TrainedBatches {
             ledger.batched(
                     entry.getRolloutPartition(), entry.getRolloutOffset(), batch.getBatchId(), maskedBy, stepped);
         }
+    }
+
+    /** Batches are trained on in their order, so one before a later step of its epoch has had its step, and the log has lost that. */
+    private boolean wasPassed(Name name) {
+        return name.batchId() < lastSteps.getOrDefault(name.epoch(), Long.MIN_VALUE)
+                && name.batchId() >= firstSteps.getOrDefault(name.epoch(), Long.MIN_VALUE);
+    }
+
+    /** What the log no longer tells of steps, though it has later ones; one sentence each. */
+    List<String> gaps() {
+        return lostInBetween.stream()
+                .map(name -> "the step on batch " + name
+                        + " is lost, and later ones are there; its rollouts count as the batch says")
+                .toList();
     }
 
     /** Batches are trained on in their order, so one before the first step that is kept has had its step. */

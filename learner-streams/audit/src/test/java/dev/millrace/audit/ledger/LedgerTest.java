@@ -281,6 +281,24 @@ class LedgerTest {
     }
 
     @Test
+    void shouldCountRolloutsByTheirBatchWhereItsStepIsLost() {
+        TrainedBatches trained = new TrainedBatches(ledger, "training-log", false, "batches", false);
+        trained.step(step(0), new RecordDigest("a0"));
+        trained.step(step(2), new RecordDigest("a2"));
+        for (int i = 0; i < 4; i++) {
+            trained.batch(batch(i, i), "batches-0@" + i, new RecordDigest("b" + i));
+        }
+        rollouts(0, 0, 4, FIRST);
+        trained.check();
+        assertThat(trained.gaps())
+                .containsExactly(
+                        "the step on batch 1 is lost, and later ones are there; its rollouts count as the batch says");
+        assertThat(balance().all().trained()).isEqualTo(3);
+        assertThat(balance().all().waitingForStep()).isEqualTo(1);
+        assertThat(balance().addsUp()).isTrue();
+    }
+
+    @Test
     void shouldCallWhatLiesBehindLaterOnesACopyOfWhatRetentionHasDeleted() {
         TrainedBatches trained = new TrainedBatches(ledger, "training-log", true, "batches", true);
         trained.step(step(7), new RecordDigest("a7"));

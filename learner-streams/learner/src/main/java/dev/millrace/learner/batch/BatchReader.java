@@ -62,6 +62,7 @@ public final class BatchReader implements AutoCloseable {
     /** Records of the due batch that could not be trained on. */
     private final List<ConsumerRecord<byte[], byte[]>> setAside = new ArrayList<>();
 
+    private final String trainingLog;
     private BatchProgress progress;
     /** Every record before this offset was read before, by this learner or an earlier one. */
     private long readBefore;
@@ -113,6 +114,11 @@ public final class BatchReader implements AutoCloseable {
                     ConsumedBatches.stepsAfter(connection, newest, limit),
                     committed.flatMap(offset -> BatchProgress.parse(offset.metadata())));
             this.progress = consumed.progress();
+            TopicPartition steps = ConsumedBatches.partition(connection, log);
+            this.trainingLog = steps.toString();
+            ConsumedBatches.lostSteps(connection, newest, progress, limit)
+                    .ifPresent(lost ->
+                            connection.alarms().raise(TAIL_LOST, trainingLog, lost, connection.command("repair")));
             this.sequence = new BatchSequence(connection.run(), progress.batchId());
             long begin = begin();
             this.readBefore = committed.map(OffsetAndMetadata::offset).orElse(begin);
@@ -412,6 +418,7 @@ public final class BatchReader implements AutoCloseable {
         refused.written(batch.deadLetters().size());
         trajectories.add(batch.batch());
         connection.alarms().lower(TAIL_LOST, partition.toString());
+        connection.alarms().lower(TAIL_LOST, trainingLog);
         for (ConsumerRecord<byte[], byte[]> unusable : setAside) {
             refused.add(
                     unusable,

@@ -93,15 +93,46 @@ public record ConsumedBatches(BatchProgress progress, long lostVersion, Map<Long
         return steps.stream().max(Comparator.comparingLong(TrainingStep::getBatchId)); // a copy may lie behind it
     }
 
+    /**
+     * Whether the training log has lost its end: what the newest version and the committed offset say was consumed is told by no step.
+     *
+     * @return a sentence; empty if nothing is lost, or retention has removed all of it
+     * @throws IllegalStateException if it cannot be read within the limit
+     */
+    static Optional<String> lostSteps(
+            LogConnection connection, PolicyVersion tip, BatchProgress progress, Duration limit) {
+        if (progress.batchId() < 0 || progress.batchId() == tip.getBatchId() && tip.getParentEpoch() != null) {
+            return Optional.empty(); // nothing was consumed in this epoch
+        }
+        long last = lastStep(connection, limit).map(TrainingStep::getBatchId).orElse(-1L);
+        if (last >= progress.batchId() || last < 0 && hasBegunLater(connection, limit)) {
+            return Optional.empty();
+        }
+        return Optional.of("batch " + progress.batchId() + " was consumed, and "
+                + (last < 0 ? "no step of the epoch is there" : "the last step that is there is on batch " + last)
+                + ": the end of the topic is lost. Training goes on; what became of the rollouts of these batches the ledger"
+                + " tells by the batches alone");
+    }
+
+    private static boolean hasBegunLater(LogConnection connection, Duration limit) {
+        try (LogReader log = new LogReader(connection)) {
+            return log.begin(partition(connection, log), limit) > 0;
+        }
+    }
+
+    static TopicPartition partition(LogConnection connection, LogReader log) {
+        String topic = connection.topics().trainingLog();
+        return new TopicPartition(
+                topic,
+                PolicyPartition.of(
+                        connection.run().policyId(), topic, log.consumer().partitionsFor(topic)));
+    }
+
     /** @param isEnough asked of what was found, if anything was, and otherwise more is read */
     private static List<TrainingStep> tail(
             LogConnection connection, Duration limit, Predicate<List<TrainingStep>> isEnough) {
-        String topic = connection.topics().trainingLog();
         try (LogReader log = new LogReader(connection)) {
-            TopicPartition partition = new TopicPartition(
-                    topic,
-                    PolicyPartition.of(
-                            connection.run().policyId(), topic, log.consumer().partitionsFor(topic)));
+            TopicPartition partition = partition(connection, log);
             log.consumer().assign(List.of(partition));
             long begin = log.begin(partition, limit);
             long end = log.end(partition, limit);

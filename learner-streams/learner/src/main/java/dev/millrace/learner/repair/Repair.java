@@ -75,6 +75,18 @@ public final class Repair {
     }
 
     /**
+     * Aborts transactions that were left open, and shuts out whoever writes them until it begins again.
+     *
+     * @return how many
+     */
+    public int abortTransactions(Examined examined) {
+        try (Admin admin = Admin.create(connection.admin())) {
+            new OpenTransactions(admin, clock.millis()).abort(examined.open());
+        }
+        return examined.open().size();
+    }
+
+    /**
      * Gives lost batches up: under the learner's transactional id, which shuts a running one out until it begins again, a starved
      * step for each, an outcome for each rollout that was in them, and the learner's place behind them.
      *

@@ -31,8 +31,10 @@ import java.util.OptionalDouble;
 import java.util.OptionalLong;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 import org.apache.avro.specific.SpecificRecord;
+import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 
 /**
@@ -55,6 +57,7 @@ public final class RunExaminer {
 
     private final List<Inconsistency> found = new ArrayList<>();
     private final TrainingPast past = new TrainingPast();
+    private boolean hasLostFirstSteps;
     private OptionalLong goodVersion = OptionalLong.empty();
     /** Why the newest version cannot be gone on from; empty if it can. */
     private String unreadable = "";
@@ -77,9 +80,10 @@ public final class RunExaminer {
     /**
      * Looks; used once.
      *
+     * @param openFor a transaction may be open for so long
      * @throws dev.millrace.log.scan.ScanException if the log cannot be read to its end
      */
-    public Examined examine() {
+    public Examined examine(Duration openFor) {
         Set<String> there;
         LogPlace place;
         try (TopicAdministration administration =
@@ -91,6 +95,7 @@ public final class RunExaminer {
         Optional<PolicyVersion> tip = there.contains(topics.policyVersions()) ? newest() : Optional.empty();
         comparePlace(place, cost);
         compareVersions(tip, cost);
+        List<OpenTransaction> open = findOpen(there, openFor);
         CommittedOffsets offsets = CommittedOffsets.read(connection, there);
         List<Long> lost = tip.isPresent() ? compareBatches(tip.get(), offsets, cost) : List.of();
         offsets.outside()
@@ -105,7 +110,34 @@ public final class RunExaminer {
                                 "the group goes on at offset " + to.offset() + "; stop its role first",
                                 OptionalDouble.of(0),
                                 does(Kind.MOVE_OFFSET)))))));
-        return new Examined(found, goodVersion, lost, offsets.outside());
+        return new Examined(found, goodVersion, lost, open, offsets.outside());
+    }
+
+    private List<OpenTransaction> findOpen(Set<String> there, Duration openFor) {
+        List<OpenTransaction> open;
+        try (Admin admin = Admin.create(connection.admin())) {
+            open = new OpenTransactions(admin, System.currentTimeMillis())
+                    .on(there).stream()
+                            .filter(each -> each.openFor().compareTo(openFor) >= 0)
+                            .toList();
+        }
+        open.forEach(each -> found.add(new Inconsistency(
+                "open-transaction",
+                (each.transactionalId().isEmpty()
+                                ? "a transaction that no coordinator knows"
+                                : "a transaction of " + each.transactionalId())
+                        + " has been open for " + each.openFor().toSeconds() + " s, and what lies behind it on "
+                        + each.at().stream()
+                                .map(spec -> spec.topicPartition().toString())
+                                .sorted()
+                                .collect(Collectors.joining(", "))
+                        + " is given to nobody until it ends",
+                List.of(new Way(
+                        Kind.ABORT_TRANSACTION,
+                        "aborts it; a role that still writes it begins again by itself, and what was in it is made again",
+                        OptionalDouble.of(0),
+                        does(Kind.ABORT_TRANSACTION))))));
+        return open;
     }
 
     private SamplingCost readPast(Set<String> there) {
@@ -115,6 +147,8 @@ public final class RunExaminer {
         try (TopicScan scan = new TopicScan(connection, patience)) {
             ConsistentCut cut = scan.cut(read);
             if (cut.has(topics.trainingLog())) {
+                hasLostFirstSteps = cut.partitions(topics.trainingLog()).stream()
+                        .anyMatch(partition -> cut.of(partition).begin() > 0);
                 scan.read(
                         topics.trainingLog(),
                         cut,
@@ -270,6 +304,22 @@ public final class RunExaminer {
                     "the training log made version " + past.newestVersion() + ", and " + topics.policyVersions()
                             + " ends with version " + newest,
                     ways));
+        }
+        boolean isFirstOfEpoch = tip.get().getParentEpoch() != null;
+        if (!isFirstOfEpoch && past.lastBatch() < tip.get().getBatchId() && !(past.isEmpty() && hasLostFirstSteps)) {
+            found.add(new Inconsistency(
+                    "steps-lost",
+                    "version " + newest + " was made from batch " + tip.get().getBatchId() + ", and "
+                            + topics.trainingLog()
+                            + (past.isEmpty()
+                                    ? " has no step of this epoch"
+                                    : " ends with the step on batch " + past.lastBatch()),
+                    List.of(new Way(
+                            Kind.WAIT,
+                            "training goes on; what became of the rollouts of these batches the ledger tells by the batches"
+                                    + " alone",
+                            OptionalDouble.of(0),
+                            ""))));
         }
         if (!unreadable.isEmpty()) {
             found.add(new Inconsistency("version-lost", unreadable, newEpoch(cost)));

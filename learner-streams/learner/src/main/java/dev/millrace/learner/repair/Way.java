@@ -20,6 +20,8 @@ public record Way(Kind kind, String does, OptionalDouble trajectorySeconds, Stri
         SKIP_BATCH("skip-batch"),
         /** Committed offsets are put back into what their topics hold. */
         MOVE_OFFSET("move-offset"),
+        /** Transactions that were left open are aborted, and who writes them is shut out until it begins again. */
+        ABORT_TRANSACTION("abort-transaction"),
         /** The run goes on from one of its versions in a new epoch. */
         NEW_EPOCH("new-epoch");
 

@@ -31,7 +31,7 @@ public final class LogStalls implements AutoCloseable {
     private final Set<String> topics;
     private final long afterMs;
     private final Alarms alarms;
-    private final String bootstrapServers;
+    private final String abort;
     private final String repair;
     private final Map<TopicPartition, Stable> stable = new HashMap<>();
 
@@ -40,7 +40,7 @@ public final class LogStalls implements AutoCloseable {
      * @param written reads whatever is written; closed with this
      * @param topics that are looked at
      * @param afterMs a transaction may hold others back for so long
-     * @param bootstrapServers for the command that ends a transaction
+     * @param abort the command that ends a transaction
      * @param repair the command that says what is lost
      */
     public LogStalls(
@@ -49,14 +49,14 @@ public final class LogStalls implements AutoCloseable {
             Set<String> topics,
             long afterMs,
             Alarms alarms,
-            String bootstrapServers,
+            String abort,
             String repair) {
         this.committed = committed;
         this.written = written;
         this.topics = topics;
         this.afterMs = afterMs;
         this.alarms = alarms;
-        this.bootstrapServers = bootstrapServers;
+        this.abort = abort;
         this.repair = repair;
     }
 
@@ -111,9 +111,7 @@ public final class LogStalls implements AutoCloseable {
                         "a transaction that began at offset " + last + " has been open for "
                                 + (nowMs - before.sinceMs()) / 1000 + " s, and what lies behind it, up to offset " + end
                                 + ", is given to nobody until it ends",
-                        "kafka-transactions.sh --bootstrap-server " + bootstrapServers + " abort --topic "
-                                + partition.topic() + " --partition " + partition.partition() + " --start-offset "
-                                + last);
+                        abort);
             }
         }
     }

@@ -26,7 +26,13 @@ class LogStallsTest {
     private final MockConsumer<byte[], byte[]> written = new MockConsumer<>("earliest");
     private final Alarms alarms = new Alarms();
     private final LogStalls stalls = new LogStalls(
-            committed, written, Set.of(SCORES.topic()), 60_000, alarms, "b:9092", "millrace repair --run-dir r");
+            committed,
+            written,
+            Set.of(SCORES.topic()),
+            60_000,
+            alarms,
+            "millrace repair --do abort",
+            "millrace repair --run-dir r");
     private long next;
 
     private void log(long begin, long stable, long end) {
@@ -46,12 +52,12 @@ class LogStallsTest {
         stalls.check(60_000);
         assertThat(alarms.standing())
                 .extracting(Alarm::name, Alarm::subject, Alarm::text)
-                .containsExactly(tuple(
-                        "open-transaction",
-                        "r.scores-0",
-                        "a transaction that began at offset 17 has been open for 60 s, and what lies behind it, up to"
-                                + " offset 40, is given to nobody until it ends; to end it: kafka-transactions.sh"
-                                + " --bootstrap-server b:9092 abort --topic r.scores --partition 0 --start-offset 17"));
+                .containsExactly(
+                        tuple(
+                                "open-transaction",
+                                "r.scores-0",
+                                "a transaction that began at offset 17 has been open for 60 s, and what lies behind it, up to"
+                                        + " offset 40, is given to nobody until it ends; to end it: millrace repair --do abort"));
 
         log(0, 41, 60); // it has ended, and the next one has begun
         stalls.check(60_001);

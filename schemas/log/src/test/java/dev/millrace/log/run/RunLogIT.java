@@ -2,9 +2,11 @@ package dev.millrace.log.run;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.tuple;
 
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.alarm.Alarm;
 import dev.millrace.log.registry.LogSchemaRegistry;
 import dev.millrace.log.table.LogTable;
 import dev.millrace.log.topics.LogSetupException;
@@ -339,11 +341,14 @@ class RunLogIT {
     void shouldNameWhatBecameOfClusterTopicsAndEnds() throws Exception {
         RunTopics topics = new RunTopics("cause.");
         RunIdentity run = new RunIdentity("run-c", 0, "default");
-        String repair = "; millrace repair --bootstrap-servers " + broker.bootstrapServers()
-                + " --topic-prefix cause. says what is lost and" + " which ways out there are";
+        String command = "millrace repair --bootstrap-servers " + broker.bootstrapServers() + " --topic-prefix cause.";
+        String repair = "; " + command + " says what is lost and" + " which ways out there are";
         try (RunLog log = open(topics, run);
                 Admin admin = Admin.create(client)) {
             assertThat(TrueCause.of(log.connection())).isEmpty();
+            PlaceWatch watch = new PlaceWatch(log.connection());
+            watch.look();
+            assertThat(log.connection().alarms().standing()).isEmpty();
 
             admin.alterConsumerGroupOffsets(
                             log.connection().group("learner"),
@@ -359,12 +364,20 @@ class RunLogIT {
             delete(admin, topics.scores());
             assertThat(TrueCause.of(log.connection()))
                     .hasValue("of the topics of run run-c these were deleted: [cause.scores]" + repair);
+            watch.look();
+            assertThat(log.connection().alarms().standing())
+                    .extracting(Alarm::name, Alarm::subject, Alarm::remedy)
+                    .containsExactly(tuple("topic-deleted", "cause.scores", command));
 
             open(topics, run).close();
             assertThat(TrueCause.of(log.connection()))
                     .hasValue(
                             "of the topics of run run-c these were deleted and made again, and what was on them is gone:"
                                     + " [cause.scores]" + repair);
+            watch.look();
+            assertThat(log.connection().alarms().standing())
+                    .extracting(Alarm::name, Alarm::subject, Alarm::remedy)
+                    .containsExactly(tuple("topic-replaced", "cause.scores", command));
 
             RunClaim claim = deserialized(log.connection(), lastClaim(topics));
             claim.put(claim.getSchema().getField("cluster_id").pos(), "another");
@@ -376,6 +389,10 @@ class RunLogIT {
             assertThat(TrueCause.of(log.connection()).orElseThrow())
                     .startsWith("the cluster at " + broker.bootstrapServers() + " is ")
                     .contains(", and run run-c is on another: ");
+            watch.look();
+            assertThat(log.connection().alarms().standing())
+                    .extracting(Alarm::name)
+                    .containsExactly("other-cluster", "topic-replaced");
 
             delete(admin, topics.run());
             assertThat(TrueCause.of(log.connection()).orElseThrow())
