@@ -213,7 +213,8 @@ class CheckpointDirectoryTest {
         assertThatThrownBy(() -> new CheckpointDirectory(directory).shape())
                 .hasMessageContaining("config.json is not JSON");
         assertThatThrownBy(() -> new CheckpointDirectory(directory.resolve("empty")).shape())
-                .hasMessageEndingWith("empty holds no config.json");
+                .hasMessageStartingWith("there is no folder ")
+                .hasMessageEndingWith("empty");
     }
 
     @Test

@@ -94,7 +94,19 @@ class DoctorTest {
 
     private static Serving serving(String id, long version, long heartbeatMs) {
         return new Serving(
-                "run-1", 0, id, ServerRole.GENERATOR, "policy", version, 0L, heartbeatMs, 0L, null, false, null, List.of());
+                "run-1",
+                0,
+                id,
+                ServerRole.GENERATOR,
+                "policy",
+                version,
+                0L,
+                heartbeatMs,
+                0L,
+                null,
+                false,
+                null,
+                List.of());
     }
 
     private static List<Finding> findings(
