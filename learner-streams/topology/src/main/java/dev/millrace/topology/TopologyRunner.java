@@ -186,10 +186,17 @@ public final class TopologyRunner implements AutoCloseable {
      * @throws TopologyException if it cannot start in time, has to stop, or does not stop in time
      */
     public void run() {
-        Quarantines quarantines = Quarantines.of(connection);
-        quarantines.open(); // before anything goes through
-        try (quarantines) {
+        try (Quarantines quarantines = Quarantines.of(connection)) {
+            open(quarantines); // before anything goes through
             run(quarantines);
+        }
+    }
+
+    private static void open(Quarantines quarantines) {
+        try {
+            quarantines.open();
+        } catch (IllegalStateException e) {
+            throw new TopologyException("the topology cannot start: " + e.getMessage() + "; create the run first", e);
         }
     }
 
