@@ -1,20 +1,37 @@
 package dev.millrace.api.dataset;
 
+import dev.millrace.api.tokenizer.ChatMessage;
+import java.util.List;
 import java.util.Objects;
 
 /**
- * One row of data.
+ * One row of data: a text that the policy goes on with, or a conversation that it answers.
  *
- * @param prompt text of the prompt, not empty
+ * @param prompt text of the prompt; empty where there are messages
+ * @param messages of the conversation, which the checkpoint's chat template renders; empty where there is a text
  * @param state everything else that the row says, as a JSON object such as {@code {"answer":"42"}}; it travels with the prompt, and
  *     rewards read it
  */
-public record DataRow(String prompt, String state) {
+public record DataRow(String prompt, List<ChatMessage> messages, String state) {
 
     public DataRow {
         Objects.requireNonNull(state, "state");
-        if (prompt.isEmpty()) {
-            throw new IllegalArgumentException("a prompt needs at least one character");
+        messages = List.copyOf(messages);
+        if (prompt.isEmpty() == messages.isEmpty()) {
+            throw new IllegalArgumentException(
+                    prompt.isEmpty()
+                            ? "a prompt needs at least one character"
+                            : "a row has a text or messages, not both");
         }
+    }
+
+    /** A text to go on with. */
+    public DataRow(String prompt, String state) {
+        this(prompt, List.of(), state);
+    }
+
+    /** A conversation to answer. */
+    public DataRow(List<ChatMessage> messages, String state) {
+        this("", messages, state);
     }
 }

@@ -12,6 +12,22 @@ public interface Tokenizer {
     int[] encode(String text);
 
     /**
+     * A conversation as the checkpoint was taught to read it, up to where the assistant's answer begins: its chat template decides, special
+     * tokens and the first token included.
+     *
+     * @throws IllegalArgumentException if there is no template, it refuses the conversation, or it cannot be rendered
+     */
+    default int[] encode(List<ChatMessage> messages) {
+        throw new IllegalArgumentException("this tokenizer has no chat template, so messages cannot be rendered; write the"
+                + " text itself as \"prompt\"");
+    }
+
+    /** Lower-case hex sha-256 of all that decides how a conversation becomes text; empty where there is no chat template. */
+    default String chatHash() {
+        return "";
+    }
+
+    /**
      * What tokens stand for, with the names of those that are no text.
      *
      * @throws IllegalArgumentException if an id is outside the vocabulary

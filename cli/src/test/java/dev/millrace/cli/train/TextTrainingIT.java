@@ -57,7 +57,7 @@ class TextTrainingIT {
         Tokenizer tokenizer = new TokenizerDirectory(model.toString()).open();
         assertThat(rollouts).hasSizeGreaterThanOrEqualTo(2 * 16).allSatisfy(rollout -> {
             assertThat(tokenizer.text(PackedInts.toArray(rollout.getPromptTokens())))
-                    .isIn("once upon a time", "the dog ran to the park");
+                    .isIn("once upon a time", "the dog ran to the park", "hello ?");
             assertThat(rollout.getReward()).isEqualTo(questions(tokenizer, rollout));
             assertThat(rollout.getTokenizerHash()).isEqualTo(tokenizer.hash());
         });
@@ -96,7 +96,7 @@ class TextTrainingIT {
                 .isInstanceOf(ConfigException.class)
                 .hasMessageStartingWith("evaluation.every_steps is 5 and no prompt is held out");
         assertThatThrownBy(() -> asked(model)
-                        .set("task.eval.share=0.5")
+                        .set("task.eval.share=0.3")
                         .set("evaluation.every_steps=0")
                         .resolve())
                 .isInstanceOf(ConfigException.class)
@@ -139,9 +139,13 @@ class TextTrainingIT {
     void shouldTrainARealLanguageModel() throws Exception {
         assumeTrue(Files.isDirectory(STORIES), () -> "there is no " + STORIES + " here");
         Path run = folder.resolve("stories");
+        ConfigLayers asked = asked(STORIES.toAbsolutePath().normalize());
+        assertThatThrownBy(asked::resolve)
+                .isInstanceOf(ConfigException.class)
+                .hasMessageContaining("line 3: this tokenizer has no chat template, so messages cannot be rendered");
         train(
                 run,
-                asked(STORIES.toAbsolutePath().normalize())
+                asked.set("data.file", lines("{\"prompt\": \"Once upon a time\"}").toString())
                         .set("task.response_tokens=24")
                         .set("learner.max_steps=2"));
         Tokenizer tokenizer = new TokenizerDirectory(STORIES.toString()).open();
@@ -185,7 +189,12 @@ class TextTrainingIT {
     private Path prompts() throws IOException {
         return Files.writeString(
                 folder.resolve("prompts.jsonl"),
-                "{\"prompt\": \"Once upon a time\"}\n{\"prompt\": \"The dog ran to the park\", \"answer\": 3}\n");
+                "{\"prompt\": \"Once upon a time\"}\n{\"prompt\": \"The dog ran to the park\", \"answer\": 3}\n"
+                        + "{\"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]}\n");
+    }
+
+    private Path lines(String text) throws IOException {
+        return Files.writeString(folder.resolve("lines.jsonl"), text + "\n");
     }
 
     private Path tinyModel() throws IOException {
@@ -193,6 +202,9 @@ class TextTrainingIT {
         DecoderShape shape = new DecoderShape(40, 32, 2, 4, 2, 8, 48, 64, 10_000, 1e-5, true, false);
         new CheckpointDirectory(model).save(Weights.random(shape, 5));
         Files.write(model.resolve("tokenizer.json"), Files.readAllBytes(TOKENIZER));
+        Files.writeString(
+                model.resolve("tokenizer_config.json"),
+                "{\"bos_token\": \"<s>\", \"chat_template\": \"{{ bos_token }} {{ messages[0].content }} ?\"}");
         Files.writeString(model.resolve("generation_config.json"), "{\"eos_token_id\": [1, 20]}");
         return model;
     }

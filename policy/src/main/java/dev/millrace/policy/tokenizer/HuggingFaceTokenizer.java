@@ -1,7 +1,9 @@
 package dev.millrace.policy.tokenizer;
 
 import ai.djl.huggingface.tokenizers.Encoding;
+import dev.millrace.api.tokenizer.ChatMessage;
 import dev.millrace.api.tokenizer.Tokenizer;
+import dev.millrace.policy.chat.ChatTemplate;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -10,6 +12,7 @@ import java.security.NoSuchAlgorithmException;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.stream.IntStream;
 
 /**
@@ -32,15 +35,18 @@ public final class HuggingFaceTokenizer implements Tokenizer {
     private final int vocabSize;
     private final List<Integer> stopTokens;
     private final String hash;
+    private final Optional<ChatTemplate> chat;
 
     /**
      * @param json the bytes of the file
      * @param name of the file, for a sentence
      * @param modelVocabulary how many ids the model knows; 0 for as many as the file has tokens
      * @param stopTokens that end a text
+     * @param chat how conversations become text; empty if the checkpoint has no template
      * @throws IllegalArgumentException if the file cannot be read as a tokenizer, or has tokens that the model does not know
      */
-    public HuggingFaceTokenizer(byte[] json, String name, int modelVocabulary, List<Integer> stopTokens) {
+    public HuggingFaceTokenizer(byte[] json, String name, int modelVocabulary, List<Integer> stopTokens, Optional<ChatTemplate> chat) {
+        this.chat = chat;
         try {
             this.library = ai.djl.huggingface.tokenizers.HuggingFaceTokenizer.newInstance(
                     new ByteArrayInputStream(json), Map.of("truncation", "false", "padding", "false"));
@@ -83,7 +89,23 @@ public final class HuggingFaceTokenizer implements Tokenizer {
 
     @Override
     public int[] encode(String text) {
-        Encoding encoding = library.encode(text, true, false);
+        return encode(text, true);
+    }
+
+    @Override
+    public int[] encode(List<ChatMessage> messages) {
+        // the template writes the first token itself where the model wants one, and a second one would be another prompt
+        return chat.map(template -> encode(template.render(messages), false))
+                .orElseGet(() -> Tokenizer.super.encode(messages));
+    }
+
+    @Override
+    public String chatHash() {
+        return chat.map(ChatTemplate::hash).orElse("");
+    }
+
+    private int[] encode(String text, boolean specialTokens) {
+        Encoding encoding = library.encode(text, specialTokens, false);
         return IntStream.range(0, encoding.getIds().length)
                 .map(i -> Math.toIntExact(encoding.getIds()[i]))
                 .toArray();

@@ -9,17 +9,23 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.time.LocalDate;
+import java.time.format.DateTimeParseException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import java.util.Optional;
 
 /**
  * A Hugging Face directory as far as it says how text becomes tokens: {@code tokenizer.json}, how many tokens the model of {@code
  * config.json} knows, and which of them end a text by {@code generation_config.json} or else {@code config.json}.
  *
+ * <p>A chat template of {@code chat_template.jinja} or {@code tokenizer_config.json} renders conversations.
+ *
  * @param directory of these files; empty is that of {@code model.checkpoint}
+ * @param date what a chat template that prints today's date prints, such as {@code 2026-03-05}, all through the run; empty lets it do without
  */
-public record TokenizerDirectory(String directory) implements TokenizerSettings {
+public record TokenizerDirectory(String directory, String date) implements TokenizerSettings {
     /** The file that decides the mapping. */
     public static final String FILE = "tokenizer.json";
 
@@ -28,11 +34,25 @@ public record TokenizerDirectory(String directory) implements TokenizerSettings 
 
     public TokenizerDirectory {
         Objects.requireNonNull(directory, "directory");
+        day(date);
+    }
+
+    /** Without a date. */
+    public TokenizerDirectory(String directory) {
+        this(directory, "");
     }
 
     /** That of the checkpoint. */
     public static TokenizerDirectory defaults() {
         return new TokenizerDirectory("");
+    }
+
+    private static Optional<LocalDate> day(String date) {
+        try {
+            return date.isEmpty() ? Optional.empty() : Optional.of(LocalDate.parse(date));
+        } catch (DateTimeParseException e) {
+            throw new IllegalArgumentException("date must be a day such as 2026-03-05, or empty: '" + date + "'", e);
+        }
     }
 
     @Override
@@ -51,7 +71,7 @@ public record TokenizerDirectory(String directory) implements TokenizerSettings 
             byte[] bytes = Files.readAllBytes(file);
             int vocabulary =
                     json(folder.resolve("config.json")).path("vocab_size").asInt(0);
-            return new HuggingFaceTokenizer(bytes, file.toString(), vocabulary, stopTokens(folder));
+            return new HuggingFaceTokenizer(bytes, file.toString(), vocabulary, stopTokens(folder), ChatFiles.read(folder, day(date)));
         } catch (IOException e) {
             throw new IllegalArgumentException("cannot read " + file + ": " + e.getMessage(), e);
         }
@@ -64,7 +84,7 @@ public record TokenizerDirectory(String directory) implements TokenizerSettings 
      */
     public void copyTo(Path folder) throws IOException {
         Files.createDirectories(folder);
-        for (String name : List.of("config.json", "generation_config.json", FILE)) {
+        for (String name : List.of("config.json", "generation_config.json", ChatFiles.CONFIG, ChatFiles.TEMPLATE, FILE)) {
             Path file = Path.of(directory).resolve(name);
             if (Files.isRegularFile(file)) {
                 Files.copy(file, folder.resolve(name), StandardCopyOption.REPLACE_EXISTING);
@@ -89,7 +109,7 @@ public record TokenizerDirectory(String directory) implements TokenizerSettings 
         return List.of();
     }
 
-    private static JsonNode json(Path file) throws IOException {
+    static JsonNode json(Path file) throws IOException {
         if (!Files.isRegularFile(file)) {
             return JSON.createObjectNode();
         }

@@ -6,11 +6,13 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.millrace.api.tokenizer.ChatMessage;
 import dev.millrace.api.tokenizer.Tokenizer;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.List;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -49,6 +51,25 @@ class HuggingFaceTokenizerTest {
         Files.writeString(folder.resolve("generation_config.json"), "{\"eos_token_id\": [1, 18]}");
         assertThat(tiny("{\"vocab_size\": 40, \"eos_token_id\": 5}").stopTokens())
                 .containsExactly(1, 18);
+    }
+
+    @Test
+    void shouldRenderAConversationWithOneFirstToken() throws IOException {
+        assertThatThrownBy(() -> tiny("{}").encode(List.of(new ChatMessage("user", "hello"))))
+                .hasMessageStartingWith("this tokenizer has no chat template");
+        assertThat(tiny("{}").chatHash()).isEmpty();
+        Files.writeString(
+                folder.resolve("tokenizer_config.json"),
+                """
+                {"bos_token": {"content": "<s>"}, "eos_token": "</s>", "chat_template": [{"name": "tool", "template": ""},
+                 {"name": "default", "template": "{{ bos_token }} {% for m in messages %}{{ m.content }} ? {% endfor %}"}]}""");
+        Tokenizer tokenizer = tiny("{}");
+        List<ChatMessage> messages = List.of(new ChatMessage("user", "the dog"));
+        assertThat(tokenizer.encode(messages)).containsExactly(0, 15, 11, 20);
+        Files.writeString(folder.resolve("chat_template.jinja"), "{{ bos_token }} {{ messages[0].role }} !\n");
+        assertThat(tiny("{}").encode(messages)).as("a file of its own").containsExactly(0, 2, 21);
+        assertThat(tiny("{}").chatHash()).isNotEqualTo(tokenizer.chatHash());
+        assertThat(tiny("{}").hash()).isEqualTo(tokenizer.hash());
     }
 
     @Test

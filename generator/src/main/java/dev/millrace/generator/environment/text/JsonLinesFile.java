@@ -9,6 +9,7 @@ import com.fasterxml.jackson.databind.json.JsonMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.api.dataset.DataRow;
 import dev.millrace.api.dataset.Dataset;
+import dev.millrace.api.tokenizer.ChatMessage;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.CharacterCodingException;
@@ -21,6 +22,7 @@ import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /** The rows of a file, all in memory. Blank lines are none. */
@@ -89,22 +91,41 @@ final class JsonLinesFile implements Dataset {
         } catch (JsonProcessingException e) {
             throw new IllegalArgumentException(place + " is not JSON: " + e.getOriginalMessage(), e);
         }
-        if (row.has("messages")) {
-            throw new IllegalArgumentException(place
-                    + " has messages, and chat templates are not rendered; write the prompt as the template renders it"
-                    + " into \"prompt\", and leave \"messages\" out");
-        }
+        JsonNode messages = row.remove("messages");
         JsonNode prompt = row.remove("prompt");
-        if (prompt == null || !prompt.isTextual() || prompt.textValue().isEmpty()) {
+        if (messages != null && prompt != null) {
+            throw new IllegalArgumentException(place + " has both a \"prompt\" and \"messages\"; leave one of them out");
+        }
+        if (messages == null && (prompt == null || !prompt.isTextual() || prompt.textValue().isEmpty())) {
             throw new IllegalArgumentException(
-                    place + " needs a \"prompt\" that is a text of at least one character: " + shown(prompt));
+                    place + " needs a \"prompt\" that is a text of at least one character, or \"messages\": "
+                            + shown(prompt));
         }
         String state = row.toString();
         if (state.length() > MOST_STATE_CHARACTERS) {
             throw new IllegalArgumentException(place + " says " + state.length()
                     + " characters beside its prompt, and a prompt request carries at most " + MOST_STATE_CHARACTERS);
         }
-        return new DataRow(prompt.textValue(), state);
+        return prompt == null
+                ? new DataRow(conversation(Objects.requireNonNull(messages), place), state)
+                : new DataRow(prompt.textValue(), state);
+    }
+
+    private static List<ChatMessage> conversation(JsonNode messages, String place) {
+        List<ChatMessage> conversation = new ArrayList<>();
+        for (JsonNode message : messages) {
+            JsonNode role = message.path("role");
+            JsonNode content = message.path("content");
+            if (message.size() != 2 || !role.isTextual() || role.textValue().isEmpty() || !content.isTextual()) {
+                throw new IllegalArgumentException(place + " has a message that is not {\"role\": TEXT, \"content\": TEXT}"
+                        + " and nothing else, at " + conversation.size());
+            }
+            conversation.add(new ChatMessage(role.textValue(), content.textValue()));
+        }
+        if (!messages.isArray() || conversation.isEmpty()) {
+            throw new IllegalArgumentException(place + " needs \"messages\" that are a list of at least one message");
+        }
+        return conversation;
     }
 
     private static String shown(@Nullable JsonNode node) {

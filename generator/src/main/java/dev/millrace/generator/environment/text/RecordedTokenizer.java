@@ -1,5 +1,6 @@
 package dev.millrace.generator.environment.text;
 
+import dev.millrace.api.tokenizer.ChatMessage;
 import dev.millrace.api.tokenizer.Tokenizer;
 import dev.millrace.api.tokenizer.TokenizerSettings;
 import java.util.List;
@@ -31,6 +32,11 @@ record RecordedTokenizer(TokenizerSettings settings, TextFiles files) implements
                     + "); its tokens would mean other texts, so put that one back, name the copy in the run's folder"
                     + " (--set task.tokenizer.directory=RUN/tokenizer), or begin another run");
         }
+        if (!found.chatHash().equals(files.chatSha256())) {
+            throw new IllegalArgumentException("task.tokenizer: " + settings
+                    + " has another chat template, special tokens or date than the run began with; put those back, or name"
+                    + " the copy in the run's folder (--set task.tokenizer.directory=RUN/tokenizer)");
+        }
         return found;
     }
 
@@ -42,6 +48,16 @@ record RecordedTokenizer(TokenizerSettings settings, TextFiles files) implements
     @Override
     public int[] encode(String text) {
         return opened().encode(text);
+    }
+
+    @Override
+    public int[] encode(List<ChatMessage> messages) {
+        return opened().encode(messages);
+    }
+
+    @Override
+    public String chatHash() {
+        return files.chatSha256();
     }
 
     @Override

@@ -12,6 +12,7 @@ import java.util.List;
  * @param evalRows how many rows are held out
  * @param promptTokens of the longest prompt, held-out ones included
  * @param tokenizerSha256 of all that decides which tokens a text has
+ * @param chatSha256 of all that decides how a conversation becomes text; empty without a chat template
  * @param vocabulary tokens of the model
  * @param stopTokens that end a response
  */
@@ -22,6 +23,7 @@ public record TextFiles(
         int evalRows,
         int promptTokens,
         String tokenizerSha256,
+        String chatSha256,
         int vocabulary,
         List<Long> stopTokens) {
 
@@ -31,7 +33,7 @@ public record TextFiles(
 
     /** Nothing found yet. */
     public static TextFiles unknown() {
-        return new TextFiles("", 0, "", 0, 0, "", 0, List.of());
+        return new TextFiles("", 0, "", 0, 0, "", "", 0, List.of());
     }
 
     boolean isKnown() {

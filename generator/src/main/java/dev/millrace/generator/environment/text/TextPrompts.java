@@ -1,5 +1,6 @@
 package dev.millrace.generator.environment.text;
 
+import dev.millrace.api.dataset.DataRow;
 import dev.millrace.api.dataset.Dataset;
 import dev.millrace.api.environment.Prompt;
 import dev.millrace.api.environment.PromptDataset;
@@ -33,11 +34,12 @@ final class TextPrompts implements PromptDataset {
         return new Prompt(encoded(data, row, tokenizer), data.row(row).state());
     }
 
-    static int[] encoded(Dataset data, int row, Tokenizer tokenizer) {
-        int[] tokens = tokenizer.encode(data.row(row).prompt());
+    static int[] encoded(Dataset data, int index, Tokenizer tokenizer) {
+        DataRow row = data.row(index);
+        int[] tokens = row.messages().isEmpty() ? tokenizer.encode(row.prompt()) : tokenizer.encode(row.messages());
         if (tokens.length == 0) {
             throw new IllegalArgumentException(
-                    "the prompt has no token: '" + data.row(row).prompt() + "'");
+                    "the prompt has no token: '" + (row.messages().isEmpty() ? row.prompt() : row.messages()) + "'");
         }
         return tokens;
     }

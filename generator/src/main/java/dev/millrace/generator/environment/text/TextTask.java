@@ -109,6 +109,7 @@ public record TextTask(
                 held,
                 longest,
                 tokens.hash(),
+                tokens.chatHash(),
                 tokens.vocabSize(),
                 tokens.stopTokens().stream().map(Integer::longValue).toList());
         return new TextTask(data, tokenizer, shuffle, responseTokens, eval, found);

@@ -70,8 +70,7 @@ class TextTaskTest {
                         "",
                         0,
                         2,
-                        Symbols.tokenizer().hash(),
-                        16,
+                        Symbols.tokenizer().hash(), "", 16,
                         List.of()));
         assertThat(text.task().promptTokens()).isEqualTo(2);
     }
@@ -93,8 +92,13 @@ class TextTaskTest {
         refused("[1]", "b.jsonl line 1 is no JSON object");
         refused(
                 "{\"answer\": 3}",
-                "b.jsonl line 1 needs a \"prompt\" that is a text of at least one character: there is none");
-        refused("{\"messages\": []}", "b.jsonl line 1 has messages, and chat templates are not rendered; ");
+                "b.jsonl line 1 needs a \"prompt\" that is a text of at least one character, or \"messages\": there is none");
+        refused("{\"messages\": []}", "b.jsonl line 1 needs \"messages\" that are a list of at least one message");
+        refused(
+                "{\"messages\": [{\"role\": \"user\", \"content\": \"1\"}]}",
+                "b.jsonl line 1: this tokenizer has no chat template, so messages cannot be rendered");
+        refused("{\"messages\": [{\"role\": \"user\"}]}", "b.jsonl line 1 has a message that is not ");
+        refused("{\"prompt\": \"1\", \"messages\": []}", "b.jsonl line 1 has both a \"prompt\" and \"messages\"");
         refused("{\"prompt\": \"1\"}\n{\"prompt\": \"x\"}", "b.jsonl line 2: no symbol begins at character 0 of 'x'");
         assertThatThrownBy(() -> task(folder.resolve("none.jsonl"), true))
                 .hasMessage("data: there is no file " + folder.resolve("none.jsonl"));

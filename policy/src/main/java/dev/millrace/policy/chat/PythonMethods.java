@@ -1,0 +1,179 @@
+package dev.millrace.policy.chat;
+
+import com.hubspot.jinjava.el.TypeConvertingMapELResolver;
+import com.hubspot.jinjava.el.ext.JinjavaBeanELResolver;
+import com.hubspot.jinjava.el.ext.JinjavaListELResolver;
+import com.hubspot.jinjava.lib.exptest.ExpTest;
+import com.hubspot.jinjava.lib.filter.Filter;
+import com.hubspot.jinjava.objects.collections.PyList;
+import com.hubspot.jinjava.util.ForLoop;
+import dev.millrace.policy.chat.TemplateSandbox.RefusedByTemplateException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.regex.Pattern;
+import jinjava.javax.el.CompositeELResolver;
+import jinjava.javax.el.ELContext;
+import jinjava.javax.el.ELResolver;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The properties and methods that a template's values have: those of Python's texts, lists and dictionaries that chat templates call, and none
+ * of Java's.
+ */
+final class PythonMethods extends ELResolver {
+    private static final String WHITE = " \t\n\r\f\u000b";
+
+    /** Of the library; looks at its own loops, filters and tests, which are no values of a template. */
+    private final JinjavaBeanELResolver own = new JinjavaBeanELResolver(true);
+
+    private PythonMethods() {}
+
+    static ELResolver resolver() {
+        CompositeELResolver resolver = new CompositeELResolver();
+        resolver.add(new PythonMethods());
+        resolver.add(new JinjavaListELResolver(true));
+        resolver.add(new TypeConvertingMapELResolver(true));
+        return resolver;
+    }
+
+    @Override
+    public @Nullable Object getValue(ELContext context, @Nullable Object base, Object property) {
+        if (base instanceof ForLoop) {
+            return own.getValue(context, base, property);
+        }
+        if (base instanceof List<?> list && property instanceof Number number) {
+            context.setPropertyResolved(true);
+            int index = number.intValue() < 0 ? number.intValue() + list.size() : number.intValue();
+            return index >= 0 && index < list.size() ? list.get(index) : null;
+        }
+        return null;
+    }
+
+    @Override
+    public @Nullable Object invoke(
+            ELContext context,
+            @Nullable Object base,
+            Object method,
+            Class<?> @Nullable [] types,
+            Object @Nullable [] given) {
+        if (base instanceof Filter || base instanceof ExpTest) {
+            return own.invoke(context, base, method, types, given);
+        }
+        context.setPropertyResolved(true);
+        Object[] arguments = given == null ? new Object[0] : given;
+        String call = method + "/" + arguments.length;
+        if (base instanceof String text) {
+            return ofText(text, call, arguments);
+        }
+        if (base instanceof Map<?, ?> map) {
+            switch (call) {
+                case "items/0":
+                    return map.entrySet().stream()
+                            .map(entry -> new PyList(new ArrayList<>(Arrays.asList(entry.getKey(), entry.getValue()))))
+                            .toList();
+                case "keys/0":
+                    return new ArrayList<Object>(map.keySet());
+                case "values/0":
+                    return new ArrayList<Object>(map.values());
+                case "get/1":
+                    return map.get(arguments[0]);
+                case "get/2":
+                    return map.containsKey(arguments[0]) ? map.get(arguments[0]) : arguments[1];
+                default:
+            }
+        }
+        if (base instanceof PyList list && call.equals("append/1")) {
+            return list.append(arguments[0]);
+        }
+        throw new RefusedByTemplateException("it calls " + method + " with " + arguments.length
+                + " arguments, which is no method of texts, lists and dictionaries that is known here");
+    }
+
+    private static Object ofText(String text, String call, Object[] arguments) {
+        String first = arguments.length > 0 ? String.valueOf(arguments[0]) : "";
+        switch (call) {
+            case "startswith/1":
+                return text.startsWith(first);
+            case "endswith/1":
+                return text.endsWith(first);
+            case "strip/0":
+                return stripped(text, WHITE, true, true);
+            case "strip/1":
+                return stripped(text, first, true, true);
+            case "lstrip/0":
+                return stripped(text, WHITE, true, false);
+            case "lstrip/1":
+                return stripped(text, first, true, false);
+            case "rstrip/0":
+                return stripped(text, WHITE, false, true);
+            case "rstrip/1":
+                return stripped(text, first, false, true);
+            case "split/0":
+                return list(stripped(text, WHITE, true, true).split("[" + WHITE + "]+"));
+            case "split/1":
+                return list(text.split(Pattern.quote(first), -1));
+            case "upper/0":
+                return text.toUpperCase(Locale.ROOT);
+            case "lower/0":
+                return text.toLowerCase(Locale.ROOT);
+            case "replace/2":
+                return text.replace(first, String.valueOf(arguments[1]));
+            case "find/1":
+                return (long) text.indexOf(first);
+            case "count/1":
+                return (long) (text.split(Pattern.quote(first), -1).length - 1);
+            default:
+                throw new RefusedByTemplateException("it calls " + call.replace("/", " of a text with ")
+                        + " arguments, which is not known here");
+        }
+    }
+
+    private static PyList list(String[] parts) {
+        if (parts.length > TemplateSandbox.MOST_ELEMENTS) {
+            throw new RefusedByTemplateException("it splits a text into " + parts.length + " parts, more than "
+                    + TemplateSandbox.MOST_ELEMENTS);
+        }
+        return new PyList(new ArrayList<>(Arrays.asList((Object[]) parts)));
+    }
+
+    private static String stripped(String text, String characters, boolean left, boolean right) {
+        int from = 0;
+        int to = text.length();
+        while (left && from < to && characters.indexOf(text.charAt(from)) >= 0) {
+            from++;
+        }
+        while (right && to > from && characters.indexOf(text.charAt(to - 1)) >= 0) {
+            to--;
+        }
+        return text.substring(from, to);
+    }
+
+    @Override
+    public @Nullable Class<?> getType(ELContext context, @Nullable Object base, Object property) {
+        return null;
+    }
+
+    @Override
+    public void setValue(ELContext context, @Nullable Object base, Object property, @Nullable Object value) {
+        throw new RefusedByTemplateException("it writes to " + property);
+    }
+
+    @Override
+    public boolean isReadOnly(ELContext context, @Nullable Object base, Object property) {
+        return true;
+    }
+
+    @Override
+    public java.util.@Nullable Iterator<java.beans.FeatureDescriptor> getFeatureDescriptors(
+            ELContext context, @Nullable Object base) {
+        return null;
+    }
+
+    @Override
+    public Class<?> getCommonPropertyType(ELContext context, @Nullable Object base) {
+        return Object.class;
+    }
+}

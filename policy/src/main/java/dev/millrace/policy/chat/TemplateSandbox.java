@@ -1,0 +1,215 @@
+package dev.millrace.policy.chat;
+
+import com.fasterxml.jackson.core.JsonGenerator;
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.core.util.MinimalPrettyPrinter;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.ObjectWriter;
+import com.hubspot.jinjava.Jinjava;
+import com.hubspot.jinjava.JinjavaConfig;
+import com.hubspot.jinjava.LegacyOverrides;
+import com.hubspot.jinjava.el.JinjavaProcessors;
+import com.hubspot.jinjava.interpret.Context;
+import com.hubspot.jinjava.interpret.Context.Library;
+import com.hubspot.jinjava.interpret.JinjavaInterpreter;
+import com.hubspot.jinjava.lib.filter.Filter;
+import com.hubspot.jinjava.lib.fn.ELFunctionDefinition;
+import com.hubspot.jinjava.lib.tag.Tag;
+import com.hubspot.jinjava.random.RandomNumberGeneratorStrategy;
+import java.io.IOException;
+import java.time.LocalDate;
+import java.time.format.DateTimeFormatter;
+import java.util.Collection;
+import java.util.EnumMap;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Function;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What a template may do: what chat templates need, and nothing that reads a file or a clock, draws a number, or reaches an object of this
+ * process. A template that needs more is refused where it asks.
+ */
+final class TemplateSandbox {
+    private static final int MOST_CHARACTERS = 1_000_000;
+    private static final int MOST_STEPS = 100_000;
+    /** Of a list; turns of a loop without a step in it are not counted, so it bounds these. */
+    static final int MOST_ELEMENTS = 1000;
+
+    private static final int MOST_NESTED = 20;
+    private static final Set<String> TAGS =
+            Set.of("if", "elif", "else", "for", "set", "macro", "call", "raw", "do", "break", "continue", "endif",
+            "endfor", "endset", "endmacro", "endcall", "endraw");
+    private static final Set<String> FILTERS = Set.of(
+            "trim", "length", "count", "upper", "lower", "capitalize", "title", "tojson", "replace", "join", "first", "last", "list",
+            "default", "d", "reverse", "map", "select", "selectattr", "reject", "rejectattr", "string", "int", "float", "items", "dictsort",
+            "unique", "safe", "sort", "abs");
+    private static final Set<String> FUNCTIONS = Set.of(":range", ":namespace", ":dict");
+    private static final Map<Library, Set<String>> DISABLED = disabled();
+
+    private final Optional<LocalDate> date;
+
+    TemplateSandbox(Optional<LocalDate> date) {
+        this.date = date;
+    }
+
+    private static Map<Library, Set<String>> disabled() {
+        Context all = new Jinjava().getGlobalContext();
+        Map<Library, Set<String>> disabled = new EnumMap<>(Library.class);
+        disabled.put(Library.TAG, without(all.getAllTags(), Tag::getName, TAGS));
+        disabled.put(Library.FILTER, without(all.getAllFilters(), Filter::getName, FILTERS));
+        disabled.put(Library.FUNCTION, without(all.getAllFunctions(), ELFunctionDefinition::getName, FUNCTIONS));
+        return disabled;
+    }
+
+    private static <T> Set<String> without(Collection<T> all, Function<T, String> name, Set<String> kept) {
+        return all.stream().map(name).filter(each -> !kept.contains(each)).collect(Collectors.toUnmodifiableSet());
+    }
+
+    /**
+     * For one rendering.
+     *
+     * @param context of it; gets the name of a function that is only there with a date
+     */
+    Jinjava open(Map<String, Object> context) {
+        AtomicInteger steps = new AtomicInteger();
+        JinjavaConfig config = JinjavaConfig.newBuilder()
+                .withTrimBlocks(true)
+                .withLstripBlocks(true)
+                .withKeepTrailingNewline(true)
+                .withNestedInterpretationEnabled(false) // a message may say {{ }} and is text
+                .withMaxOutputSize(MOST_CHARACTERS)
+                .withMaxStringLength(MOST_CHARACTERS)
+                .withMaxListSize(MOST_ELEMENTS)
+                .withMaxMapSize(MOST_ELEMENTS)
+                .withRangeLimit(MOST_ELEMENTS)
+                .withMaxRenderDepth(MOST_NESTED)
+                .withEnableRecursiveMacroCalls(false)
+                .withMaxMacroRecursionDepth(MOST_NESTED)
+                .withRandomNumberGeneratorStrategy(RandomNumberGeneratorStrategy.CONSTANT_ZERO)
+                .withDateTimeProvider(() -> 0)
+                .withDisabled(DISABLED)
+                .withElResolver(PythonMethods.resolver())
+                .withProcessors(JinjavaProcessors.newBuilder()
+                        .withNodePreProcessor((node, interpreter) -> {
+                            if (steps.incrementAndGet() > MOST_STEPS) {
+                                throw new RefusedByTemplateException("it takes more than " + MOST_STEPS + " steps");
+                            }
+                        })
+                        .build())
+                .withLegacyOverrides(LegacyOverrides.newBuilder()
+                        .withIterateOverMapKeys(true)
+                        .withUsePyishObjectMapper(true)
+                        .withParseWhitespaceControlStrictly(true)
+                        .withUseTrimmingForNotesAndExpressions(true)
+                        .withKeepNullableLoopValues(true)
+                        .withUseNaturalOperatorPrecedence(true)
+                        .withHandleBackslashInQuotesOnly(true)
+                        .withAllowAdjacentTextNodes(true)
+                        .build())
+                .build();
+        Jinjava jinjava = new Jinjava(config);
+        jinjava.setResourceLocator((name, encoding, interpreter) -> {
+            throw new IOException("a chat template is one file and cannot read " + name);
+        });
+        Context global = jinjava.getGlobalContext();
+        global.registerFilter(new ToJson());
+        global.registerFunction(
+                new ELFunctionDefinition("", "raise_exception", TemplateSandbox.class, "refuse", String.class));
+        if (date.isPresent()) {
+            context.put("strftime_now", true); // so that it is defined
+            context.put(Today.KEY, new Today(date.get()));
+            global.registerFunction(
+                    new ELFunctionDefinition("", "strftime_now", TemplateSandbox.class, "today", String.class));
+        }
+        return jinjava;
+    }
+
+    /** {@code raise_exception} of a template. */
+    public static Object refuse(String why) {
+        throw new RefusedByTemplateException(why);
+    }
+
+    /** {@code strftime_now} of a template. */
+    public static String today(String format) {
+        Object today = JinjavaInterpreter.getCurrent().getContext().get(Today.KEY);
+        if (today instanceof Today known) {
+            return known.as(format);
+        }
+        throw new RefusedByTemplateException("it has no date");
+    }
+
+    /** The date that a template sees, the same at every rendering. */
+    private record Today(LocalDate date) {
+        static final String KEY = "__millrace_today__";
+
+        private static final Map<Character, String> FORMATS =
+                Map.of('d', "dd", 'b', "MMM", 'B', "MMMM", 'Y', "yyyy", 'm', "MM", 'y', "yy", 'A', "EEEE", 'a', "EEE", 'j', "DDD");
+
+        String as(String format) {
+            StringBuilder text = new StringBuilder();
+            for (int i = 0; i < format.length(); i++) {
+                if (format.charAt(i) != '%') {
+                    text.append(format.charAt(i));
+                    continue;
+                }
+                String pattern = ++i < format.length() ? FORMATS.get(format.charAt(i)) : null;
+                if (pattern == null) {
+                    throw new RefusedByTemplateException("it asks for the time as '" + format
+                            + "', and of dates only %d %b %B %Y %m %y %A %a %j are known");
+                }
+                text.append(date.format(DateTimeFormatter.ofPattern(pattern, Locale.ENGLISH)));
+            }
+            return text.toString();
+        }
+    }
+
+    /** JSON as Python writes it. */
+    private static final class ToJson implements Filter {
+        private static final ObjectWriter JSON = new ObjectMapper().writer(new MinimalPrettyPrinter() {
+            private static final long serialVersionUID = 1;
+
+            @Override
+            public void writeObjectFieldValueSeparator(JsonGenerator out) throws IOException {
+                out.writeRaw(": ");
+            }
+
+            @Override
+            public void writeObjectEntrySeparator(JsonGenerator out) throws IOException {
+                out.writeRaw(", ");
+            }
+
+            @Override
+            public void writeArrayValueSeparator(JsonGenerator out) throws IOException {
+                out.writeRaw(", ");
+            }
+        });
+
+        @Override
+        public String getName() {
+            return "tojson";
+        }
+
+        @Override
+        public Object filter(@Nullable Object value, JinjavaInterpreter interpreter, String... arguments) {
+            try {
+                return JSON.writeValueAsString(value);
+            } catch (JsonProcessingException e) {
+                throw new RefusedByTemplateException("it cannot be JSON: " + e.getOriginalMessage());
+            }
+        }
+    }
+
+    /** The template says no, or is told so. */
+    static final class RefusedByTemplateException extends RuntimeException {
+        private static final long serialVersionUID = 1;
+
+        RefusedByTemplateException(String why) {
+            super(why);
+        }
+    }
+}
