@@ -1,5 +1,7 @@
 package dev.millrace.api.environment;
 
+import java.util.List;
+
 /**
  * Continues and verifies rollouts: says what happens between the policy's turns and what the result is worth.
  *
@@ -16,6 +18,14 @@ public interface Environment {
      * it is -1, a sampled end token is a token like any other.
      */
     int endToken();
+
+    /**
+     * Texts of which the first to appear ended the response: a reward judges what stands before it. None unless the episode ends
+     * responses at texts.
+     */
+    default List<String> stopTexts() {
+        return List.of();
+    }
 
     /**
      * Begins the episode of one rollout.

@@ -2,6 +2,7 @@ package dev.millrace.api.environment;
 
 import dev.millrace.api.tokenizer.Tokenizer;
 import java.util.Arrays;
+import java.util.List;
 
 /**
  * A response that is over, for a reward function to judge.
@@ -11,15 +12,31 @@ import java.util.Arrays;
  * @param response the tokens; valid during the call
  * @param verified what the environment itself says it is worth
  * @param tokenizer the vocabulary of all these tokens
+ * @param stopTexts of which the first to appear ended the response and is no part of its text
  */
 public record FinishedResponse(
         int[] promptTokens,
         String environmentState,
         Transcript response,
         VerifiedReward verified,
-        Tokenizer tokenizer) {
+        Tokenizer tokenizer,
+        List<String> stopTexts) {
 
-    /** What the policy wrote, as text. */
+    public FinishedResponse {
+        stopTexts = List.copyOf(stopTexts);
+    }
+
+    /** A response that no text ended. */
+    public FinishedResponse(
+            int[] promptTokens,
+            String environmentState,
+            Transcript response,
+            VerifiedReward verified,
+            Tokenizer tokenizer) {
+        this(promptTokens, environmentState, response, verified, tokenizer, List.of());
+    }
+
+    /** What the policy wrote, as text, up to the stop text that ended it. */
     public String text() {
         int[] own = new int[response.length()];
         int count = 0;
@@ -28,6 +45,12 @@ public record FinishedResponse(
                 own[count++] = response.token(i);
             }
         }
-        return tokenizer.text(Arrays.copyOf(own, count));
+        String text = tokenizer.text(Arrays.copyOf(own, count));
+        int end = text.length();
+        for (String stop : stopTexts) {
+            int found = text.indexOf(stop);
+            end = found < 0 ? end : Math.min(end, found);
+        }
+        return text.substring(0, end);
     }
 }

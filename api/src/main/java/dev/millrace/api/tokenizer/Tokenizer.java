@@ -18,8 +18,9 @@ public interface Tokenizer {
      * @throws IllegalArgumentException if there is no template, it refuses the conversation, or it cannot be rendered
      */
     default int[] encode(List<ChatMessage> messages) {
-        throw new IllegalArgumentException("this tokenizer has no chat template, so messages cannot be rendered; write the"
-                + " text itself as \"prompt\"");
+        throw new IllegalArgumentException(
+                "this tokenizer has no chat template, so messages cannot be rendered; write the"
+                        + " text itself as \"prompt\"");
     }
 
     /** Lower-case hex sha-256 of all that decides how a conversation becomes text; empty where there is no chat template. */

@@ -3,9 +3,12 @@ package dev.millrace.cli.model;
 import dev.millrace.cli.audit.AuditedRun;
 import dev.millrace.cli.audit.RunOptions;
 import dev.millrace.report.Lines;
+import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.model.ModelExport;
 import dev.millrace.runtime.model.ModelExport.Done;
 import java.io.PrintWriter;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.util.Locale;
 import java.util.Optional;
@@ -75,6 +78,10 @@ public final class ExportModelCommand implements Callable<Integer> {
     @Override
     public Integer call() {
         PrintWriter out = spec.commandLine().getOut();
+        if (Files.exists(to, LinkOption.NOFOLLOW_LINKS)) { // before a broker is started for it
+            throw new RefusedRequestException(
+                    to + " is there already, and nothing is overwritten; name a new directory");
+        }
         try (AuditedRun audited = run.open()) {
             out.println(audited.title());
             out.flush();

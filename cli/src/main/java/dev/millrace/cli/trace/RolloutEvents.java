@@ -2,6 +2,7 @@ package dev.millrace.cli.trace;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.api.tokenizer.Tokenizer;
 import dev.millrace.audit.trace.Found;
 import dev.millrace.audit.trace.FoundDeadLetter;
 import dev.millrace.audit.trace.FoundEntry;
@@ -35,10 +36,15 @@ final class RolloutEvents {
 
     private final GroupTrace trace;
     private final String prefix;
+    private final Optional<Tokenizer> tokenizer;
     private final List<RolloutEvent> events = new ArrayList<>();
 
-    /** @param trace of this rollout alone */
-    RolloutEvents(GroupTrace trace, String prefix) {
+    /**
+     * @param trace of this rollout alone
+     * @param tokenizer by which its tokens are text; empty if they are none
+     */
+    RolloutEvents(GroupTrace trace, String prefix, Optional<Tokenizer> tokenizer) {
+        this.tokenizer = tokenizer;
         this.trace = trace;
         this.prefix = prefix;
     }
@@ -97,19 +103,22 @@ final class RolloutEvents {
             data.put("error", rollout.getError());
         }
         spans(data, rollout.getVersionSpans());
-        add(
-                rollout.getFinishedAtMs(),
-                "sampled",
-                List.of(
-                        "by " + rollout.getGeneratorId() + " in "
-                                + (rollout.getFinishedAtMs() - rollout.getStartedAtMs()) + " ms: " + tokens
-                                + " tokens, " + trainable + " of the policy, by "
-                                + spansText(rollout.getVersionSpans()),
-                        "ended by " + rollout.getFinishReason()
-                                + (rollout.getError() == null ? "" : " (" + rollout.getError() + ")") + ", reward "
-                                + number(rollout.getReward())),
-                place(found),
-                data);
+        List<String> details = new ArrayList<>();
+        details.add("by " + rollout.getGeneratorId() + " in "
+                + (rollout.getFinishedAtMs() - rollout.getStartedAtMs()) + " ms: " + tokens
+                + " tokens, " + trainable + " of the policy, by "
+                + spansText(rollout.getVersionSpans()));
+        details.add("ended by " + rollout.getFinishReason()
+                + (rollout.getError() == null ? "" : " (" + rollout.getError() + ")") + ", reward "
+                + number(rollout.getReward()));
+        tokenizer.ifPresent(words -> {
+            String prompt = words.decode(PackedInts.toArray(rollout.getPromptTokens()));
+            String response = words.decode(PackedInts.toArray(rollout.getResponseTokens()));
+            data.put("prompt_text", prompt).put("response_text", response);
+            details.add("prompt: " + JSON.getNodeFactory().textNode(prompt));
+            details.add("response: " + JSON.getNodeFactory().textNode(response));
+        });
+        add(rollout.getFinishedAtMs(), "sampled", details, place(found), data);
     }
 
     private static void spans(ObjectNode data, List<VersionSpan> spans) {

@@ -3,12 +3,14 @@ package dev.millrace.cli.trace;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.api.tokenizer.Tokenizer;
 import dev.millrace.audit.trace.Found;
 import dev.millrace.audit.trace.GroupTrace;
 import dev.millrace.audit.trace.Tracer;
 import dev.millrace.cli.audit.AuditedRun;
 import dev.millrace.cli.audit.NotFoundException;
 import dev.millrace.cli.audit.RunOptions;
+import dev.millrace.generator.environment.text.TextTask;
 import dev.millrace.report.Column;
 import dev.millrace.report.Lines;
 import dev.millrace.report.Table;
@@ -91,6 +93,7 @@ public final class TraceCommand implements Callable<Integer> {
                     (System.nanoTime() - begun) / 1e9);
             String prefix = audited.connection().topics().prefix();
             int epoch = audited.connection().run().epoch();
+            Optional<Tokenizer> tokenizer = tokenizer(audited);
             if (trace.isEmpty()) {
                 throw new NotFoundException(
                         hint(new Tracer(audited.connection(), PATIENCE), trace, one) + " (" + cost + ")");
@@ -98,13 +101,13 @@ public final class TraceCommand implements Callable<Integer> {
             if (json) {
                 out.println(
                         one
-                                ? json(trace, prefix, epoch).toPrettyString()
-                                : groupJson(trace, prefix, epoch).toPrettyString());
+                                ? json(trace, prefix, epoch, tokenizer).toPrettyString()
+                                : groupJson(trace, prefix, epoch, tokenizer).toPrettyString());
             } else {
                 out.println(audited.title());
                 out.println();
                 if (one) {
-                    printRollout(trace, prefix, epoch, out);
+                    printRollout(trace, prefix, epoch, tokenizer, out);
                 } else {
                     printGroup(trace, prefix, epoch, out);
                 }
@@ -117,6 +120,21 @@ public final class TraceCommand implements Callable<Integer> {
             }
             out.flush();
             return 0;
+        }
+    }
+
+    /** Of a run on text, where its files can be read here; otherwise its tokens have no text. */
+    private Optional<Tokenizer> tokenizer(AuditedRun audited) {
+        if (!(audited.config().task() instanceof TextTask text)) {
+            return Optional.empty();
+        }
+        try {
+            Tokenizer tokenizer = text.task().tokenizer();
+            tokenizer.text(new int[] {0});
+            return Optional.of(tokenizer);
+        } catch (IllegalArgumentException e) {
+            spec.commandLine().getErr().println("without its text: " + e.getMessage());
+            return Optional.empty();
         }
     }
 
@@ -159,10 +177,11 @@ public final class TraceCommand implements Callable<Integer> {
                         + (samples.size() == 1 ? " is on the log" : " are on the log");
     }
 
-    private void printRollout(GroupTrace trace, String prefix, int epoch, PrintWriter out) {
+    private void printRollout(
+            GroupTrace trace, String prefix, int epoch, Optional<Tokenizer> tokenizer, PrintWriter out) {
         out.println("rollout " + id + " — " + RolloutStatus.of(trace, prefix, epoch));
         long before = Long.MIN_VALUE;
-        for (RolloutEvent event : new RolloutEvents(trace, prefix).inOrder()) {
+        for (RolloutEvent event : new RolloutEvents(trace, prefix, tokenizer).inOrder()) {
             out.println();
             String delay = before == Long.MIN_VALUE ? "" : "+" + Lines.duration(event.timeMs() - before);
             out.println(String.format("%s %14s  %s", Lines.time(event.timeMs()), delay, event.what()));
@@ -246,12 +265,13 @@ public final class TraceCommand implements Callable<Integer> {
         return List.copyOf(ids);
     }
 
-    private static ObjectNode json(GroupTrace trace, String prefix, int epoch) {
+    private static ObjectNode json(GroupTrace trace, String prefix, int epoch, Optional<Tokenizer> tokenizer) {
         ObjectNode json = new ObjectMapper().createObjectNode();
-        return put(json, trace, prefix, epoch);
+        return put(json, trace, prefix, epoch, tokenizer);
     }
 
-    private static ObjectNode put(ObjectNode json, GroupTrace trace, String prefix, int epoch) {
+    private static ObjectNode put(
+            ObjectNode json, GroupTrace trace, String prefix, int epoch, Optional<Tokenizer> tokenizer) {
         json.put(
                         "rollout_id",
                         trace.rollouts().isEmpty()
@@ -263,7 +283,7 @@ public final class TraceCommand implements Callable<Integer> {
         ArrayNode copies = json.putArray("copies");
         trace.copies().forEach(place -> copies.add(place.substring(prefix.length())));
         ArrayNode events = json.putArray("events");
-        new RolloutEvents(trace, prefix).inOrder().forEach(event -> {
+        new RolloutEvents(trace, prefix, tokenizer).inOrder().forEach(event -> {
             ArrayNode details = event.data().putArray("details");
             event.details().forEach(details::add);
             events.add(event.data());
@@ -271,11 +291,11 @@ public final class TraceCommand implements Callable<Integer> {
         return json;
     }
 
-    private static ObjectNode groupJson(GroupTrace trace, String prefix, int epoch) {
+    private static ObjectNode groupJson(GroupTrace trace, String prefix, int epoch, Optional<Tokenizer> tokenizer) {
         ObjectNode json = new ObjectMapper().createObjectNode().put("group_id", trace.groupId());
         ArrayNode rollouts = json.putArray("rollouts");
         rolloutIds(trace)
-                .forEach(rolloutId -> put(rollouts.addObject(), trace.of(rolloutId), prefix, epoch)
+                .forEach(rolloutId -> put(rollouts.addObject(), trace.of(rolloutId), prefix, epoch, tokenizer)
                         .put("rollout_id", rolloutId));
         return json;
     }

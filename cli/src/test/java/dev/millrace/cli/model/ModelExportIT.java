@@ -118,6 +118,12 @@ class ModelExportIT {
         Files.writeString(model.resolve("generation_config.json"), "{}");
         String hash = VersionHash.of(new CheckpointDirectory(model), Dtype.BF16);
         train("second", 1, "--set", "model.checkpoint=" + model);
+        Path left = folder.resolve("second/models");
+        assertThat(Files.readString(folder.resolve("second/steps.csv")))
+                .as("a run that began with a checkpoint leaves its last version, and its best")
+                .contains(VersionHash.of(new CheckpointDirectory(left.resolve("last")), Dtype.BF16))
+                .contains(VersionHash.of(new CheckpointDirectory(left.resolve("best")), Dtype.BF16));
+        assertThat(folder.resolve("first/models")).doesNotExist();
 
         Said first = export("second", folder.resolve("again"), "--version", "0");
         assertThat(first.status).as(first.toString()).isZero();

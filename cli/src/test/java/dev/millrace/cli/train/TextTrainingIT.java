@@ -145,9 +145,11 @@ class TextTrainingIT {
                 .hasMessageContaining("line 3: this tokenizer has no chat template, so messages cannot be rendered");
         train(
                 run,
-                asked.set("data.file", lines("{\"prompt\": \"Once upon a time\"}").toString())
+                asked.set(
+                                "data.file",
+                                lines("{\"prompt\": \"Once upon a time\"}").toString())
                         .set("task.response_tokens=24")
-                        .set("learner.max_steps=2"));
+                        .set("learner.max_steps=1"));
         Tokenizer tokenizer = new TokenizerDirectory(STORIES.toString()).open();
         assertThat(rollouts(run))
                 .allSatisfy(rollout -> assertThat(rollout.getReward()).isEqualTo(questions(tokenizer, rollout)));

@@ -8,6 +8,7 @@ import dev.millrace.api.environment.StepResult;
 import dev.millrace.api.environment.Transcript;
 import dev.millrace.api.environment.VerifiedReward;
 import dev.millrace.api.tokenizer.Tokenizer;
+import java.util.List;
 
 /**
  * An environment whose responses to one prompt are rewarded by somebody else.
@@ -29,6 +30,11 @@ record Rewarded(Environment environment, RewardFunction function, int[] promptTo
     }
 
     @Override
+    public List<String> stopTexts() {
+        return environment.stopTexts();
+    }
+
+    @Override
     public Episode begin(String state) {
         Episode episode = environment.begin(state);
         function.requireJudgeable(state);
@@ -40,8 +46,8 @@ record Rewarded(Environment environment, RewardFunction function, int[] promptTo
 
             @Override
             public VerifiedReward verify(Transcript response) {
-                return function.reward(
-                        new FinishedResponse(promptTokens, state, response, episode.verify(response), tokenizer));
+                return function.reward(new FinishedResponse(
+                        promptTokens, state, response, episode.verify(response), tokenizer, environment.stopTexts()));
             }
         };
     }

@@ -1,6 +1,5 @@
 package dev.millrace.policy.chat;
 
-import com.hubspot.jinjava.Jinjava;
 import com.hubspot.jinjava.interpret.RenderResult;
 import com.hubspot.jinjava.interpret.TemplateError;
 import dev.millrace.api.tokenizer.ChatMessage;
@@ -56,9 +55,10 @@ public final class ChatTemplate {
     /** The same program in the library's grammar: a file's last line end is none of the text, and two forms are written otherwise. */
     private static String understood(String template) {
         String text = template.endsWith("\n") ? template.substring(0, template.length() - 1) : template;
-        return CODE.matcher(text).replaceAll(code -> Matcher.quoteReplacement(NAMED_SUM
-                .matcher(code.group().replace("[::-1]", "|reverse"))
-                .replaceAll("$1($2)")));
+        return CODE.matcher(text)
+                .replaceAll(code -> Matcher.quoteReplacement(NAMED_SUM
+                        .matcher(code.group().replace("[::-1]", "|reverse"))
+                        .replaceAll("$1($2)")));
     }
 
     /**
@@ -77,8 +77,7 @@ public final class ChatTemplate {
         Map<String, Object> context = new HashMap<>(specialTokens);
         context.put("messages", seen);
         context.put("add_generation_prompt", true);
-        Jinjava jinjava = sandbox.open(context);
-        RenderResult result = jinjava.renderForResult(template, context);
+        RenderResult result = sandbox.render(template, context);
         if (!result.getErrors().isEmpty()) {
             throw refusal(result.getErrors());
         }

@@ -69,72 +69,59 @@ final class PythonMethods extends ELResolver {
             return ofText(text, call, arguments);
         }
         if (base instanceof Map<?, ?> map) {
-            switch (call) {
-                case "items/0":
-                    return map.entrySet().stream()
-                            .map(entry -> new PyList(new ArrayList<>(Arrays.asList(entry.getKey(), entry.getValue()))))
-                            .toList();
-                case "keys/0":
-                    return new ArrayList<Object>(map.keySet());
-                case "values/0":
-                    return new ArrayList<Object>(map.values());
-                case "get/1":
-                    return map.get(arguments[0]);
-                case "get/2":
-                    return map.containsKey(arguments[0]) ? map.get(arguments[0]) : arguments[1];
-                default:
-            }
+            return ofDictionary(map, call, arguments);
         }
         if (base instanceof PyList list && call.equals("append/1")) {
             return list.append(arguments[0]);
         }
-        throw new RefusedByTemplateException("it calls " + method + " with " + arguments.length
-                + " arguments, which is no method of texts, lists and dictionaries that is known here");
+        throw unknown(call);
+    }
+
+    private static @Nullable Object ofDictionary(Map<?, ?> map, String call, Object[] arguments) {
+        return switch (call) {
+            case "items/0" ->
+                map.entrySet().stream()
+                        .map(entry -> new PyList(new ArrayList<>(Arrays.asList(entry.getKey(), entry.getValue()))))
+                        .toList();
+            case "keys/0" -> new ArrayList<Object>(map.keySet());
+            case "values/0" -> new ArrayList<Object>(map.values());
+            case "get/1" -> map.get(arguments[0]);
+            case "get/2" -> map.containsKey(arguments[0]) ? map.get(arguments[0]) : arguments[1];
+            default -> throw unknown(call);
+        };
     }
 
     private static Object ofText(String text, String call, Object[] arguments) {
         String first = arguments.length > 0 ? String.valueOf(arguments[0]) : "";
-        switch (call) {
-            case "startswith/1":
-                return text.startsWith(first);
-            case "endswith/1":
-                return text.endsWith(first);
-            case "strip/0":
-                return stripped(text, WHITE, true, true);
-            case "strip/1":
-                return stripped(text, first, true, true);
-            case "lstrip/0":
-                return stripped(text, WHITE, true, false);
-            case "lstrip/1":
-                return stripped(text, first, true, false);
-            case "rstrip/0":
-                return stripped(text, WHITE, false, true);
-            case "rstrip/1":
-                return stripped(text, first, false, true);
-            case "split/0":
-                return list(stripped(text, WHITE, true, true).split("[" + WHITE + "]+"));
-            case "split/1":
-                return list(text.split(Pattern.quote(first), -1));
-            case "upper/0":
-                return text.toUpperCase(Locale.ROOT);
-            case "lower/0":
-                return text.toLowerCase(Locale.ROOT);
-            case "replace/2":
-                return text.replace(first, String.valueOf(arguments[1]));
-            case "find/1":
-                return (long) text.indexOf(first);
-            case "count/1":
-                return (long) (text.split(Pattern.quote(first), -1).length - 1);
-            default:
-                throw new RefusedByTemplateException("it calls " + call.replace("/", " of a text with ")
-                        + " arguments, which is not known here");
-        }
+        return switch (call) {
+            case "startswith/1" -> text.startsWith(first);
+            case "endswith/1" -> text.endsWith(first);
+            case "strip/0" -> stripped(text, WHITE, true, true);
+            case "strip/1" -> stripped(text, first, true, true);
+            case "lstrip/0" -> stripped(text, WHITE, true, false);
+            case "lstrip/1" -> stripped(text, first, true, false);
+            case "rstrip/0" -> stripped(text, WHITE, false, true);
+            case "rstrip/1" -> stripped(text, first, false, true);
+            case "split/0" -> list(stripped(text, WHITE, true, true).split("[" + WHITE + "]+", -1));
+            case "split/1" -> list(text.split(Pattern.quote(first), -1));
+            case "upper/0" -> text.toUpperCase(Locale.ROOT);
+            case "lower/0" -> text.toLowerCase(Locale.ROOT);
+            case "replace/2" -> text.replace(first, String.valueOf(arguments[1]));
+            case "find/1" -> (long) text.indexOf(first);
+            case "count/1" -> (long) (text.split(Pattern.quote(first), -1).length - 1);
+            default -> throw unknown(call);
+        };
+    }
+
+    private static RefusedByTemplateException unknown(String call) {
+        return new RefusedByTemplateException("it calls " + call.replace("/", " with ")
+                + " arguments, which is no method of texts, lists and dictionaries that is known here");
     }
 
     private static PyList list(String[] parts) {
         if (parts.length > TemplateSandbox.MOST_ELEMENTS) {
-            throw new RefusedByTemplateException("it splits a text into " + parts.length + " parts, more than "
-                    + TemplateSandbox.MOST_ELEMENTS);
+            throw new RefusedByTemplateException(
+                    "it splits a text into " + parts.length + " parts, more than " + TemplateSandbox.MOST_ELEMENTS);
         }
         return new PyList(new ArrayList<>(Arrays.asList((Object[]) parts)));
     }

@@ -12,6 +12,7 @@ import com.hubspot.jinjava.el.JinjavaProcessors;
 import com.hubspot.jinjava.interpret.Context;
 import com.hubspot.jinjava.interpret.Context.Library;
 import com.hubspot.jinjava.interpret.JinjavaInterpreter;
+import com.hubspot.jinjava.interpret.RenderResult;
 import com.hubspot.jinjava.lib.filter.Filter;
 import com.hubspot.jinjava.lib.fn.ELFunctionDefinition;
 import com.hubspot.jinjava.lib.tag.Tag;
@@ -21,8 +22,10 @@ import java.time.LocalDate;
 import java.time.format.DateTimeFormatter;
 import java.util.Collection;
 import java.util.EnumMap;
+import java.util.HashMap;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -41,20 +44,67 @@ final class TemplateSandbox {
     static final int MOST_ELEMENTS = 1000;
 
     private static final int MOST_NESTED = 20;
-    private static final Set<String> TAGS =
-            Set.of("if", "elif", "else", "for", "set", "macro", "call", "raw", "do", "break", "continue", "endif",
-            "endfor", "endset", "endmacro", "endcall", "endraw");
+    private static final Set<String> TAGS = Set.of(
+            "if",
+            "elif",
+            "else",
+            "for",
+            "set",
+            "macro",
+            "call",
+            "raw",
+            "do",
+            "break",
+            "continue",
+            "endif",
+            "endfor",
+            "endset",
+            "endmacro",
+            "endcall",
+            "endraw");
     private static final Set<String> FILTERS = Set.of(
-            "trim", "length", "count", "upper", "lower", "capitalize", "title", "tojson", "replace", "join", "first", "last", "list",
-            "default", "d", "reverse", "map", "select", "selectattr", "reject", "rejectattr", "string", "int", "float", "items", "dictsort",
-            "unique", "safe", "sort", "abs");
+            "trim",
+            "length",
+            "count",
+            "upper",
+            "lower",
+            "capitalize",
+            "title",
+            "tojson",
+            "replace",
+            "join",
+            "first",
+            "last",
+            "list",
+            "default",
+            "d",
+            "reverse",
+            "map",
+            "select",
+            "selectattr",
+            "reject",
+            "rejectattr",
+            "string",
+            "int",
+            "float",
+            "items",
+            "dictsort",
+            "unique",
+            "safe",
+            "sort",
+            "abs");
     private static final Set<String> FUNCTIONS = Set.of(":range", ":namespace", ":dict");
     private static final Map<Library, Set<String>> DISABLED = disabled();
 
+    /** Of the rendering that this thread is at, where the program cannot reach it; the library's functions are static. */
+    private static final ThreadLocal<@Nullable Rendering> RENDERING = new ThreadLocal<>();
+
     private final Optional<LocalDate> date;
+    private final Jinjava jinjava;
 
     TemplateSandbox(Optional<LocalDate> date) {
         this.date = date;
+        this.jinjava = made(date.isPresent());
     }
 
     private static Map<Library, Set<String>> disabled() {
@@ -71,12 +121,24 @@ final class TemplateSandbox {
     }
 
     /**
-     * For one rendering.
+     * Renders.
      *
-     * @param context of it; gets the name of a function that is only there with a date
+     * @param context what the program sees, by name
      */
-    Jinjava open(Map<String, Object> context) {
-        AtomicInteger steps = new AtomicInteger();
+    RenderResult render(String program, Map<String, Object> context) {
+        Map<String, Object> seen = new HashMap<>(context);
+        if (date.isPresent()) {
+            seen.put("strftime_now", true); // so that it is defined
+        }
+        RENDERING.set(new Rendering(date, new AtomicInteger()));
+        try {
+            return jinjava.renderForResult(program, seen);
+        } finally {
+            RENDERING.remove();
+        }
+    }
+
+    private static Jinjava made(boolean dated) {
         JinjavaConfig config = JinjavaConfig.newBuilder()
                 .withTrimBlocks(true)
                 .withLstripBlocks(true)
@@ -96,7 +158,7 @@ final class TemplateSandbox {
                 .withElResolver(PythonMethods.resolver())
                 .withProcessors(JinjavaProcessors.newBuilder()
                         .withNodePreProcessor((node, interpreter) -> {
-                            if (steps.incrementAndGet() > MOST_STEPS) {
+                            if (now().steps().incrementAndGet() > MOST_STEPS) {
                                 throw new RefusedByTemplateException("it takes more than " + MOST_STEPS + " steps");
                             }
                         })
@@ -120,9 +182,7 @@ final class TemplateSandbox {
         global.registerFilter(new ToJson());
         global.registerFunction(
                 new ELFunctionDefinition("", "raise_exception", TemplateSandbox.class, "refuse", String.class));
-        if (date.isPresent()) {
-            context.put("strftime_now", true); // so that it is defined
-            context.put(Today.KEY, new Today(date.get()));
+        if (dated) {
             global.registerFunction(
                     new ELFunctionDefinition("", "strftime_now", TemplateSandbox.class, "today", String.class));
         }
@@ -130,27 +190,36 @@ final class TemplateSandbox {
     }
 
     /** {@code raise_exception} of a template. */
+    @SuppressWarnings("DoNotCallSuggester") // the library calls it
     public static Object refuse(String why) {
         throw new RefusedByTemplateException(why);
     }
 
     /** {@code strftime_now} of a template. */
     public static String today(String format) {
-        Object today = JinjavaInterpreter.getCurrent().getContext().get(Today.KEY);
-        if (today instanceof Today known) {
-            return known.as(format);
-        }
-        throw new RefusedByTemplateException("it has no date");
+        return Today.as(format, now().date().orElseThrow(() -> new RefusedByTemplateException("it has no date")));
     }
 
-    /** The date that a template sees, the same at every rendering. */
-    private record Today(LocalDate date) {
-        static final String KEY = "__millrace_today__";
+    private static Rendering now() {
+        return Objects.requireNonNull(RENDERING.get(), "nothing is rendered on this thread");
+    }
 
-        private static final Map<Character, String> FORMATS =
-                Map.of('d', "dd", 'b', "MMM", 'B', "MMMM", 'Y', "yyyy", 'm', "MM", 'y', "yy", 'A', "EEEE", 'a', "EEE", 'j', "DDD");
+    /**
+     * One.
+     *
+     * @param steps taken so far
+     */
+    private record Rendering(Optional<LocalDate> date, AtomicInteger steps) {}
 
-        String as(String format) {
+    /** A date as {@code strftime} formats it. */
+    private static final class Today {
+        private static final Map<Character, String> FORMATS = Map.of(
+                'd', "dd", 'b', "MMM", 'B', "MMMM", 'Y', "yyyy", 'm', "MM", 'y', "yy", 'A', "EEEE", 'a', "EEE", 'j',
+                "DDD");
+
+        private Today() {}
+
+        static String as(String format, LocalDate date) {
             StringBuilder text = new StringBuilder();
             for (int i = 0; i < format.length(); i++) {
                 if (format.charAt(i) != '%') {

@@ -28,12 +28,10 @@ final class ChatFiles {
         JsonNode config = TokenizerDirectory.json(folder.resolve(CONFIG));
         Path own = folder.resolve(TEMPLATE);
         if (Files.isRegularFile(own)) {
-            return Optional.of(
-                    new ChatTemplate(Files.readString(own), own.toString(), specialTokens(config), date));
+            return Optional.of(new ChatTemplate(Files.readString(own), own.toString(), specialTokens(config), date));
         }
         return written(config.path("chat_template"))
-                .map(text -> new ChatTemplate(
-                        text, folder.resolve(CONFIG).toString(), specialTokens(config), date));
+                .map(text -> new ChatTemplate(text, folder.resolve(CONFIG).toString(), specialTokens(config), date));
     }
 
     /** A text, or one of several with names. */

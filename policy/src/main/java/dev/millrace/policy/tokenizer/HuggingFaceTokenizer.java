@@ -45,7 +45,8 @@ public final class HuggingFaceTokenizer implements Tokenizer {
      * @param chat how conversations become text; empty if the checkpoint has no template
      * @throws IllegalArgumentException if the file cannot be read as a tokenizer, or has tokens that the model does not know
      */
-    public HuggingFaceTokenizer(byte[] json, String name, int modelVocabulary, List<Integer> stopTokens, Optional<ChatTemplate> chat) {
+    public HuggingFaceTokenizer(
+            byte[] json, String name, int modelVocabulary, List<Integer> stopTokens, Optional<ChatTemplate> chat) {
         this.chat = chat;
         try {
             this.library = ai.djl.huggingface.tokenizers.HuggingFaceTokenizer.newInstance(
@@ -94,7 +95,8 @@ public final class HuggingFaceTokenizer implements Tokenizer {
 
     @Override
     public int[] encode(List<ChatMessage> messages) {
-        // the template writes the first token itself where the model wants one, and a second one would be another prompt
+        // the template writes the first token itself where the model wants one, and a second one would be another
+        // prompt
         return chat.map(template -> encode(template.render(messages), false))
                 .orElseGet(() -> Tokenizer.super.encode(messages));
     }

@@ -71,7 +71,8 @@ public record TokenizerDirectory(String directory, String date) implements Token
             byte[] bytes = Files.readAllBytes(file);
             int vocabulary =
                     json(folder.resolve("config.json")).path("vocab_size").asInt(0);
-            return new HuggingFaceTokenizer(bytes, file.toString(), vocabulary, stopTokens(folder), ChatFiles.read(folder, day(date)));
+            return new HuggingFaceTokenizer(
+                    bytes, file.toString(), vocabulary, stopTokens(folder), ChatFiles.read(folder, day(date)));
         } catch (IOException e) {
             throw new IllegalArgumentException("cannot read " + file + ": " + e.getMessage(), e);
         }
@@ -84,7 +85,8 @@ public record TokenizerDirectory(String directory, String date) implements Token
      */
     public void copyTo(Path folder) throws IOException {
         Files.createDirectories(folder);
-        for (String name : List.of("config.json", "generation_config.json", ChatFiles.CONFIG, ChatFiles.TEMPLATE, FILE)) {
+        for (String name :
+                List.of("config.json", "generation_config.json", ChatFiles.CONFIG, ChatFiles.TEMPLATE, FILE)) {
             Path file = Path.of(directory).resolve(name);
             if (Files.isRegularFile(file)) {
                 Files.copy(file, folder.resolve(name), StandardCopyOption.REPLACE_EXISTING);

@@ -44,25 +44,24 @@ class ChatTemplateTest {
         try {
             return template.render(messages);
         } catch (IllegalArgumentException e) {
-            return String.valueOf(e.getMessage()).replaceFirst("the chat template of .* refuses the conversation", "refused");
+            return String.valueOf(e.getMessage())
+                    .replaceFirst("the chat template of .* refuses the conversation", "refused");
         }
     }
 
     @Test
     void shouldBeRefusedADateThatItAsksForWhereThereIsNone() {
-        ChatTemplate undated =
-                new ChatTemplate("{{ strftime_now('%Y') }}", "t.jinja", Map.of(), Optional.empty());
+        ChatTemplate undated = new ChatTemplate("{{ strftime_now('%Y') }}", "t.jinja", Map.of(), Optional.empty());
         assertThatThrownBy(() -> undated.render(ANY))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageStartingWith("the chat template of t.jinja cannot be rendered: ")
                 .hasMessageContaining("strftime_now");
         ChatTemplate guarded = new ChatTemplate(
                 "{% if strftime_now is defined %}{{ strftime_now('%Y') }}{% else %}none{% endif %}",
-                "t.jinja",
-                Map.of(),
-                Optional.empty());
+                "t.jinja", Map.of(), Optional.empty());
         assertThat(guarded.render(ANY)).isEqualTo("none");
-        assertThat(template("{{ strftime_now('%A, %d %B %y %%') }}".replace(" %%", "")).render(ANY))
+        assertThat(template("{{ strftime_now('%A, %d %B %y %%') }}".replace(" %%", ""))
+                        .render(ANY))
                 .isEqualTo("Thursday, 05 March 26");
     }
 
@@ -94,7 +93,8 @@ class ChatTemplateTest {
                 "{{ ____int3rpr3t3r____.config }}"
             })
     void shouldRefuseWhatATemplateHasNoBusinessWith(String program) {
-        assertThatThrownBy(() -> System.err.println(program + " gave " + template(program).render(ANY)))
+        assertThatThrownBy(() -> System.err.println(
+                        program + " gave " + template(program).render(ANY)))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageStartingWith("the chat template of t.jinja ");
     }

@@ -58,9 +58,7 @@ class HuggingFaceTokenizerTest {
         assertThatThrownBy(() -> tiny("{}").encode(List.of(new ChatMessage("user", "hello"))))
                 .hasMessageStartingWith("this tokenizer has no chat template");
         assertThat(tiny("{}").chatHash()).isEmpty();
-        Files.writeString(
-                folder.resolve("tokenizer_config.json"),
-                """
+        Files.writeString(folder.resolve("tokenizer_config.json"), """
                 {"bos_token": {"content": "<s>"}, "eos_token": "</s>", "chat_template": [{"name": "tool", "template": ""},
                  {"name": "default", "template": "{{ bos_token }} {% for m in messages %}{{ m.content }} ? {% endfor %}"}]}""");
         Tokenizer tokenizer = tiny("{}");

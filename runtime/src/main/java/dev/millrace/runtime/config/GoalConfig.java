@@ -6,8 +6,10 @@ package dev.millrace.runtime.config;
  * @param meanReward mean reward to reach; 0 for no such goal
  * @param overSteps steps over which the mean is taken
  * @param maxSeconds wall-clock of one invocation; 0 for no limit
+ * @param exportModels whether {@code train} then writes the best and the last version as model directories, {@code models/best} and {@code
+ *     models/last} of the run's folder; true where the run begins with a checkpoint, unless it is set
  */
-public record GoalConfig(double meanReward, int overSteps, double maxSeconds) {
+public record GoalConfig(double meanReward, int overSteps, double maxSeconds, boolean exportModels) {
     public GoalConfig {
         if (!(meanReward >= 0)) {
             throw new IllegalArgumentException("mean_reward must be at least 0: " + meanReward);
@@ -22,6 +24,6 @@ public record GoalConfig(double meanReward, int overSteps, double maxSeconds) {
 
     /** A mean reward of 0.9 over ten steps, and no more than an hour. */
     public static GoalConfig defaults() {
-        return new GoalConfig(0.9, 10, 3600);
+        return new GoalConfig(0.9, 10, 3600, false);
     }
 }

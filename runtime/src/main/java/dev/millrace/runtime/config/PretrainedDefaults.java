@@ -44,6 +44,7 @@ public final class PretrainedDefaults {
             putUnlessGiven(tree, "topology.batch.sequences", "64");
         }
         putUnlessGiven(tree, "generator.slots", "64");
+        putUnlessGiven(tree, "goal.export_models", "true");
         putUnlessGiven(tree, DTYPE, "bf16");
     }
 

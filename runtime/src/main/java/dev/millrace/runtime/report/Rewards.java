@@ -1,6 +1,9 @@
 package dev.millrace.runtime.report;
 
+import java.util.Comparator;
 import java.util.List;
+import java.util.Optional;
+import java.util.stream.IntStream;
 
 /**
  * Mean rewards over windows of steps.
@@ -24,6 +27,16 @@ public record Rewards(double first, double best, double last) {
             best = Math.max(best, mean(steps, end - window, end));
         }
         return new Rewards(mean(steps, 0, window), best, mean(steps, steps.size() - window, steps.size()));
+    }
+
+    /** The last step of the best window; empty if there are no steps. */
+    static Optional<StepRow> bestWindowEnd(List<StepRow> steps) {
+        int window = Math.min(WINDOW, steps.size());
+        return IntStream.rangeClosed(window, steps.size())
+                .filter(end -> end > 0)
+                .boxed()
+                .max(Comparator.comparingDouble(end -> mean(steps, end - window, end)))
+                .map(end -> steps.get(end - 1));
     }
 
     private static double mean(List<StepRow> steps, int from, int to) {

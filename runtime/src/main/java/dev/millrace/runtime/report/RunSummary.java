@@ -7,6 +7,7 @@ import dev.millrace.audit.ledger.Balance;
 import dev.millrace.audit.ledger.Tally;
 import dev.millrace.log.alarm.Alarm;
 import dev.millrace.runtime.evaluation.EvaluatedVersion;
+import dev.millrace.runtime.evaluation.EvaluationText;
 import dev.millrace.stages.IdleStages;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -48,6 +49,17 @@ public record RunSummary(
     /** The version of the newest step; 0 if there is none. */
     public long policyVersion() {
         return steps.isEmpty() ? 0 : steps.get(steps.size() - 1).version();
+    }
+
+    /**
+     * The version with the highest reward: on held-out prompts where they were asked, or else the newest of the {@value Rewards#WINDOW} steps
+     * with the highest mean; 0 without steps.
+     */
+    public long bestVersion() {
+        if (!evaluations.isEmpty()) {
+            return EvaluationText.best(evaluations).version();
+        }
+        return Rewards.bestWindowEnd(steps).map(StepRow::version).orElse(0L);
     }
 
     /** How stale and how far off policy the run was. */

@@ -182,6 +182,11 @@ public final class RunDirectory implements AutoCloseable {
         return path.resolve("steps.csv");
     }
 
+    /** The models that the run left at its end. */
+    public Path models() {
+        return path.resolve("models");
+    }
+
     /** Evaluations on held-out prompts, a row each. */
     public Path evaluations() {
         return path.resolve("evaluations.csv");

@@ -29,6 +29,7 @@ import dev.millrace.runtime.live.RunView;
 import dev.millrace.runtime.live.StepLog;
 import dev.millrace.runtime.metrics.ClientMeters;
 import dev.millrace.runtime.metrics.Meters;
+import dev.millrace.runtime.model.EndModels;
 import dev.millrace.runtime.pipeline.EpochEnd;
 import dev.millrace.runtime.pipeline.Pipeline;
 import dev.millrace.runtime.pipeline.Role;
@@ -304,6 +305,9 @@ public final class TrainRun {
             }
         }
         RunSummary summary = report(connection, idle, end.reason(), end == RunEnd.GOAL_REACHED);
+        if (config.goal().exportModels()) {
+            exportModels(connection, summary);
+        }
         if (summary.newSteps() == 0 && end != RunEnd.INTERRUPTED && end != RunEnd.TIME_OVER) {
             say("there was nothing left to do: "
                     + (end == RunEnd.LAST_STEP
@@ -323,6 +327,28 @@ public final class TrainRun {
                             + "); without that file the run's evaluations begin anew",
                     e);
         }
+    }
+
+    /** The run has ended well by now, and a model that cannot be written does not change that. */
+    private void exportModels(LogConnection connection, RunSummary summary) {
+        EndModels models = new EndModels(connection, config, directory.models());
+        Map<String, Long> versions = new LinkedHashMap<>();
+        versions.put("last", summary.policyVersion());
+        versions.put("best", summary.bestVersion());
+        versions.forEach((name, version) -> {
+            String later = "; millrace model export --run-dir " + directory.path() + " --version " + version
+                    + " --to DIR writes it";
+            if (stop.isMade()) {
+                say("  the " + name + " model is not written, since the run was to stop" + later);
+                return;
+            }
+            try {
+                say("  " + models.write(name, version));
+            } catch (RefusedRequestException e) {
+                err.println("the " + name + " model is not written: " + e.getMessage() + later);
+                err.flush();
+            }
+        });
     }
 
     /** What can be told of a run that failed; that it cannot be told must not hide why it failed. */

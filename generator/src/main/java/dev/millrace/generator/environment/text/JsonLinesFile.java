@@ -94,9 +94,11 @@ final class JsonLinesFile implements Dataset {
         JsonNode messages = row.remove("messages");
         JsonNode prompt = row.remove("prompt");
         if (messages != null && prompt != null) {
-            throw new IllegalArgumentException(place + " has both a \"prompt\" and \"messages\"; leave one of them out");
+            throw new IllegalArgumentException(
+                    place + " has both a \"prompt\" and \"messages\"; leave one of them out");
         }
-        if (messages == null && (prompt == null || !prompt.isTextual() || prompt.textValue().isEmpty())) {
+        if (messages == null
+                && (prompt == null || !prompt.isTextual() || prompt.textValue().isEmpty())) {
             throw new IllegalArgumentException(
                     place + " needs a \"prompt\" that is a text of at least one character, or \"messages\": "
                             + shown(prompt));
@@ -117,8 +119,9 @@ final class JsonLinesFile implements Dataset {
             JsonNode role = message.path("role");
             JsonNode content = message.path("content");
             if (message.size() != 2 || !role.isTextual() || role.textValue().isEmpty() || !content.isTextual()) {
-                throw new IllegalArgumentException(place + " has a message that is not {\"role\": TEXT, \"content\": TEXT}"
-                        + " and nothing else, at " + conversation.size());
+                throw new IllegalArgumentException(
+                        place + " has a message that is not {\"role\": TEXT, \"content\": TEXT}"
+                                + " and nothing else, at " + conversation.size());
             }
             conversation.add(new ChatMessage(role.textValue(), content.textValue()));
         }

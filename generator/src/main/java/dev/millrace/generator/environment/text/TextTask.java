@@ -8,6 +8,7 @@ import dev.millrace.api.environment.TaskSettings;
 import dev.millrace.api.tokenizer.Tokenizer;
 import dev.millrace.api.tokenizer.TokenizerSettings;
 import dev.millrace.policy.tokenizer.TokenizerDirectory;
+import java.util.List;
 import java.util.Optional;
 import java.util.function.Supplier;
 
@@ -19,6 +20,7 @@ import java.util.function.Supplier;
  * @param shuffle whether every pass over the data has an order of its own, drawn from {@code admission.task_seed}; otherwise each is in the
  *     data's own order
  * @param responseTokens longest response
+ * @param stop texts that end a response as its stop tokens do, such as {@code "\n\n"}; the reward judges what stands before
  * @param eval rows that are not trained on
  * @param files what data and tokenizer were found to be; filled where a run begins
  */
@@ -27,11 +29,16 @@ public record TextTask(
         TokenizerSettings tokenizer,
         boolean shuffle,
         int responseTokens,
+        List<String> stop,
         HeldOutRows eval,
         TextFiles files)
         implements TaskSettings {
 
     public TextTask {
+        stop = List.copyOf(stop);
+        if (stop.contains("")) {
+            throw new IllegalArgumentException("stop must have texts of at least one character: one is empty");
+        }
         if (responseTokens < 1) {
             throw new IllegalArgumentException("response_tokens must be at least 1: " + responseTokens);
         }
@@ -44,6 +51,7 @@ public record TextTask(
                 TokenizerDirectory.defaults(),
                 true,
                 64,
+                List.of(),
                 HeldOutRows.defaults(),
                 TextFiles.unknown());
     }
@@ -58,7 +66,7 @@ public record TextTask(
         return new Task(
                 "text",
                 new TextPrompts(trained(), tokens, shuffle),
-                new TextEnvironment(files.stopTokens()),
+                new TextEnvironment(files.stopTokens(), stop, tokens),
                 tokens,
                 files.promptTokens(),
                 responseTokens,
@@ -112,7 +120,7 @@ public record TextTask(
                 tokens.chatHash(),
                 tokens.vocabSize(),
                 tokens.stopTokens().stream().map(Integer::longValue).toList());
-        return new TextTask(data, tokenizer, shuffle, responseTokens, eval, found);
+        return new TextTask(data, tokenizer, shuffle, responseTokens, stop, eval, found);
     }
 
     private static <T> T opened(String key, Supplier<T> open) {

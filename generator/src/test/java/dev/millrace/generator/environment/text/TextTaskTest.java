@@ -4,19 +4,24 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.api.environment.Environment;
+import dev.millrace.api.environment.Episode;
+import dev.millrace.api.environment.FinishedResponse;
 import dev.millrace.api.environment.Prompt;
 import dev.millrace.api.environment.PromptDataset;
 import dev.millrace.api.environment.RewardFunction;
 import dev.millrace.api.environment.StepResult;
 import dev.millrace.api.environment.Task;
+import dev.millrace.api.environment.VerifiedReward;
 import dev.millrace.api.tokenizer.Tokenizer;
 import dev.millrace.api.tokenizer.TokenizerSettings;
 import dev.millrace.generator.environment.Symbols;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
@@ -70,19 +75,57 @@ class TextTaskTest {
                         "",
                         0,
                         2,
-                        Symbols.tokenizer().hash(), "", 16,
+                        Symbols.tokenizer().hash(),
+                        "",
+                        16,
                         List.of()));
         assertThat(text.task().promptTokens()).isEqualTo(2);
     }
 
     @Test
     void shouldEndATurnWithAnyOfTheStopTokens() {
-        Environment environment = new TextEnvironment(List.of(1L, 5L));
+        Environment environment = new TextEnvironment(List.of(1L, 5L), List.of(), Symbols.tokenizer());
         assertThat(environment.endToken()).isEqualTo(-1);
-        assertThat(new TextEnvironment(List.of(5L)).endToken()).isEqualTo(5);
+        assertThat(new TextEnvironment(List.of(5L), List.of(), Symbols.tokenizer()).endToken())
+                .isEqualTo(5);
         assertThat(environment.begin("{}").afterToken(new Written(7, 4))).isSameAs(StepResult.GO_ON);
         assertThat(environment.begin("{}").afterToken(new Written(7, 5))).isSameAs(StepResult.END);
         assertThatThrownBy(() -> environment.begin("[1]")).hasMessage("the state must be a JSON object: '[1]'");
+    }
+
+    @Test
+    void shouldEndATurnAtAStopTextThatSeveralTokensMakeAndRewardWhatStandsBeforeIt() throws IOException {
+        int[] digits = IntStream.of(1, 2, 7, 7, 3).map(Symbols::digit).toArray();
+        Path file = lines(1);
+        TextTask text = new TextTask(
+                new JsonLines(file.toString()),
+                new Digits(),
+                true,
+                9,
+                List.of("77", "9"),
+                HeldOutRows.defaults(),
+                TextFiles.unknown());
+        Environment environment = text.inspected(ANY).task().environment();
+        Episode turn = environment.begin("{}");
+        assertThat(turn.afterToken(new Written(Arrays.copyOf(digits, 3)))).isSameAs(StepResult.GO_ON);
+        assertThat(turn.afterToken(new Written(Arrays.copyOf(digits, 4)))).isSameAs(StepResult.END);
+        FinishedResponse response = new FinishedResponse(
+                new int[] {1},
+                "{}",
+                new Written(digits),
+                new VerifiedReward(0, Map.of()),
+                Symbols.tokenizer(),
+                environment.stopTexts());
+        assertThat(response.text()).isEqualTo("12");
+        assertThatThrownBy(() -> new TextTask(
+                        new JsonLines("a"),
+                        new Digits(),
+                        true,
+                        9,
+                        List.of(""),
+                        HeldOutRows.defaults(),
+                        TextFiles.unknown()))
+                .hasMessage("stop must have texts of at least one character: one is empty");
     }
 
     @Test
@@ -108,7 +151,13 @@ class TextTaskTest {
     void shouldRefuseARowThatTheRewardCannotJudge() throws IOException {
         Path file = Files.writeString(folder.resolve("c.jsonl"), "{\"prompt\": \"1\"}");
         TextTask asked = new TextTask(
-                new JsonLines(file.toString()), new Digits(), true, 4, HeldOutRows.defaults(), TextFiles.unknown());
+                new JsonLines(file.toString()),
+                new Digits(),
+                true,
+                4,
+                List.of(),
+                HeldOutRows.defaults(),
+                TextFiles.unknown());
         assertThatThrownBy(() -> asked.inspected(ExactReward.defaults()))
                 .hasMessage(
                         "data: " + file
@@ -181,7 +230,8 @@ class TextTaskTest {
     }
 
     private static TextTask task(Path file, boolean shuffle, HeldOutRows eval) {
-        return new TextTask(new JsonLines(file.toString()), new Digits(), shuffle, 4, eval, TextFiles.unknown())
+        return new TextTask(
+                        new JsonLines(file.toString()), new Digits(), shuffle, 4, List.of(), eval, TextFiles.unknown())
                 .inspected(ANY);
     }
 
