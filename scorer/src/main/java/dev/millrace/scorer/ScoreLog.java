@@ -140,10 +140,9 @@ final class ScoreLog implements AutoCloseable {
             List<Score> made,
             @Nullable Serving serving,
             BooleanSupplier stopped) {
-        Map<TopicPartition, OffsetAndMetadata> progress = new HashMap<>();
-        for (TopicPartition partition : read.partitions()) {
-            progress.put(partition, new OffsetAndMetadata(consumer.position(partition)));
-        }
+        // with the leader's epoch of each, by which it is found out where a log that lost its end goes another way
+        Map<TopicPartition, OffsetAndMetadata> progress = new HashMap<>(read.nextOffsets());
+        progress.keySet().retainAll(read.partitions());
         try {
             writer.write(out -> {
                 for (Score score : made) {

@@ -16,6 +16,8 @@ import dev.millrace.generator.staleness.StalenessController;
 import dev.millrace.generator.staleness.StalenessControllerConfig;
 import dev.millrace.infra.broker.BrokerConfig;
 import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.log.follow.LogReader;
+import dev.millrace.log.follow.ReadLimit;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
@@ -23,14 +25,23 @@ import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Score;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import java.io.IOException;
+import java.io.RandomAccessFile;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Clock;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ExecutionException;
+import org.apache.avro.specific.SpecificRecord;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.common.TopicPartition;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Admission, a generator and a scorer while what they write with, or the broker, is taken away: what is due comes, and once. */
@@ -56,18 +67,116 @@ class AwayIT {
     }
 
     @Test
-    void shouldGoOnWhenTheBrokerWasAway() throws Exception {
+    void shouldGoOnWhenTheBrokerWasAwayAndSampleAndScoreNothingAgainWhenItHasLostTheEndsOfTopics() throws Exception {
         EmbeddedBroker[] broker = {EmbeddedBroker.start(directory)};
         try (TestRun run = new TestRun(broker[0], "away")) {
-            assertEachComesOnce(run, r -> {
-                int port = Integer.parseInt(broker[0].bootstrapServers().substring("127.0.0.1:".length()));
-                broker[0].close();
-                broker[0] =
-                        EmbeddedBroker.start(directory, BrokerConfig.defaults().withPort(port));
+            assertEachComesOnce(run, r -> restart(broker, () -> {}));
+            TopicPartition request = ofLastGroup(run, run.connection().topics().prompts());
+            TopicPartition rollouts = ofLastGroup(run, run.connection().topics().rollouts());
+            restart(broker, () -> {
+                cut(request);
+                cut(rollouts);
             });
+            assertOnlyWhatIsNewIsDone(run, request.partition());
         } finally {
             broker[0].close();
         }
+    }
+
+    private void restart(EmbeddedBroker[] broker, Executable whileAway) throws Exception {
+        int port = Integer.parseInt(broker[0].bootstrapServers().substring("127.0.0.1:".length()));
+        broker[0].close();
+        try {
+            whileAway.execute();
+        } catch (Throwable e) {
+            throw new AssertionError(e);
+        }
+        broker[0] = EmbeddedBroker.start(directory, BrokerConfig.defaults().withPort(port));
+    }
+
+    /** Where a group lies that was released after others, by itself. */
+    private static TopicPartition ofLastGroup(TestRun run, String topic) {
+        return run.await(topic, records -> !records.isEmpty()).stream()
+                .filter(record -> new String(record.key(), StandardCharsets.UTF_8).equals("0-41"))
+                .map(record -> new TopicPartition(topic, record.partition()))
+                .findFirst()
+                .orElseThrow();
+    }
+
+    /** What a power loss does: the last transaction of a partition is gone. */
+    private void cut(TopicPartition lost) throws IOException {
+        Path partition = directory.resolve(lost.toString());
+        try (DirectoryStream<Path> files = Files.newDirectoryStream(partition, "*{index,snapshot,checkpoint}")) {
+            for (Path file : files) {
+                Files.delete(file);
+            }
+        }
+        try (RandomAccessFile log = new RandomAccessFile(
+                partition.resolve("00000000000000000000.log").toFile(), "rw")) {
+            long lastEnd = 0;
+            long oneBefore = 0;
+            for (long at = 0; at < log.length(); ) {
+                log.seek(at + 8); // a batch: base offset, length, ...
+                long next = at + 12 + log.readInt();
+                log.seek(at + 21); // attributes
+                if ((log.readShort() & 0x20) != 0) { // the mark that ends a transaction
+                    oneBefore = lastEnd;
+                    lastEnd = next;
+                }
+                at = next;
+            }
+            assertThat(oneBefore).as("more than one transaction on " + lost).isPositive();
+            log.setLength(oneBefore);
+        }
+        Files.deleteIfExists(directory.resolve(".kafka_cleanshutdown"));
+        Files.deleteIfExists(directory.resolve("recovery-point-offset-checkpoint"));
+    }
+
+    /** The groups have committed offsets behind what was lost; another request takes its place. */
+    private static void assertOnlyWhatIsNewIsDone(TestRun run, int partition) {
+        String prompts = run.connection().topics().prompts();
+        String rollouts = run.connection().topics().rollouts();
+        String scores = run.connection().topics().scores();
+        List<Rollout> before = all(run, Rollout.class, rollouts);
+        int scored = all(run, Score.class, scores).size();
+        assertThat(before).hasSizeLessThan(168);
+        assertThat(scored).isEqualTo(168);
+        PromptRequest another = PromptRequest.newBuilder(
+                        all(run, PromptRequest.class, prompts).get(0))
+                .setGroupId("0-900")
+                .setOrdinal(900)
+                .build();
+        run.write(prompts, partition, "0-900", run.bytes(PromptRequest.class, prompts, another));
+        try (Generator generator = generator(run);
+                Scorer scorer = scorer(run)) {
+            RunningRole generating = new RunningRole("generator", generator::run, generator::stop);
+            RunningRole scoring = new RunningRole("scorer", scorer::run, scorer::stop);
+            run.await(scores, records -> records.size() >= scored + 4);
+            generating.stop();
+            scoring.stop();
+        }
+        assertThat(all(run, Rollout.class, rollouts))
+                .extracting(Rollout::getRolloutId)
+                .hasSize(before.size() + 4)
+                .contains("0-900/0", "0-900/1", "0-900/2", "0-900/3")
+                .doesNotHaveDuplicates();
+        assertThat(all(run, Score.class, scores))
+                .extracting(Score::getRolloutId)
+                .hasSize(172)
+                .doesNotHaveDuplicates();
+    }
+
+    private static <T extends SpecificRecord> List<T> all(TestRun run, Class<T> type, String topic) {
+        List<T> records = new ArrayList<>();
+        try (LogReader log = new LogReader(run.connection())) {
+            List<TopicPartition> partitions = log.fromBeginning(topic);
+            assertThat(log.readTo(
+                            log.consumer().endOffsets(partitions),
+                            ReadLimit.within(Duration.ofSeconds(30)),
+                            record -> records.add(run.decode(type, record))))
+                    .isTrue();
+        }
+        return records;
     }
 
     /** As the broker does it with a transaction that was open for too long; nobody has taken the ids over. */

@@ -4,6 +4,7 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
@@ -32,14 +33,22 @@ final class CommittablePrompts {
         final Map<Long, Entry> byOffset = new HashMap<>();
         long next = -1; // one past the newest prompt that was read
         long handedOut = -1;
+        Optional<Integer> leaderEpoch = Optional.empty();
     }
 
     private final Map<TopicPartition, Partition> partitions = new HashMap<>();
 
-    /** A prompt was read; prompts of a partition come in offset order. 0 samples mean that nothing is to be done for it. */
-    void read(TopicPartition partition, long offset, int samples) {
+    /**
+     * A prompt was read; prompts of a partition come in offset order.
+     *
+     * @param samples 0 where nothing is to be done for it
+     * @param leaderEpoch that it was written in, where it is known. It is committed along: where the log has lost its end and
+     *     others have written there, whoever reads on finds out from where
+     */
+    void read(TopicPartition partition, long offset, int samples, Optional<Integer> leaderEpoch) {
         Partition of = partitions.computeIfAbsent(partition, p -> new Partition());
         of.next = offset + 1;
+        of.leaderEpoch = leaderEpoch;
         if (samples > 0) {
             Entry entry = new Entry(offset, samples);
             of.open.add(entry);
@@ -74,7 +83,7 @@ final class CommittablePrompts {
             long low = of.open.isEmpty() ? of.next : of.open.peek().offset;
             if (low > of.handedOut || named.contains(partition)) {
                 of.handedOut = low;
-                offsets.put(partition, new OffsetAndMetadata(low, mark));
+                offsets.put(partition, new OffsetAndMetadata(low, of.leaderEpoch, mark));
             }
         });
         return offsets;

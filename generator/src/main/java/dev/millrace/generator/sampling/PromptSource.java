@@ -138,10 +138,10 @@ final class PromptSource implements AutoCloseable {
         if (reading instanceof AcceptedPrompt prompt) {
             queue.add(prompt);
             queuedSamples += prompt.request().getSamples();
-            committable.read(partition, record.offset(), prompt.request().getSamples());
+            committable.read(partition, record.offset(), prompt.request().getSamples(), record.leaderEpoch());
         } else {
             refused.add((RefusedPrompt) reading);
-            committable.read(partition, record.offset(), 0);
+            committable.read(partition, record.offset(), 0, record.leaderEpoch());
         }
     }
 

@@ -18,6 +18,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicReference;
@@ -58,6 +59,9 @@ final class ControllerLog implements AutoCloseable {
     private final int promptPartitions;
     /** By partition, the offset behind the newest request: a restart looks there for requests that the table lacks. */
     private final Map<TopicPartition, Long> promptEnds = new HashMap<>();
+
+    /** Of what was read last of each partition. */
+    private final Map<TopicPartition, Optional<Integer>> leaderEpochs = new HashMap<>();
 
     private Map<TopicPartition, Long> rolloutFloor = Map.of();
     private List<String> ofOlderEpochs = List.of();
@@ -124,11 +128,13 @@ final class ControllerLog implements AutoCloseable {
         consumer.assign(all);
         consumer.seekToEnd(servings); // what scorers said before was judged before, and is kept nowhere
         Map<TopicPartition, Long> begins = consumer.beginningOffsets(followed);
+        Map<TopicPartition, OffsetAndMetadata> committed = consumer.committed(Set.copyOf(followed));
+        leaderEpochs.clear();
         for (TopicPartition partition : followed) {
             long beginning = Math.max(
                     connection.lineage().beginning(partition.topic(), partition.partition()),
                     begins.getOrDefault(partition, 0L));
-            consumer.seek(partition, positions.getOrDefault(partition.toString(), beginning));
+            seek(partition, positions.getOrDefault(partition.toString(), beginning), committed.get(partition));
         }
         boolean isWhole = counts.isPresent()
                 || begins.entrySet().stream()
@@ -163,6 +169,16 @@ final class ControllerLog implements AutoCloseable {
         return samples;
     }
 
+    /** The group has the leader's epoch, too, by which it is found out where a log that lost its end goes another way. */
+    private void seek(TopicPartition partition, long position, @Nullable OffsetAndMetadata committed) {
+        if (committed != null && committed.offset() == position) {
+            log.consumer().seek(partition, committed);
+            leaderEpochs.put(partition, committed.leaderEpoch());
+        } else {
+            log.consumer().seek(partition, position);
+        }
+    }
+
     /** Requests of the last transaction lie where only the topic says. */
     private static void place(ReleasedSamples samples, PriorPrompts prior) {
         for (PriorPrompts.Request request : prior.releasedFrom(0)) {
@@ -194,7 +210,9 @@ final class ControllerLog implements AutoCloseable {
     }
 
     ConsumerRecords<byte[], byte[]> poll(Duration limit) {
-        return log.consumer().poll(limit);
+        ConsumerRecords<byte[], byte[]> records = log.consumer().poll(limit);
+        records.nextOffsets().forEach((partition, next) -> leaderEpochs.put(partition, next.leaderEpoch()));
+        return records;
     }
 
     /** How many partitions requests are spread over. */
@@ -219,9 +237,9 @@ final class ControllerLog implements AutoCloseable {
             Map<TopicPartition, Long> floor) {
         Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
         for (TopicPartition partition : followed) {
-            offsets.put(partition, new OffsetAndMetadata(log.position(partition)));
+            offsets.put(partition, next(partition, log.position(partition)));
         }
-        samples.firstWaitingBatch().ifPresent(offset -> offsets.put(batches, new OffsetAndMetadata(offset)));
+        samples.firstWaitingBatch().ifPresent(offset -> offsets.put(batches, next(batches, offset)));
         Map<String, Long> positions = new HashMap<>();
         offsets.forEach((partition, at) -> positions.put(partition.toString(), at.offset()));
         promptEnds.forEach((partition, end) -> positions.put(partition.toString(), end));
@@ -246,6 +264,10 @@ final class ControllerLog implements AutoCloseable {
         });
         ofOlderEpochs = List.of();
         sent.forEach((groupId, metadata) -> placed(samples, groupId, metadata));
+    }
+
+    private OffsetAndMetadata next(TopicPartition partition, long offset) {
+        return new OffsetAndMetadata(offset, leaderEpochs.getOrDefault(partition, Optional.empty()), "");
     }
 
     private Future<RecordMetadata> send(Producer<byte[], byte[]> out, Outgoing outgoing) {

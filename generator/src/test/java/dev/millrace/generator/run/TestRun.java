@@ -108,6 +108,19 @@ public final class TestRun implements AutoCloseable {
         }
     }
 
+    /** Writes a record as it is to a partition. */
+    public void write(String topic, int partition, String key, byte[] value) {
+        try {
+            writer.send(new ProducerRecord<>(topic, partition, key.getBytes(StandardCharsets.UTF_8), value))
+                    .get();
+        } catch (ExecutionException e) {
+            throw new IllegalStateException(e.getCause());
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new IllegalStateException(e);
+        }
+    }
+
     /** Writes a record as it is, sometime soon; what one test sends to a partition stays in order. */
     public Future<RecordMetadata> send(String topic, String key, byte @Nullable [] value, String... headers) {
         ProducerRecord<byte[], byte[]> record =

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
@@ -16,9 +17,9 @@ class CommittablePromptsTest {
 
     @Test
     void shouldCommitOnlyUpToTheFirstUnfinishedPrompt() {
-        committable.read(P, 10, 2);
-        committable.read(P, 11, 1);
-        committable.read(P, 13, 1); // 12 was a transaction marker
+        committable.read(P, 10, 2, Optional.empty());
+        committable.read(P, 11, 1, Optional.empty());
+        committable.read(P, 13, 1, Optional.empty()); // 12 was a transaction marker
         committable.finished(P, 11);
         assertThat(committable.takeOffsets(Set.of(), "")).containsOnly(Map.entry(P, new OffsetAndMetadata(10)));
 
@@ -35,9 +36,18 @@ class CommittablePromptsTest {
     }
 
     @Test
+    void shouldHandOutTheLeadersEpochInWhichTheNewestWasWritten() {
+        committable.read(P, 10, 1, Optional.of(3));
+        committable.read(P, 11, 1, Optional.of(4));
+        committable.finished(P, 10);
+        assertThat(committable.takeOffsets(Set.of(), "m"))
+                .containsOnly(Map.entry(P, new OffsetAndMetadata(11, Optional.of(4), "m")));
+    }
+
+    @Test
     void shouldPassOverPromptsWithNothingToDoOnceTheirPredecessorsAreFinished() {
-        committable.read(P, 5, 1);
-        committable.read(P, 6, 0); // refused
+        committable.read(P, 5, 1, Optional.empty());
+        committable.read(P, 6, 0, Optional.empty()); // refused
         assertThat(committable.takeOffsets(Set.of(), "")).containsOnly(Map.entry(P, new OffsetAndMetadata(5)));
         committable.finished(P, 5);
         assertThat(committable.takeOffsets(Set.of(), "")).containsOnly(Map.entry(P, new OffsetAndMetadata(7)));
@@ -45,7 +55,7 @@ class CommittablePromptsTest {
 
     @Test
     void shouldHandOutAgainWhatCouldNotBeCommitted() {
-        committable.read(P, 3, 1);
+        committable.read(P, 3, 1, Optional.empty());
         committable.finished(P, 3);
         assertThat(committable.takeOffsets(Set.of(), "")).containsOnlyKeys(P);
         committable.requeue(Set.of(P, Q));
@@ -54,8 +64,8 @@ class CommittablePromptsTest {
 
     @Test
     void shouldKeepPartitionsApart() {
-        committable.read(P, 0, 1);
-        committable.read(Q, 0, 1);
+        committable.read(P, 0, 1, Optional.empty());
+        committable.read(Q, 0, 1, Optional.empty());
         committable.finished(Q, 0);
         assertThat(committable.takeOffsets(Set.of(), "").get(Q)).isEqualTo(new OffsetAndMetadata(1));
         committable.forget(Set.of(P));
@@ -65,7 +75,7 @@ class CommittablePromptsTest {
 
     @Test
     void shouldRefuseASampleOfAPromptThatIsNotOpen() {
-        committable.read(P, 1, 1);
+        committable.read(P, 1, 1, Optional.empty());
         committable.finished(P, 1);
         assertThatThrownBy(() -> committable.finished(P, 1)).hasMessageContaining("no sample of prompts-0@1 is open");
         assertThatThrownBy(() -> committable.finished(Q, 1)).hasMessageContaining("prompts-1@1");
@@ -73,8 +83,8 @@ class CommittablePromptsTest {
 
     @Test
     void shouldMarkWhatIsHandedOutAndHandOutWhatIsNamedAgain() {
-        committable.read(P, 4, 1);
-        committable.read(Q, 0, 0);
+        committable.read(P, 4, 1, Optional.empty());
+        committable.read(Q, 0, 0, Optional.empty());
         assertThat(committable.takeOffsets(Set.of(), "a/0"))
                 .containsOnly(
                         Map.entry(P, new OffsetAndMetadata(4, "a/0")), Map.entry(Q, new OffsetAndMetadata(1, "a/0")));
