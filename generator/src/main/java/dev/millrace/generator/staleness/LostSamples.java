@@ -14,6 +14,7 @@ import java.util.LongSummaryStatistics;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.TreeSet;
 import java.util.function.Predicate;
 import org.apache.kafka.common.TopicPartition;
 import org.slf4j.Logger;
@@ -25,10 +26,14 @@ import org.slf4j.LoggerFactory;
  *
  * <p>They stay under way all the while, so eta is not touched; should a record of one turn up after all, the first one counts and
  * the other is a repetition. The first time it is a warning, when a group is lost again it is an alarm, until that is settled.
- * Confined to admission's thread.
+ *
+ * <p>What is on the log, and yet was neither trained on nor left by three times the limit, is an alarm: the log may have lost what
+ * became of it. Confined to admission's thread.
  */
 final class LostSamples implements AutoCloseable {
     static final String ALARM = "samples-lost";
+
+    static final String OVERDUE = "samples-overdue";
 
     private static final Logger LOG = LoggerFactory.getLogger(LostSamples.class);
     /** How often it is looked, of the limit. */
@@ -43,6 +48,11 @@ final class LostSamples implements AutoCloseable {
     private final Set<String> lostBefore = new HashSet<>();
     /** By partition that has an alarm, the groups that it is about. */
     private final Map<TopicPartition, Set<String>> alarms = new HashMap<>();
+
+    /** Groups that were looked for and found, and those that were twice. */
+    private final Set<String> found = new HashSet<>();
+
+    private final Set<String> overdue = new TreeSet<>();
 
     private Map<TopicPartition, Long> floor = Map.of();
     private long lookedAt = System.nanoTime();
@@ -73,13 +83,15 @@ final class LostSamples implements AutoCloseable {
     /**
      * Takes what was found, and begins the next search if it is time.
      *
+     * @param newestVersion of the policy
      * @param isRead whether admission has read its topics up to these offsets
      */
-    void look(ReleasedSamples samples, Predicate<Map<TopicPartition, Long>> isRead, long nowNanos) {
-        Optional<Found> found = search.found();
-        if (found.isPresent() && isRead.test(found.get().deadLetterEnds())) {
+    void look(ReleasedSamples samples, long newestVersion, Predicate<Map<TopicPartition, Long>> isRead, long nowNanos) {
+        Optional<Found> answer = search.found();
+        if (answer.isPresent() && isRead.test(answer.get().deadLetterEnds())) {
             search.forget();
-            take(found.get(), samples, nowNanos);
+            take(answer.get(), samples, nowNanos);
+            raiseOverdue(newestVersion);
         }
         if (search.isBusy() || nowNanos - lookedAt < everyNanos) {
             return;
@@ -103,13 +115,13 @@ final class LostSamples implements AutoCloseable {
         search.begin(asked);
     }
 
-    private void take(Found found, ReleasedSamples samples, long nowNanos) {
-        ages.ended(found.rolloutEnds());
-        found.waiting().forEach(request -> ages.looked(request.groupId(), false, nowNanos));
-        boolean isSure = found.removed().isEmpty();
+    private void take(Found answer, ReleasedSamples samples, long nowNanos) {
+        ages.ended(answer.rolloutEnds());
+        answer.waiting().forEach(request -> ages.looked(request.groupId(), false, nowNanos));
+        boolean isSure = answer.removed().isEmpty();
         Map<TopicPartition, List<Asked>> lost = new HashMap<>();
-        for (Asked request : found.gone()) {
-            long missing = missing(request, found.rolloutIds(), samples);
+        for (Asked request : answer.gone()) {
+            long missing = missing(request, answer.rolloutIds(), samples);
             if (missing > 0) {
                 lost.computeIfAbsent(request.partition(), p -> new ArrayList<>())
                         .add(request);
@@ -117,12 +129,32 @@ final class LostSamples implements AutoCloseable {
             if (missing > 0 && isSure) {
                 counter.increment(missing);
                 samples.becomesDue(request.groupId());
+                found.remove(request.groupId());
             } else {
+                if (missing == 0 && !found.add(request.groupId())) {
+                    overdue.add(request.groupId());
+                }
                 ages.looked(request.groupId(), true, nowNanos);
             }
         }
-        lost.forEach((partition, requests) -> say(partition, requests, found.removed()));
+        lost.forEach((partition, requests) -> say(partition, requests, answer.removed()));
         lost.values().forEach(requests -> requests.forEach(request -> lostBefore.add(request.groupId())));
+    }
+
+    private void raiseOverdue(long newestVersion) {
+        if (!overdue.isEmpty()) {
+            connection
+                    .alarms()
+                    .raise(
+                            OVERDUE,
+                            connection.topics().rollouts(),
+                            overdue.size() + (overdue.size() == 1 ? " group" : " groups") + ", such as "
+                                    + overdue.iterator().next()
+                                    + ", under way for three times admission.release_again_after_ms, with rollouts on the log: neither a"
+                                    + " batch nor an outcome nor a dead letter has come of them; the log may have lost it, unless"
+                                    + " training is that slow",
+                            connection.command("rollback --to-version " + newestVersion));
+        }
     }
 
     /** Samples of a request that are under way since that release, and of which there is no rollout. */
@@ -167,6 +199,10 @@ final class LostSamples implements AutoCloseable {
 
     private void lowerWhatIsOver(ReleasedSamples samples) {
         lostBefore.removeIf(groupId -> samples.underWay(groupId).isEmpty());
+        found.removeIf(groupId -> samples.underWay(groupId).isEmpty());
+        if (overdue.retainAll(found) && overdue.isEmpty()) {
+            connection.alarms().lower(OVERDUE, connection.topics().rollouts());
+        }
         alarms.entrySet().removeIf(alarm -> {
             alarm.getValue().retainAll(lostBefore);
             if (alarm.getValue().isEmpty()) {

@@ -118,8 +118,11 @@ final class LostSamplesSearch implements AutoCloseable {
             return Optional.of(search(asked, opened()));
         } catch (WakeupException e) {
             return Optional.empty(); // it is being closed
-        } catch (KafkaException | IllegalStateException e) {
-            LOG.debug("what there is of requests cannot be read now, which is tried again", e);
+        } catch (RuntimeException e) { // admission goes on, whatever is wrong with the search
+            LOG.warn(
+                    "what there is of requests that are overdue cannot be read now, which is tried again: {}",
+                    e.toString());
+            LOG.debug("what there is of requests cannot be read", e);
             closeReaders();
             return Optional.empty();
         }
@@ -257,6 +260,9 @@ final class LostSamplesSearch implements AutoCloseable {
 
     private Optional<String> rolloutId(ConsumerRecord<byte[], byte[]> record) {
         try {
+            if (record.value() == null) {
+                return Optional.empty(); // a record without a value is no rollout
+            }
             Rollout rollout = rollouts.deserialize(record.topic(), record.value());
             return connection.run().owns(rollout.getRunId(), rollout.getEpoch())
                     ? Optional.of(rollout.getRolloutId())

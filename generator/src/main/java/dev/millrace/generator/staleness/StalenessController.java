@@ -185,7 +185,7 @@ public final class StalenessController implements AutoCloseable {
                 if (generators.followLifts()) {
                     refusals.progress();
                 }
-                lost.look(samples, log::hasRead, System.nanoTime());
+                lost.look(samples, newest.getVersion(), log::hasRead, System.nanoTime());
                 if (!released(newest)) {
                     return;
                 }

@@ -36,6 +36,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -355,6 +356,7 @@ class StalenessControllerIT {
                             rollouts, groupId.getBytes(StandardCharsets.UTF_8), rolloutOf("g", rolloutId)));
                 }
                 generator.flush();
+                run.write(rollouts, "0-0", null); // says nothing
                 run.answered(released); // nothing is lost before it is known whether the rollouts are committed
                 generator.commitTransaction();
             }
@@ -370,18 +372,23 @@ class StalenessControllerIT {
             List<ConsumerRecord<byte[], byte[]>> all = run.await(prompts, found -> found.size() >= 3);
             run.answered(all); // and is lost once more
             awaitGauge(meters, "released.again.samples", 8);
-            Alarm alarm = run.connection().alarms().standing().get(0);
-            assertThat(alarm.name()).isEqualTo("samples-lost");
+            Alarm alarm = awaitAlarm("samples-lost");
             assertThat(alarm.subject()).isEqualTo(prompts + "-" + elsewhere.partition());
             assertThat(alarm.sentence())
                     .startsWith("samples of the request at offset ")
                     .contains("not for the first time");
             assertThat(alarm.remedy()).startsWith("millrace repair --bootstrap-servers ");
 
+            Alarm overdue = awaitAlarm("samples-overdue"); // of 0-1 all is there, and nothing comes of it
+            assertThat(overdue.subject()).isEqualTo(rollouts);
+            assertThat(overdue.sentence()).startsWith("1 group, such as 0-1, under way for three times ");
+            assertThat(overdue.remedy()).startsWith("millrace rollback --to-version 0 --bootstrap-servers ");
+
             outcome("0-0/3", "duplicate"); // of two that came after all
             trained(1, "0-0", "0-1");
             run.await(prompts, found -> found.size() >= 6);
             awaitNoAlarm("samples-lost");
+            awaitNoAlarm("samples-overdue");
             role.stop();
         }
         assertThat(gauge(meters, "released.samples")).isEqualTo(16);
@@ -443,6 +450,18 @@ class StalenessControllerIT {
                 .filter(record -> before.stream()
                         .noneMatch(
                                 known -> known.partition() == record.partition() && known.offset() == record.offset()));
+    }
+
+    private Alarm awaitAlarm(String name) {
+        for (long from = System.nanoTime(); ; Thread.onSpinWait()) {
+            Optional<Alarm> found = run.connection().alarms().standing().stream()
+                    .filter(alarm -> alarm.name().equals(name))
+                    .findFirst();
+            if (found.isPresent()) {
+                return found.get();
+            }
+            assertThat(System.nanoTime() - from).as(name).isLessThan(30_000_000_000L);
+        }
     }
 
     private void awaitNoAlarm(String name) {
