@@ -42,7 +42,8 @@ final class KnownVersions {
 
             @Override
             protected boolean removeEldestEntry(Map.Entry<Long, Weights> eldest) {
-                return size() >= config.cachedVersions(); // the newest is one of them
+                return size() // the newest is one of them
+                        >= config.cachedVersions(eldest.getValue().shape().parameterCount());
             }
         };
     }
@@ -69,7 +70,7 @@ final class KnownVersions {
             if (version > newestVersion) {
                 feed.awaitAtLeast(version, wait); // a generator may have heard of it a moment before us
             }
-            weights = feed.load(version, this::cached);
+            weights = feed.shared(version, this::cached);
         } catch (VersionUnavailableException | CorruptVersionException e) {
             return new Answer(null, e.getMessage());
         }

@@ -9,7 +9,8 @@ import java.util.regex.Pattern;
  *     the same id takes the place of the first
  * @param maxBatchSequences most rollouts scored and committed together
  * @param tokenBudget padded tokens that go through the engine at once; bounds memory
- * @param cachedVersions versions whose weights are kept at hand, at least 2: rollouts that are behind need theirs again
+ * @param cachedVersions versions whose weights are kept at hand, at least 2: rollouts that are behind need theirs again; 0 as many as
+ *     are 1 GiB together, 16 at most
  * @param entropies whether scores carry the entropy at each position
  * @param sumSquaredProbs whether scores carry the sum of squared probabilities at each position
  * @param topLogProbs whether scores carry the proximal policy's log-probs of the likeliest tokens that a rollout names
@@ -36,13 +37,18 @@ public record ScorerConfig(
         FixedPolicyConfig teacher) {
     private static final Pattern ID = Pattern.compile("[A-Za-z0-9._-]{1,60}");
 
+    private static final int MOST_CACHED = 16;
+    private static final long CACHED_BYTES = 1L << 30;
+
     public ScorerConfig {
         if (id == null || !ID.matcher(id).matches()) {
             throw new IllegalArgumentException("id must be 1 to 60 letters, digits, '-', '_' or '.': '" + id + "'");
         }
         atLeast(1, "max_batch_sequences", maxBatchSequences);
         atLeast(1, "token_budget", tokenBudget);
-        atLeast(2, "cached_versions", cachedVersions);
+        if (cachedVersions != 0) {
+            atLeast(2, "cached_versions", cachedVersions);
+        }
         atLeast(1, "version_wait_ms", versionWaitMs);
         atLeast(10, "heartbeat_ms", heartbeatMs);
         atLeast(0, "first_version_timeout_ms", firstVersionTimeoutMs);
@@ -54,7 +60,7 @@ public record ScorerConfig(
                 "scorer-0",
                 256,
                 16_384,
-                16,
+                0,
                 false,
                 false,
                 false,
@@ -64,6 +70,17 @@ public record ScorerConfig(
                 60_000,
                 FixedPolicyConfig.defaults(),
                 FixedPolicyConfig.defaults());
+    }
+
+    /**
+     * How many versions of a policy are kept at hand, at least 2.
+     *
+     * @param parameters of the policy
+     */
+    public int cachedVersions(long parameters) {
+        return cachedVersions > 0
+                ? cachedVersions
+                : (int) Math.max(2, Math.min(MOST_CACHED, CACHED_BYTES / (Float.BYTES * parameters)));
     }
 
     /** The policy that a reference or a teacher scorer scores with. */

@@ -117,7 +117,7 @@ public final class NewestWeights implements AutoCloseable {
         Loaded before = current;
         return new Loaded(
                 manifest,
-                feed.load(
+                feed.shared(
                         manifest.getVersion(),
                         version -> before != null && isSame(before, version) ? before.weights() : null));
     }

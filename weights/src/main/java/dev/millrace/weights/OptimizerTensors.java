@@ -8,8 +8,6 @@ import dev.millrace.policy.weights.TensorSet;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
-import java.util.Objects;
 import java.util.Optional;
 
 /**
@@ -31,12 +29,11 @@ final class OptimizerTensors {
         return tensors;
     }
 
-    static List<TensorSpec> specs(DecoderShape shape, boolean hasMasters) {
-        List<TensorSpec> specs = new ArrayList<>();
-        for (String part : hasMasters ? List.of(FIRST, SECOND, MASTER) : List.of(FIRST, SECOND)) {
-            shape.tensors().forEach(spec -> specs.add(new TensorSpec(part + spec.name(), spec.dims())));
-        }
-        return specs;
+    /** What a state's tensors are on the log, in order. */
+    static List<TensorSpec> specs(AdamW.State state) {
+        return named(state).stream()
+                .map(tensor -> new TensorSpec(tensor.name(), tensor.dims()))
+                .toList();
     }
 
     /** Size of the state after a step. */
@@ -44,24 +41,23 @@ final class OptimizerTensors {
         return (dtype == Dtype.F32 ? 2L : 3L) * Float.BYTES * shape.parameterCount();
     }
 
-    /** Before the first step. */
-    static AdamW.State zero(DecoderShape shape) {
-        return new AdamW.State(0, new TensorSet(shape.tensors()), new TensorSet(shape.tensors()));
-    }
-
-    static AdamW.State state(DecoderShape shape, long steps, boolean hasMasters, Map<String, ByteBuffer> data) {
+    /** All zeros, to be filled with {@link #load}. */
+    static AdamW.State zero(DecoderShape shape, long steps, boolean hasMasters) {
         return new AdamW.State(
                 steps,
-                set(shape, FIRST, data),
-                set(shape, SECOND, data),
-                hasMasters ? Optional.of(set(shape, MASTER, data)) : Optional.empty());
+                new TensorSet(shape.tensors()),
+                new TensorSet(shape.tensors()),
+                hasMasters ? Optional.of(new TensorSet(shape.tensors())) : Optional.empty());
     }
 
-    private static TensorSet set(DecoderShape shape, String part, Map<String, ByteBuffer> data) {
-        TensorSet set = new TensorSet(shape.tensors());
-        set.specs()
-                .forEach(spec ->
-                        set.load(spec.name(), Objects.requireNonNull(data.get(part + spec.name()), spec.name())));
-        return set;
+    /** Overwrites the tensor of a state that has this name on the log. */
+    static void load(AdamW.State state, String name, ByteBuffer data) {
+        if (name.startsWith(MASTER)) {
+            state.masters().orElseThrow().load(name.substring(MASTER.length()), data);
+        } else if (name.startsWith(SECOND)) {
+            state.second().load(name.substring(SECOND.length()), data);
+        } else {
+            state.first().load(name.substring(FIRST.length()), data);
+        }
     }
 }

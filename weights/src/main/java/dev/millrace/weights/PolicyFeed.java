@@ -32,6 +32,7 @@ public final class PolicyFeed implements AutoCloseable {
     private final ManifestFollower follower;
     private final ChunkReader chunks;
     private final VersionLoader versions;
+    private final String place;
     private final Duration startLimit;
     private final BrokenVersionPolicy onBroken;
 
@@ -52,6 +53,9 @@ public final class PolicyFeed implements AutoCloseable {
         this.chunks = new ChunkReader(connection, startLimit);
         this.versions = new VersionLoader(follower::manifest, chunks, connection.registry(), config.store());
         this.onBroken = config.onBrokenVersion();
+        this.place = connection.clientProperties().get("bootstrap.servers") + "/"
+                + connection.topics().weights() + "/" + connection.run().runId() + "/"
+                + connection.run().policyId();
     }
 
     /** What a reader that follows the newest version does when one cannot be put together. */
@@ -171,6 +175,20 @@ public final class PolicyFeed implements AutoCloseable {
      */
     public Weights load(long version, LongFunction<@Nullable Weights> atHand) {
         return versions.load(version, atHand);
+    }
+
+    /**
+     * The weights of a version as {@link #load(long, LongFunction)} gives them, shared with other roles of this process that hold them;
+     * not to be written.
+     *
+     * @throws VersionUnavailableException as {@link #load(long)}
+     * @throws CorruptVersionException as {@link #load(long)}
+     */
+    public Weights shared(long version, LongFunction<@Nullable Weights> atHand) {
+        PolicyVersion manifest = manifest(version);
+        String identity = place + "/" + manifest.getEpoch() + "/" + version + "/"
+                + manifest.getWeights().getSha256();
+        return SharedWeights.get(identity, () -> load(version, atHand));
     }
 
     /**

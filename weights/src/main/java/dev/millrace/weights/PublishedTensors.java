@@ -6,18 +6,11 @@ import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TensorEncoding;
 import dev.millrace.schemas.TensorEntry;
 import dev.millrace.schemas.TensorLocation;
-import java.nio.ByteBuffer;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
-import java.util.Objects;
-import java.util.function.Function;
 
 /**
- * The tensors that a manifest names at one location, and the proof that what was read is them.
- *
- * <p>Whoever reads brings the bytes as they lie there; {@link #verified} makes tensors of them, applying deltas to their
- * base, and hands nothing out before the SHA-256 of every result and the one over all of them were right.
+ * The tensors that a manifest names at one location. Whoever reads brings the bytes as they lie there; {@link TensorVerifier} proves
+ * that they are them.
  */
 record PublishedTensors(PolicyVersion manifest, TensorLocation location) {
 
@@ -68,49 +61,6 @@ record PublishedTensors(PolicyVersion manifest, TensorLocation location) {
     /** Size of a tensor as it lies there. */
     static long encodedBytes(TensorEntry entry) {
         return entry.getEncodedBytes() == null ? entry.getBytes() : entry.getEncodedBytes();
-    }
-
-    /**
-     * The data of every tensor by name, in the manifest's order.
-     *
-     * @param encoded what lies there, by tensor, each of the size that the manifest says
-     * @param base    a tensor of the base version by name; not asked if this is an anchor
-     * @throws CorruptVersionException naming the tensor that differs
-     */
-    Map<String, ByteBuffer> verified(Map<String, ByteBuffer> encoded, Function<String, ByteBuffer> base) {
-        ContentHash all = new ContentHash();
-        Map<String, ByteBuffer> tensors = new LinkedHashMap<>();
-        for (TensorEntry entry : location.getTensors()) {
-            ByteBuffer data =
-                    decoded(entry, Objects.requireNonNull(encoded.get(entry.getName()), entry.getName()), base);
-            String found = ContentHash.of(data);
-            if (!found.equals(entry.getSha256())) {
-                throw corrupt("has other bytes in " + entry.getName() + " than its manifest says: SHA-256 " + found
-                        + ", not " + entry.getSha256());
-            }
-            all.add(data);
-            tensors.put(entry.getName(), data);
-        }
-        String found = all.hex();
-        if (!found.equals(location.getSha256())) {
-            throw corrupt("has the right tensors, but the SHA-256 over all of them is " + found + ", not "
-                    + location.getSha256());
-        }
-        return tensors;
-    }
-
-    private ByteBuffer decoded(TensorEntry entry, ByteBuffer encoded, Function<String, ByteBuffer> base) {
-        if (entry.getEncoding() == TensorEncoding.RAW) {
-            return encoded;
-        }
-        Dtype dtype = Dtype.named(entry.getDtype())
-                .orElseThrow(() -> new IllegalStateException(entry.getDtype() + " was required to be known"));
-        try {
-            return TensorDelta.apply(base.apply(entry.getName()), encoded, dtype);
-        } catch (IllegalArgumentException e) {
-            throw corrupt("has in " + entry.getName() + " no delta against version " + location.getBaseVersion() + ": "
-                    + e.getMessage());
-        }
     }
 
     CorruptVersionException corrupt(String what) {

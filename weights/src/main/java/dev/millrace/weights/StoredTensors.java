@@ -7,9 +7,8 @@ import java.io.InputStream;
 import java.net.URI;
 import java.nio.ByteBuffer;
 import java.nio.file.NoSuchFileException;
-import java.util.LinkedHashMap;
-import java.util.Map;
 import java.util.Optional;
+import java.util.function.BiConsumer;
 
 /** Reads what lies of a version in an object store: tensor after tensor, in the manifest's order. */
 final class StoredTensors {
@@ -23,18 +22,17 @@ final class StoredTensors {
     }
 
     /**
-     * What lies there, by tensor, in heap buffers that belong to the caller; not verified yet.
+     * Hands on what lies there, tensor after tensor, in heap buffers that belong to the taker; not verified yet.
      *
      * @throws VersionUnavailableException if the object is not there or cannot be read
      * @throws CorruptVersionException if it is shorter or longer than the manifest says
      * @throws IllegalStateException if this role was not given the store
      */
-    Map<String, ByteBuffer> read(PublishedTensors published) {
+    void read(PublishedTensors published, BiConsumer<String, ByteBuffer> taker) {
         long version = published.manifest().getVersion();
         URI uri = uri(published);
         ObjectStore from = store.orElseThrow(() -> new IllegalStateException("version " + version + " lies at " + uri
                 + ", but weights.store is kafka here; give every role of the run the same weights.store"));
-        Map<String, ByteBuffer> tensors = new LinkedHashMap<>();
         try (InputStream in = from.get(uri)) {
             for (TensorEntry entry : published.location().getTensors()) {
                 if (PublishedTensors.encodedBytes(entry) > MOST_BYTES) {
@@ -46,12 +44,11 @@ final class StoredTensors {
                     throw published.corrupt("is incomplete: it ends within " + entry.getName() + ", after "
                             + data.length + " of " + PublishedTensors.encodedBytes(entry) + " bytes");
                 }
-                tensors.put(entry.getName(), ByteBuffer.wrap(data));
+                taker.accept(entry.getName(), ByteBuffer.wrap(data));
             }
             if (in.read() != -1) {
                 throw published.corrupt("is longer than its manifest says");
             }
-            return tensors;
         } catch (NoSuchFileException e) {
             throw new VersionUnavailableException(
                     version, "version " + version + " is no longer kept: there is no " + uri, e);

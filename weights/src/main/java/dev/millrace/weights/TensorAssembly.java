@@ -6,31 +6,45 @@ import dev.millrace.schemas.WeightChunk;
 import java.nio.ByteBuffer;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.function.BiConsumer;
+import org.jspecify.annotations.Nullable;
 
 /**
- * Puts the chunks of one version back together.
+ * Puts the chunks of one version back together, and hands each tensor on as soon as it is whole.
  *
  * <p>Chunks of one tensor must come in order and without a gap or an overlap; tensors may follow each other in any way.
- * That they are what the manifest says is found out by {@link PublishedTensors#verified}.
+ * That they are what the manifest says is found out by {@link TensorVerifier}.
  */
 final class TensorAssembly {
     private final PublishedTensors published;
+    private final BiConsumer<String, ByteBuffer> whole;
     private final Map<String, Target> targets = new LinkedHashMap<>();
 
     /** How far one tensor has come. */
     private static final class Target {
         final TensorEntry entry;
-        final ByteBuffer data;
+        /** From the first chunk to the last. */
+        @Nullable
+        ByteBuffer data;
+
         int nextChunk;
+        int position;
 
         Target(TensorEntry entry) {
             this.entry = entry;
-            this.data = ByteBuffer.allocate(Math.toIntExact(PublishedTensors.encodedBytes(entry)));
+        }
+
+        long remaining() {
+            return PublishedTensors.encodedBytes(entry) - position;
         }
     }
 
-    /** @param published already known to be what the caller can use */
-    TensorAssembly(PublishedTensors published) {
+    /**
+     * @param published already known to be what the caller can use
+     * @param whole takes what the chunks hold of a tensor, by name, once it is there; not verified yet
+     */
+    TensorAssembly(PublishedTensors published, BiConsumer<String, ByteBuffer> whole) {
+        this.whole = whole;
         this.published = published;
         for (TensorEntry entry : published.location().getTensors()) {
             targets.put(entry.getName(), new Target(entry));
@@ -47,40 +61,47 @@ final class TensorAssembly {
             throw published.corrupt("has a chunk of " + chunk.getTensor() + " at offset " + offset
                     + ", a tensor that its manifest does not name");
         }
-        if (chunk.getChunk() != target.nextChunk || chunk.getStart() != target.data.position()) {
+        if (chunk.getChunk() != target.nextChunk || chunk.getStart() != target.position) {
             throw published.corrupt(
                     "has chunk " + chunk.getChunk() + " of " + chunk.getTensor() + " with start " + chunk.getStart()
                             + " at offset " + offset + " where chunk " + target.nextChunk + " with start "
-                            + target.data.position()
+                            + target.position
                             + " was due");
         }
-        if (chunk.getData().remaining() > target.data.remaining()) {
+        if (chunk.getData().remaining() > target.remaining()) {
             throw published.corrupt("has chunk " + chunk.getChunk() + " of " + chunk.getTensor() + " with "
                     + chunk.getData().remaining() + " bytes at offset " + offset + ", but only "
-                    + target.data.remaining()
+                    + target.remaining()
                     + " of the tensor's " + PublishedTensors.encodedBytes(target.entry) + " bytes are left");
         }
-        target.data.put(chunk.getData().duplicate());
+        ByteBuffer data = target.data;
+        if (data == null) {
+            data = ByteBuffer.allocate(Math.toIntExact(PublishedTensors.encodedBytes(target.entry)));
+            target.data = data;
+        }
+        data.put(chunk.getData().duplicate());
+        target.position = data.position();
         target.nextChunk++;
+        if (isWhole(target)) {
+            target.data = null;
+            whole.accept(target.entry.getName(), data.flip());
+        }
     }
 
-    /**
-     * What the chunks hold of every tensor, by name, in the manifest's order; not verified yet.
-     *
-     * @throws CorruptVersionException naming the tensor that is incomplete
-     */
-    Map<String, ByteBuffer> finish() {
-        Map<String, ByteBuffer> tensors = new LinkedHashMap<>();
+    private static boolean isWhole(Target target) {
+        return target.remaining() == 0 && target.nextChunk == target.entry.getChunks();
+    }
+
+    /** @throws CorruptVersionException naming the tensor that is incomplete */
+    void finish() {
         for (Target target : targets.values()) {
-            TensorEntry entry = target.entry;
-            if (target.data.hasRemaining() || target.nextChunk != entry.getChunks()) {
+            if (!isWhole(target)) {
+                TensorEntry entry = target.entry;
                 throw published.corrupt("is incomplete: " + entry.getName() + " has " + target.nextChunk + " of "
-                        + entry.getChunks() + " chunks and " + target.data.position() + " of "
+                        + entry.getChunks() + " chunks and " + target.position + " of "
                         + PublishedTensors.encodedBytes(entry) + " bytes");
             }
-            tensors.put(entry.getName(), target.data.flip());
         }
-        return tensors;
     }
 
     private boolean isOurs(WeightChunk chunk) {

@@ -5,6 +5,7 @@ import com.github.luben.zstd.ZstdException;
 import dev.millrace.policy.weights.Dtype;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.Arrays;
 import java.util.Optional;
 
 /**
@@ -57,7 +58,10 @@ final class TensorDelta {
             }
             delta.putInt(size).put(frame, 0, size);
         }
-        return delta.position() == 0 ? Optional.empty() : Optional.of(delta.flip());
+        // a buffer of its own size: that of the tensor would be held until the version is acknowledged
+        return delta.position() == 0
+                ? Optional.empty()
+                : Optional.of(ByteBuffer.wrap(Arrays.copyOf(delta.array(), delta.position())));
     }
 
     private static void split(ByteBuffer from, ByteBuffer to, int values, byte[] planes) {

@@ -9,7 +9,7 @@ import java.nio.ByteBuffer;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.List;
-import java.util.Map;
+import java.util.function.BiConsumer;
 import java.util.function.Function;
 import java.util.function.LongFunction;
 import org.jspecify.annotations.Nullable;
@@ -25,15 +25,16 @@ final class VersionChain {
     private final LongFunction<PolicyVersion> manifests;
     private final TensorReader reader;
 
-    /** Reads and verifies the tensors at one location. */
+    /** Reads the tensors at one location, and hands on each that is verified. */
     @FunctionalInterface
     interface TensorReader {
-        Map<String, ByteBuffer> read(
+        void read(
                 PolicyVersion manifest,
                 TensorLocation location,
                 List<TensorSpec> expected,
                 Dtype dtype,
-                Function<String, ByteBuffer> base);
+                Function<String, ByteBuffer> base,
+                BiConsumer<String, ByteBuffer> sink);
     }
 
     /** @param manifests by version; throws {@link VersionUnavailableException} for one that is not known */
@@ -43,15 +44,14 @@ final class VersionChain {
     }
 
     /**
-     * The tensors of a version, verified.
+     * Overwrites weights with those of a version, tensor by tensor and link by link.
      *
-     * @param dtype what the values of every link must be
+     * @param into of the version's shape and type; of no version after an exception
      * @param atHand weights of a version that are there already, or null; not written
      * @throws VersionUnavailableException of the version wanted, naming the link that cannot be had
      * @throws CorruptVersionException of the version wanted, naming the link that is wrong
      */
-    Map<String, ByteBuffer> load(
-            PolicyVersion wanted, List<TensorSpec> expected, Dtype dtype, LongFunction<@Nullable Weights> atHand) {
+    void load(PolicyVersion wanted, Weights into, LongFunction<@Nullable Weights> atHand) {
         Deque<PolicyVersion> links = new ArrayDeque<>();
         Function<String, ByteBuffer> base = name -> {
             throw new IllegalStateException("an anchor has no base that " + name + " could be a delta against");
@@ -68,12 +68,10 @@ final class VersionChain {
             link = before;
             links.push(link);
         }
-        Map<String, ByteBuffer> tensors = Map.of();
         while (!links.isEmpty()) {
-            tensors = read(links.pop(), wanted, expected, dtype, base);
-            base = tensors::get;
+            read(links.pop(), wanted, into, base);
+            base = into::bytes; // each tensor of the next link is overwritten once its delta is applied
         }
-        return tensors;
     }
 
     private PolicyVersion baseOf(PolicyVersion link, PolicyVersion wanted) {
@@ -102,14 +100,9 @@ final class VersionChain {
     }
 
     @SuppressWarnings("ReferenceEquality") // which link of this walk it is, not what it says
-    private Map<String, ByteBuffer> read(
-            PolicyVersion link,
-            PolicyVersion wanted,
-            List<TensorSpec> expected,
-            Dtype dtype,
-            Function<String, ByteBuffer> base) {
+    private void read(PolicyVersion link, PolicyVersion wanted, Weights into, Function<String, ByteBuffer> base) {
         try {
-            return reader.read(link, link.getWeights(), expected, dtype, base);
+            reader.read(link, link.getWeights(), into.tensors().specs(), into.dtype(), base, into::load);
         } catch (VersionUnavailableException e) {
             throw link == wanted ? e : unavailable(wanted, link.getVersion(), e);
         } catch (CorruptVersionException e) {

@@ -16,7 +16,7 @@ import dev.millrace.weights.store.ObjectStore;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Map;
+import java.util.function.BiConsumer;
 import java.util.function.Function;
 import java.util.function.LongFunction;
 import org.apache.kafka.common.serialization.Deserializer;
@@ -64,7 +64,7 @@ public final class VersionLoader {
     public Weights load(long version, LongFunction<@Nullable Weights> atHand) {
         PolicyVersion manifest = manifests.apply(version);
         Weights weights = Weights.zeros(shapeOf(manifest), dtypeOf(manifest));
-        chain.load(manifest, weights.tensors().specs(), weights.dtype(), atHand).forEach(weights::load);
+        chain.load(manifest, weights, atHand);
         return weights;
     }
 
@@ -88,8 +88,7 @@ public final class VersionLoader {
                     version,
                     "version " + version + " is of " + dtypeOf(manifest) + ", not of the expected " + into.dtype());
         }
-        chain.load(manifest, into.tensors().specs(), into.dtype(), known -> null)
-                .forEach(into::load);
+        into.copyFrom(load(version, known -> null));
     }
 
     /**
@@ -101,7 +100,7 @@ public final class VersionLoader {
     public AdamW.State loadOptimizer(long version) {
         PolicyVersion manifest = manifests.apply(version);
         if (manifest.getOptimizer() == null && Checkpoints.is(manifest)) {
-            return OptimizerTensors.zero(shapeOf(manifest));
+            return OptimizerTensors.zero(shapeOf(manifest), 0, false);
         }
         if (manifest.getOptimizer() == null) {
             throw new VersionUnavailableException(
@@ -109,19 +108,21 @@ public final class VersionLoader {
                     "version " + version
                             + " was published without the optimiser's state, so training cannot go on from it alone");
         }
-        DecoderShape shape = shapeOf(manifest);
         boolean hasMasters = dtypeOf(manifest) != Dtype.F32 && manifest.getOptimizerSteps() > 0;
-        List<TensorSpec> specs = OptimizerTensors.specs(shape, hasMasters);
-        return OptimizerTensors.state(
-                shape,
-                manifest.getOptimizerSteps(),
-                hasMasters,
-                read(manifest, manifest.getOptimizer(), specs, Dtype.F32, name -> {
+        AdamW.State state = OptimizerTensors.zero(shapeOf(manifest), manifest.getOptimizerSteps(), hasMasters);
+        read(
+                manifest,
+                manifest.getOptimizer(),
+                OptimizerTensors.specs(state),
+                Dtype.F32,
+                name -> {
                     throw new CorruptVersionException(
                             version,
                             "version " + version
                                     + " has a delta in the optimiser's state, which is always written whole: " + name);
-                }));
+                },
+                (name, data) -> OptimizerTensors.load(state, name, data));
+        return state;
     }
 
     /** The shape that a manifest declares. */
@@ -147,25 +148,27 @@ public final class VersionLoader {
                                 + ", so update it"));
     }
 
-    private Map<String, ByteBuffer> read(
+    private void read(
             PolicyVersion manifest,
             TensorLocation location,
             List<TensorSpec> expected,
             Dtype dtype,
-            Function<String, ByteBuffer> base) {
+            Function<String, ByteBuffer> base,
+            BiConsumer<String, ByteBuffer> sink) {
         PublishedTensors published = new PublishedTensors(manifest, location);
         published.require(expected, dtype);
-        Map<String, ByteBuffer> encoded = location.getUri() == null ? assembled(published) : stored.read(published);
-        return published.verified(encoded, base);
-    }
-
-    private Map<String, ByteBuffer> assembled(PublishedTensors published) {
-        TensorAssembly assembly = new TensorAssembly(published);
-        log.read(
-                published.manifest(),
-                published.location(),
-                (topic, partition, offset, value) -> accept(assembly, topic, partition, offset, value));
-        return assembly.finish();
+        TensorVerifier verifier = new TensorVerifier(published, base, sink);
+        if (location.getUri() == null) {
+            TensorAssembly assembly = new TensorAssembly(published, verifier::accept);
+            log.read(
+                    manifest,
+                    location,
+                    (topic, partition, offset, value) -> accept(assembly, topic, partition, offset, value));
+            assembly.finish();
+        } else {
+            stored.read(published, verifier::accept);
+        }
+        verifier.finish();
     }
 
     private void accept(TensorAssembly assembly, String topic, int partition, long offset, byte[] value) {

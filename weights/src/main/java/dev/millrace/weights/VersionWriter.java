@@ -1,7 +1,10 @@
 package dev.millrace.weights;
 
 import dev.millrace.log.LogConnection;
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.optimizer.AdamW;
+import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TensorEncoding;
@@ -18,7 +21,9 @@ import java.net.URI;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.ExecutionException;
@@ -53,10 +58,19 @@ public final class VersionWriter {
     private final Optional<ObjectStore> store;
     private final Serializer<WeightChunk> chunkSerializer;
     private final Serializer<PolicyVersion> manifestSerializer;
-    /** What the next version may be a delta against: published, and a copy of its weights; null before there is one. */
-    private @Nullable PolicyVersion base;
+    /** What the next version may be a delta against; null before there is one. */
+    private @Nullable Base base;
 
-    private @Nullable Weights baseWeights;
+    /**
+     * A version that was published.
+     *
+     * @param tensors copies of what went onto the wire, by name
+     */
+    private record Base(PolicyVersion published, DecoderShape shape, Dtype dtype, Map<String, ByteBuffer> tensors) {
+        boolean isLike(Weights weights) {
+            return shape.equals(weights.shape()) && dtype == weights.dtype();
+        }
+    }
 
     /** @param producer transactional and initialised; stays the caller's */
     public VersionWriter(LogConnection connection, Producer<byte[], byte[]> producer, WeightsConfig config) {
@@ -82,12 +96,16 @@ public final class VersionWriter {
         if (config.anchorEvery() == 1) {
             return;
         }
-        if (baseWeights == null || !isAlike(baseWeights, weights)) {
-            baseWeights = weights.copy();
-        } else {
-            baseWeights.copyFrom(weights);
+        // the buffers of the last one are used again, unless they are another model's
+        Map<String, ByteBuffer> tensors = base != null && base.isLike(weights) ? base.tensors() : new LinkedHashMap<>();
+        for (TensorSpec spec : weights.tensors().specs()) {
+            ByteBuffer bytes = weights.bytes(spec.name());
+            tensors.computeIfAbsent(spec.name(), absent -> ByteBuffer.allocate(bytes.remaining()))
+                    .clear()
+                    .put(bytes)
+                    .flip();
         }
-        base = published;
+        base = new Base(published, weights.shape(), weights.dtype(), tensors);
     }
 
     /**
@@ -167,22 +185,17 @@ public final class VersionWriter {
 
     private List<EncodedTensor> encoded(VersionFacts facts, Weights weights) {
         List<NamedTensor> tensors = NamedTensor.of(weights);
-        PolicyVersion base = this.base;
-        Weights baseWeights = this.baseWeights;
+        Base base = this.base;
         if (base == null
-                || baseWeights == null
-                || base.getVersion() != facts.parentVersion()
-                || !isAlike(baseWeights, weights)
-                || facts.version() - anchorOf(base) >= config.anchorEvery()) {
+                || base.published().getVersion() != facts.parentVersion()
+                || !base.isLike(weights)
+                || facts.version() - anchorOf(base.published()) >= config.anchorEvery()) {
             return EncodedTensor.whole(tensors);
         }
         return tensors.stream()
-                .map(tensor -> EncodedTensor.against(baseWeights.bytes(tensor.name()), tensor))
+                .map(tensor -> EncodedTensor.against(
+                        Objects.requireNonNull(base.tensors().get(tensor.name()), tensor.name()), tensor))
                 .toList();
-    }
-
-    private static boolean isAlike(Weights one, Weights other) {
-        return one.shape().equals(other.shape()) && one.dtype() == other.dtype();
     }
 
     private static long anchorOf(PolicyVersion version) {
@@ -195,7 +208,8 @@ public final class VersionWriter {
         if (location.getTensors().stream().allMatch(tensor -> tensor.getEncoding() == TensorEncoding.RAW)) {
             return location;
         }
-        PolicyVersion base = Objects.requireNonNull(this.base, "a delta is against one");
+        PolicyVersion base =
+                Objects.requireNonNull(this.base, "a delta is against one").published();
         return location.setBaseVersion(base.getVersion())
                 .setBaseSha256(base.getWeights().getSha256())
                 .setAnchorVersion(anchorOf(base));

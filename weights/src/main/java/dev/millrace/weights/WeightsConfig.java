@@ -82,6 +82,11 @@ public record WeightsConfig(
         return (int) Math.max(1, Math.min(MOST_BETWEEN, every));
     }
 
+    /** Size of the optimiser's state of a policy. */
+    public long stateBytes(DecoderShape shape) {
+        return OptimizerTensors.bytes(shape, dtype);
+    }
+
     public static WeightsConfig defaults() {
         return new WeightsConfig(
                 "kafka", Dtype.F32, 8, 0, 512, 30_000, BrokenVersionPolicy.WAIT, 512 * 1024, 1024, 0, 0);

@@ -14,6 +14,8 @@ import dev.millrace.schemas.WeightChunk;
 import dev.millrace.schemas.run.RunIdentity;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
+import java.util.Collections;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
@@ -21,6 +23,7 @@ import org.junit.jupiter.api.Test;
 class TensorAssemblyTest {
     private static final int CHUNK_BYTES = 128;
 
+    private final Map<String, ByteBuffer> whole = new LinkedHashMap<>();
     private final Weights weights = Weights.random(SmallDecoder.SHAPE, 3);
     private final List<NamedTensor> tensors = NamedTensor.of(weights);
     private final List<TensorSpec> specs = weights.tensors().specs();
@@ -47,7 +50,8 @@ class TensorAssemblyTest {
         acceptAll(assembly, chunks(new RunIdentity("run-1", 0, "another"), 5, others));
         acceptAll(assembly, chunks(SmallDecoder.RUN, 5, tensors));
 
-        assertThat(assembly.finish().get("model.norm.weight")).isEqualTo(weights.bytes("model.norm.weight"));
+        assembly.finish();
+        assertThat(whole.get("model.norm.weight")).isEqualTo(weights.bytes("model.norm.weight"));
     }
 
     @Test
@@ -186,14 +190,25 @@ class TensorAssemblyTest {
     private TensorAssembly assembly(TensorLocation location) {
         PublishedTensors published = new PublishedTensors(manifest(location), location);
         published.require(specs, Dtype.F32);
-        return new TensorAssembly(published);
+        return new TensorAssembly(published, whole::put);
     }
 
     /** As a feed reads an anchor. */
     private Map<String, ByteBuffer> verified(TensorLocation location, TensorAssembly assembly) {
-        return new PublishedTensors(manifest(location), location).verified(assembly.finish(), name -> {
-            throw new AssertionError("an anchor has no base");
-        });
+        assembly.finish();
+        Map<String, ByteBuffer> found = new LinkedHashMap<>();
+        TensorVerifier verifier = new TensorVerifier(
+                new PublishedTensors(manifest(location), location),
+                name -> {
+                    throw new AssertionError("an anchor has no base");
+                },
+                found::put);
+        List<String> backwards = new ArrayList<>(whole.keySet());
+        Collections.reverse(backwards);
+        backwards.forEach(name -> verifier.accept(name, whole.get(name)));
+        verifier.finish();
+        assertThat(found.keySet()).containsExactlyElementsOf(whole.keySet());
+        return found;
     }
 
     private static void acceptAll(TensorAssembly assembly, List<WeightChunk> chunks) {

@@ -36,7 +36,7 @@ final class RescoreSetup implements AutoCloseable {
                 versions,
                 what,
                 new Engine(Device.parse(config.run().device()), 1),
-                config.scorer().cachedVersions(),
+                config.scorer().cachedVersions(versions.shape().parameterCount()),
                 config.scorer().tokenBudget());
     }
 

@@ -70,7 +70,7 @@ final class CheckpointRestore {
         try {
             checkpoint = Checkpoints.atOrBefore(feed::manifest, newest.getVersion());
             weights = feed.load(checkpoint.getVersion());
-            optimizer.restore(feed.loadOptimizer(checkpoint.getVersion()));
+            optimizer.adopt(feed.loadOptimizer(checkpoint.getVersion()));
         } catch (VersionUnavailableException | CorruptVersionException e) {
             throw new LostVersionsException(
                     "version-lost",
@@ -94,7 +94,7 @@ final class CheckpointRestore {
         }
         requireSamePolicy(first.manifest());
         PolicyVersion manifest = first.publish(committer, clock.millis());
-        optimizer.restore(first.optimizer());
+        optimizer.adopt(first.optimizer());
         LOG.info(
                 "begins epoch {} with version {} of epoch {} ({})",
                 manifest.getEpoch(),

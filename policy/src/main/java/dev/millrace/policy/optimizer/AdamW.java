@@ -26,8 +26,8 @@ public final class AdamW {
 
     private final Config config;
     private final DecoderShape shape;
-    private final TensorSet first;
-    private final TensorSet second;
+    private @Nullable TensorSet first;
+    private @Nullable TensorSet second;
     private @Nullable TensorSet masters;
     private long steps;
 
@@ -89,21 +89,46 @@ public final class AdamW {
     public AdamW(Config config, DecoderShape shape) {
         this.config = config;
         this.shape = shape;
-        this.first = new TensorSet(shape.tensors());
-        this.second = new TensorSet(shape.tensors());
     }
 
     /** The live state: shares memory with the optimiser; copy the sets to keep them. */
     public State state() {
-        return new State(steps, first, second, Optional.ofNullable(masters));
+        return new State(steps, first(), second(), Optional.ofNullable(masters));
     }
 
     /** Goes on from a state of the same shape, which is copied. */
     public void restore(State state) {
-        first.copyFrom(state.first());
-        second.copyFrom(state.second());
-        masters = state.masters().map(TensorSet::copy).orElse(null);
+        adopt(new State(
+                state.steps(),
+                state.first().copy(),
+                state.second().copy(),
+                state.masters().map(TensorSet::copy)));
+    }
+
+    /** Goes on from a state of the same shape, which becomes this optimiser's own. */
+    public void adopt(State state) {
+        if (!state.first().specs().equals(shape.tensors())
+                || !state.second().specs().equals(shape.tensors())) {
+            throw new IllegalArgumentException("the optimiser's state is of another shape than " + shape);
+        }
+        first = state.first();
+        second = state.second();
+        masters = state.masters().orElse(null);
         steps = state.steps();
+    }
+
+    private TensorSet first() {
+        if (first == null) {
+            first = new TensorSet(shape.tensors());
+        }
+        return first;
+    }
+
+    private TensorSet second() {
+        if (second == null) {
+            second = new TensorSet(shape.tensors());
+        }
+        return second;
     }
 
     /**
@@ -130,8 +155,8 @@ public final class AdamW {
             float keep = (float) (1 - (spec.dims().size() > 1 ? learningRate * config.weightDecay : 0));
             update(
                     stepped.tensor(spec.name()),
-                    first.tensor(spec.name()),
-                    second.tensor(spec.name()),
+                    first().tensor(spec.name()),
+                    second().tensor(spec.name()),
                     gradients.tensor(spec.name()),
                     stepSize,
                     rootCorrection,

@@ -21,7 +21,6 @@ import dev.millrace.log.secret.SecretException;
 import dev.millrace.log.secret.SecretSettings;
 import dev.millrace.log.secret.SecretText;
 import dev.millrace.log.topics.TopicsConfig;
-import dev.millrace.policy.weights.Dtype;
 import dev.millrace.scorer.FixedPolicyConfig;
 import dev.millrace.scorer.ScorerConfig;
 import dev.millrace.topology.TopologyConfig;
@@ -138,13 +137,14 @@ public record MillraceConfig(
                     + "; a sequence could outgrow the model, so lower the former or raise the latter");
         }
         refuseWith("model", () -> model.shape(task.task().tokenizer().vocabSize()));
-        long parameters = model.shape(task.task().tokenizer().vocabSize()).parameterCount();
-        long versionBytes = weights.dtype().bytes() * parameters;
-        // AdamW keeps two moments, and the weights themselves where versions are rounded
-        long optimizerBytes = (weights.dtype() == Dtype.F32 ? 2L : 3L) * Float.BYTES * parameters;
-        int versions =
-                (int) Math.min(Integer.MAX_VALUE, algorithm.staleness().maxVersions() + 1L + weights.anchorEvery());
-        refuseWith("topics", () -> topics.requireRoomFor(versionBytes, optimizerBytes, versions));
+        ModelSizes kept = ModelSizes.of(model.shape(task.task().tokenizer().vocabSize()), weights, algorithm);
+        refuseWith("topics", () -> topics.requireRoomFor(kept.weights(), kept.optimizer()));
+    }
+
+    /** What the run's topics are made with: what is left to the model's size is decided by it. */
+    public TopicsConfig sizedTopics() {
+        ModelSizes kept = ModelSizes.of(model.shape(task.task().tokenizer().vocabSize()), weights, algorithm);
+        return topics.sizedFor(kept.weights(), kept.optimizer());
     }
 
     private static boolean needsRecordedReference(KlConfig kl) {

@@ -129,7 +129,7 @@ public final class SingleRole {
                         config.run().topics(),
                         config.topology().join().partnerTopics(config.run().topics()),
                         config.run().identity(),
-                        config.topics(),
+                        config.sizedTopics(),
                         config.run().schemaRegistryUrl().written(),
                         Optional.of(RecordedConfiguration.of(config).text()),
                         Clock.systemUTC()));

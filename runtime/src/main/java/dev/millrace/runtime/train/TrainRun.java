@@ -18,6 +18,7 @@ import dev.millrace.runtime.config.ConfigBinder;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.config.ModelSizes;
 import dev.millrace.runtime.config.PretrainedDefaults;
 import dev.millrace.runtime.config.RecordedConfiguration;
 import dev.millrace.runtime.evaluation.EvaluatedVersion;
@@ -112,6 +113,7 @@ public final class TrainRun {
         if (!directory.resumed() && !config.model().checkpoint().isEmpty()) {
             say(PretrainedDefaults.sentence(config));
         }
+        ModelSizes.sentence(config).ifPresent(this::say);
         config.algorithm().whyObjectiveCannotAct().ifPresent(this::say);
         try {
             requireUsable();
@@ -185,7 +187,7 @@ public final class TrainRun {
                 config.run().topics(),
                 config.topology().join().partnerTopics(config.run().topics()),
                 config.run().identity(),
-                config.topics(),
+                config.sizedTopics(),
                 config.run().schemaRegistryUrl().written(),
                 Optional.of(RecordedConfiguration.of(config).text()),
                 Clock.systemUTC()))) {

@@ -67,7 +67,7 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
                     config.run().topics(),
                     config.topology().join().partnerTopics(config.run().topics()),
                     config.run().identity(),
-                    config.topics(),
+                    config.sizedTopics(),
                     config.run().schemaRegistryUrl().written(),
                     Optional.empty(),
                     Clock.systemUTC())) {

@@ -72,11 +72,12 @@ final class RunTopicSettings {
     }
 
     private TopicSettings window(String name, long retentionBytes) {
-        return base(name, 1)
+        TopicSettings kept = base(name, 1)
                 .with(TopicConfig.CLEANUP_POLICY_CONFIG, TopicConfig.CLEANUP_POLICY_DELETE)
                 .with(TopicConfig.RETENTION_MS_CONFIG, -1)
-                .with(TopicConfig.RETENTION_BYTES_CONFIG, retentionBytes)
                 .with(TopicConfig.SEGMENT_BYTES_CONFIG, WEIGHTS_SEGMENT_BYTES);
+        // whoever does not know the model asks for nothing
+        return retentionBytes == 0 ? kept : kept.with(TopicConfig.RETENTION_BYTES_CONFIG, retentionBytes);
     }
 
     private TopicSettings compacted(String name) {

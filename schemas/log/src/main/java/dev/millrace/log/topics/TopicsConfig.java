@@ -10,8 +10,8 @@ package dev.millrace.log.topics;
  * @param recordRetentionMs how long the training set is kept: rollouts, what is joined to them, batches, training log,
  *     outcomes and dead letters; -1 for ever
  * @param passingRetentionMs how long prompts and trajectories are kept, which can be made again; -1 for ever
- * @param weightsRetentionBytes how much of the weights topic is kept at least, newest first; -1 all
- * @param optimizerRetentionBytes how much of the optimiser's state is kept at least, newest first; -1 all
+ * @param weightsRetentionBytes how much of the weights topic is kept at least, newest first; -1 all, 0 by the model's size
+ * @param optimizerRetentionBytes how much of the optimiser's state is kept at least, newest first; -1 all, 0 by the model's size
  * @param maxRecordBytes largest batch of records on any topic, from 1 MiB to 256 MiB
  * @param schemasTopic where schemas are kept when no registry is configured
  * @param timeoutMs longest wait for the cluster to answer, at least 1000
@@ -47,8 +47,8 @@ public record TopicsConfig(
         }
         requireKept("record_retention_ms", recordRetentionMs);
         requireKept("passing_retention_ms", passingRetentionMs);
-        requireKept("weights_retention_bytes", weightsRetentionBytes);
-        requireKept("optimizer_retention_bytes", optimizerRetentionBytes);
+        requireKept("weights_retention_bytes", weightsRetentionBytes == 0 ? -1 : weightsRetentionBytes);
+        requireKept("optimizer_retention_bytes", optimizerRetentionBytes == 0 ? -1 : optimizerRetentionBytes);
         requireBetween("max_record_bytes", maxRecordBytes, MIN_RECORD_BYTES, MAX_RECORD_BYTES);
         if (schemasTopic == null || !schemasTopic.matches("[A-Za-z0-9._-]{1,249}")) {
             throw new IllegalArgumentException(
@@ -57,9 +57,9 @@ public record TopicsConfig(
         requireBetween("timeout_ms", timeoutMs, 1_000, Integer.MAX_VALUE);
     }
 
-    /** Four partitions, the cluster's replication, a month of training set, a week of the rest, 2 GiB of weights. */
+    /** Four partitions, the cluster's replication, a month of training set, a week of the rest, weights by the model's size. */
     public static TopicsConfig defaults() {
-        return new TopicsConfig(4, -1, -1, 30 * DAY_MS, 7 * DAY_MS, 2 * GIB, 2 * GIB, 8 << 20, "_schemas", 30_000);
+        return new TopicsConfig(4, -1, -1, 30 * DAY_MS, 7 * DAY_MS, 0, 0, 8 << 20, "_schemas", 30_000);
     }
 
     /** These, with so many partitions. */
@@ -87,6 +87,30 @@ public record TopicsConfig(
                 timeoutMs);
     }
 
+    /**
+     * These, with what is left to the policy's size decided by it: room for twice as many versions as are needed, and 2 GiB at least.
+     *
+     * @param weights bytes of the versions that readers may reach back to, the newest included
+     * @param optimizer bytes of the optimiser's states among them
+     */
+    public TopicsConfig sizedFor(long weights, long optimizer) {
+        return new TopicsConfig(
+                partitions,
+                replicationFactor,
+                minInsyncReplicas,
+                recordRetentionMs,
+                passingRetentionMs,
+                sized(weightsRetentionBytes, weights),
+                sized(optimizerRetentionBytes, optimizer),
+                maxRecordBytes,
+                schemasTopic,
+                timeoutMs);
+    }
+
+    private static long sized(long given, long needed) {
+        return given == 0 ? Math.max(2 * GIB, 2 * needed) : given;
+    }
+
     private TopicsConfig with(int count, long milliseconds) {
         return new TopicsConfig(
                 count,
@@ -102,22 +126,21 @@ public record TopicsConfig(
     }
 
     /**
-     * Refuses a policy of which too few versions would be kept.
+     * Refuses a policy of which too little would be kept.
      *
-     * @param versionBytes size of one version's weights
-     * @param optimizerBytes size of the optimiser's state of one version; 0 if it is not published
-     * @param versions how many versions readers may reach back, the newest included
+     * @param weights as {@link #sizedFor} takes them
+     * @param optimizer likewise
      */
-    public void requireRoomFor(long versionBytes, long optimizerBytes, int versions) {
-        requireRoom("weights_retention_bytes", weightsRetentionBytes, versionBytes, versions);
-        requireRoom("optimizer_retention_bytes", optimizerRetentionBytes, optimizerBytes, versions);
+    public void requireRoomFor(long weights, long optimizer) {
+        requireRoom("weights_retention_bytes", weightsRetentionBytes, weights);
+        requireRoom("optimizer_retention_bytes", optimizerRetentionBytes, optimizer);
     }
 
-    private static void requireRoom(String key, long keptBytes, long bytes, int versions) {
-        long needed = Math.multiplyExact(bytes, (long) versions);
-        if (keptBytes != -1 && keptBytes < needed) {
-            throw new IllegalArgumentException(key + " must be at least " + needed + " to keep " + versions
-                    + " versions of " + bytes + " bytes: " + keptBytes);
+    private static void requireRoom(String key, long keptBytes, long needed) {
+        if (keptBytes > 0 && keptBytes < needed) {
+            throw new IllegalArgumentException(key + " must be at least " + needed
+                    + " to keep the versions that the run's roles may reach back to, or 0 to leave it to the model's size: "
+                    + keptBytes);
         }
     }
 

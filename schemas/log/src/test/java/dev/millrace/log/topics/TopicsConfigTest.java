@@ -27,13 +27,21 @@ class TopicsConfigTest {
     }
 
     @Test
-    void shouldRefuseAPolicyOfWhichTooFewVersionsAreKept() {
-        assertThat(D.weightsRetentionBytes()).isEqualTo(1L << 31);
-        assertThatCode(() -> D.requireRoomFor(1L << 27, 1L << 28, 8)).doesNotThrowAnyException();
-        assertThatThrownBy(() -> D.requireRoomFor(1L << 27, 1L << 28, 9))
+    void shouldMakeRoomByThePolicysSizeAndRefuseLessThanItNeeds() {
+        TopicsConfig small = D.sizedFor(1L << 20, 1L << 21);
+        assertThat(small.weightsRetentionBytes()).isEqualTo(1L << 31);
+        assertThat(small.optimizerRetentionBytes()).isEqualTo(1L << 31);
+        TopicsConfig large = D.sizedFor(1L << 34, 1L << 33);
+        assertThat(large.weightsRetentionBytes()).isEqualTo(1L << 35);
+        assertThat(large.optimizerRetentionBytes()).isEqualTo(1L << 34);
+
+        assertThat(large.sizedFor(1, 1)).as("what is given stays").isEqualTo(large);
+        assertThatCode(() -> D.requireRoomFor(1L << 40, 1L << 40)).doesNotThrowAnyException();
+        assertThatCode(() -> large.requireRoomFor(1L << 35, 1L << 34)).doesNotThrowAnyException();
+        assertThatThrownBy(() -> large.requireRoomFor(1L << 35, (1L << 34) + 1))
                 .isInstanceOf(IllegalArgumentException.class)
-                .hasMessage("optimizer_retention_bytes must be at least 2415919104 to keep 9 versions "
-                        + "of 268435456 bytes: 2147483648");
+                .hasMessage("optimizer_retention_bytes must be at least 17179869185 to keep the versions that the run's"
+                        + " roles may reach back to, or 0 to leave it to the model's size: 17179869184");
     }
 
     private static void assertRefused(Function<Integer, TopicsConfig> made, int value, String message) {

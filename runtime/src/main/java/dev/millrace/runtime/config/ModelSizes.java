@@ -1,0 +1,65 @@
+package dev.millrace.runtime.config;
+
+import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.log.topics.TopicsConfig;
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.weights.WeightsConfig;
+import java.util.Locale;
+import java.util.Optional;
+
+/**
+ * What of a policy must be kept on the log: the versions that rollouts of a batch may name, what their chains rest on, and what a learner
+ * that starts learns again from.
+ *
+ * @param weights bytes, each version counted as if it were whole
+ * @param optimizer bytes of the optimiser's states
+ */
+public record ModelSizes(long weights, long optimizer) {
+
+    /** What is in force of what follows from the model's size, as a sentence for where a run starts; empty where every version is whole. */
+    public static Optional<String> sentence(MillraceConfig config) {
+        DecoderShape shape =
+                config.model().shape(config.task().task().tokenizer().vocabSize());
+        WeightsConfig weights = config.weights();
+        int every = weights.checkpointEvery(shape);
+        if (every == 1) {
+            return Optional.empty();
+        }
+        long parameters = shape.parameterCount();
+        TopicsConfig topics = config.sizedTopics();
+        return Optional.of(String.format(
+                Locale.ROOT,
+                "%,d parameters, so: a version is %,d MB whole, every %dth; the optimiser's state is %,d MB, with every %dth; the"
+                        + " log keeps %s of the one and %s of the other; a scorer keeps %d versions; the learner has %,d MB in memory, each"
+                        + " copy of the weights is %,d MB, and this JVM has at most %,d MB of heap and as much beside it (-Xmx)",
+                parameters,
+                megabytes(parameters * weights.dtype().bytes()),
+                weights.anchorEvery(),
+                megabytes(weights.stateBytes(shape)),
+                every,
+                kept(topics.weightsRetentionBytes()),
+                kept(topics.optimizerRetentionBytes()),
+                config.scorer().cachedVersions(parameters),
+                megabytes(
+                        Float.BYTES * parameters * (2L + config.learner().step().shards()) + weights.stateBytes(shape)),
+                megabytes(Float.BYTES * parameters),
+                megabytes(Runtime.getRuntime().maxMemory())));
+    }
+
+    private static String kept(long bytes) {
+        return bytes == -1 ? "all" : String.format(Locale.ROOT, "%,d MB", megabytes(bytes));
+    }
+
+    private static long megabytes(long bytes) {
+        return Math.round(bytes / 1e6);
+    }
+
+    static ModelSizes of(DecoderShape shape, WeightsConfig config, Algorithm algorithm) {
+        long every = config.checkpointEvery(shape);
+        long versions = Math.min(Integer.MAX_VALUE, algorithm.staleness().maxVersions() + 1L + config.anchorEvery());
+        // from the checkpoint before the oldest of them on
+        long weights = Math.multiplyExact(config.dtype().bytes() * shape.parameterCount(), versions + every - 1);
+        long states = (versions + every - 1) / every;
+        return new ModelSizes(weights, Math.multiplyExact(config.stateBytes(shape), states));
+    }
+}
