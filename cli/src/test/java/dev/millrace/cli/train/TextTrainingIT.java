@@ -92,6 +92,20 @@ class TextTrainingIT {
         assertThatThrownBy(() -> asked(model).set("task.kind=sort").resolve())
                 .isInstanceOf(ConfigException.class)
                 .hasMessageStartingWith("data is given and task.kind is sort, which makes its own prompts");
+        assertThatThrownBy(() -> asked(model).set("task.response_tokens=58").resolve())
+                .isInstanceOf(ConfigException.class)
+                .hasMessageContaining(
+                        "line 2: the prompt has 7 tokens, and beside a response (task.response_tokens) the model has room for 6");
+        assertThatThrownBy(() -> new ConfigLayers()
+                        .set("data.file", prompts().toString())
+                        .set("reward.kind=exact")
+                        .resolve())
+                .isInstanceOf(ConfigException.class)
+                .hasMessageStartingWith("prompts of text need a model that has a tokenizer");
+        assertThatThrownBy(() ->
+                        new ConfigLayers().set("task.eval.data.file=a.jsonl").resolve())
+                .isInstanceOf(ConfigException.class)
+                .hasMessage("held-out prompts are given, and none to train on; give these too: --data FILE");
         assertThatThrownBy(() -> asked(model).set("evaluation.every_steps=5").resolve())
                 .isInstanceOf(ConfigException.class)
                 .hasMessageStartingWith("evaluation.every_steps is 5 and no prompt is held out");

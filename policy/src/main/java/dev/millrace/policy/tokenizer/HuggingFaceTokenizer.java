@@ -28,6 +28,7 @@ public final class HuggingFaceTokenizer implements Tokenizer {
         setUnlessSet("ai.djl.offline", "true");
         setUnlessSet("OPT_OUT_TRACKING", "true");
         setUnlessSet("RUST_FLAVOR", "cpu");
+        NativeLibraryFolder.choose();
     }
 
     private final ai.djl.huggingface.tokenizers.HuggingFaceTokenizer library;
@@ -52,7 +53,13 @@ public final class HuggingFaceTokenizer implements Tokenizer {
             this.library = ai.djl.huggingface.tokenizers.HuggingFaceTokenizer.newInstance(
                     new ByteArrayInputStream(json), Map.of("truncation", "false", "padding", "false"));
         } catch (IOException | RuntimeException e) {
-            throw new IllegalArgumentException(name + " cannot be read as a tokenizer: " + e.getMessage(), e);
+            throw new IllegalArgumentException(
+                    name + " cannot be read as a tokenizer: " + e.getMessage() + unpacking(e), e);
+        } catch (ExceptionInInitializerError e) {
+            throw new IllegalArgumentException(
+                    "the tokenizer library cannot be loaded, so " + name + " cannot be read: " + e.getCause()
+                            + NativeLibraryFolder.remedy(),
+                    e);
         } catch (LinkageError e) {
             throw new IllegalArgumentException(
                     "the tokenizer library does not run on this machine (" + System.getProperty("os.name") + " "
@@ -75,6 +82,13 @@ public final class HuggingFaceTokenizer implements Tokenizer {
                 });
         this.stopTokens = List.copyOf(stopTokens);
         this.hash = digest(json, vocabSize);
+    }
+
+    /** The library says what it could not do and not where; the reason lies beneath. */
+    private static String unpacking(Exception e) {
+        return String.valueOf(e.getMessage()).contains("native library")
+                ? " (" + e.getCause() + ")" + NativeLibraryFolder.remedy()
+                : "";
     }
 
     private static void setUnlessSet(String key, String value) {

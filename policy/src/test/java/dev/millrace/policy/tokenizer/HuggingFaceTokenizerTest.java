@@ -71,6 +71,14 @@ class HuggingFaceTokenizerTest {
     }
 
     @Test
+    void shouldFindOutWhetherAFolderCanBeWritten() throws IOException {
+        Path file = Files.writeString(folder.resolve("file"), "");
+        assertThat(NativeLibraryFolder.isWritable(file.resolve("below"))).isFalse();
+        assertThat(NativeLibraryFolder.isWritable(folder.resolve("a/b"))).isTrue();
+        assertThat(folder.resolve("a/b")).isEmptyDirectory();
+    }
+
+    @Test
     void shouldRefuseWhatIsNoTokenizerOfTheModel() throws IOException {
         assertThatThrownBy(() -> new TokenizerDirectory(folder.toString()).open())
                 .isInstanceOf(IllegalArgumentException.class)

@@ -25,10 +25,14 @@ final class TextRun {
     /** {@code data} stands for {@code task.data}, and for the task text where no task is named. */
     static void read(ObjectNode tree) {
         JsonNode data = tree.remove(DATA);
+        JsonNode task = tree.get(TASK);
         if (data == null) {
+            if (kind(task).isEmpty() && tree.at("/task/eval").isObject()) {
+                throw new ConfigException(
+                        "held-out prompts are given, and none to train on; give these too: --data FILE");
+            }
             return;
         }
-        JsonNode task = tree.get(TASK);
         String kind = kind(task);
         if (!kind.isEmpty() && !kind.equals(TEXT)) {
             throw new ConfigException("data is given and task.kind is " + kind
@@ -71,6 +75,10 @@ final class TextRun {
         if (isAsBegun(task, begun)) {
             return;
         }
+        if (!task.has("tokenizer")) {
+            throw new ConfigException(
+                    "prompts of text need a model that has a tokenizer; give its directory: --model DIR");
+        }
         task.remove(FILES);
         Asked asked = asked(tree);
         if (asked.reward() instanceof OwnVerdict) {
@@ -78,7 +86,10 @@ final class TextRun {
                     "reward is verified, and the task text verifies nothing by itself; choose what a response"
                             + " is worth: --reward exact, numeric, regex, or a kind of a plug-in");
         }
-        TextTask found = found(asked);
+        TextTask found = found(
+                asked,
+                tree.at("/model/max_positions").asInt(Integer.MAX_VALUE),
+                tree.at("/admission/sampling/max_tokens").asInt(0));
         task.set(FILES, ConfigBinder.unbind(found.files()));
         if (found.files().evalRows() > 0 && tree.at("/evaluation/every_steps").isMissingNode()) {
             ConfigTree.set(tree, "evaluation.every_steps=10");
@@ -108,9 +119,9 @@ final class TextRun {
         return ConfigBinder.bind(new Asked(IncPrompts.defaults(), OwnVerdict.defaults()), part);
     }
 
-    private static TextTask found(Asked asked) {
+    private static TextTask found(Asked asked, int positions, int maxTokens) {
         try {
-            return ((TextTask) asked.task()).inspected(asked.reward());
+            return ((TextTask) asked.task()).inspected(asked.reward(), positions, maxTokens);
         } catch (IllegalArgumentException e) {
             throw new ConfigException("task." + e.getMessage(), e);
         }

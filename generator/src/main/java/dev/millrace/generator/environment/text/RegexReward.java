@@ -16,6 +16,8 @@ import java.util.regex.PatternSyntaxException;
  */
 public record RegexReward(String pattern, int count) implements RewardFunction {
 
+    private static final String NOTHING = "(?!)";
+
     public RegexReward {
         try {
             Pattern.compile(pattern);
@@ -30,9 +32,17 @@ public record RegexReward(String pattern, int count) implements RewardFunction {
         }
     }
 
-    /** A pattern must be given; this one matches nothing. */
+    /** A pattern must be given; this one matches nothing, and no prompt is judgeable by it. */
     public static RegexReward defaults() {
-        return new RegexReward("(?!)", 1);
+        return new RegexReward(NOTHING, 1);
+    }
+
+    @Override
+    public void requireJudgeable(String environmentState) {
+        if (pattern.equals(NOTHING)) {
+            throw new IllegalArgumentException(
+                    "reward regex has no pattern to look for; give one, --set 'reward.pattern=[0-9]+'");
+        }
     }
 
     @Override

@@ -98,16 +98,20 @@ public record TextTask(
     /**
      * The same with what its data and tokenizer are now, every prompt of them encoded once.
      *
-     * @throws IllegalArgumentException if one cannot be read, or has a row that the reward could not judge; it names the place
+     * @param positions of the model, in which a prompt and its response must lie
+     * @param maxTokens that a response is allowed; 0 for as many as the task has
+     * @throws IllegalArgumentException if one cannot be read, or has a row that the reward could not judge or that is too long; it names
+     *     the place
      */
-    public TextTask inspected(RewardFunction reward) {
+    public TextTask inspected(RewardFunction reward, int positions, int maxTokens) {
+        int room = positions - (maxTokens > 0 ? maxTokens : responseTokens);
         Dataset rows = opened("data", data::open);
         Optional<Dataset> own =
                 eval.isOwnData() ? Optional.of(opened("eval.data", eval.data()::open)) : Optional.empty();
         Tokenizer tokens = opened("tokenizer", tokenizer::open);
-        int longest = longest("data", rows, reward, tokens);
+        int longest = longest("data", rows, reward, tokens, room);
         if (own.isPresent()) {
-            longest = Math.max(longest, longest("eval.data", own.get(), reward, tokens));
+            longest = Math.max(longest, longest("eval.data", own.get(), reward, tokens, room));
         }
         int held = own.map(Dataset::size).orElseGet(() -> opened("eval", () -> eval.of(rows.size())));
         TextFiles found = new TextFiles(
@@ -131,12 +135,18 @@ public record TextTask(
         }
     }
 
-    private static int longest(String key, Dataset rows, RewardFunction reward, Tokenizer tokens) {
+    private static int longest(String key, Dataset rows, RewardFunction reward, Tokenizer tokens, int room) {
         int longest = 0;
         for (int i = 0; i < rows.size(); i++) {
             try {
                 reward.requireJudgeable(rows.row(i).state());
-                longest = Math.max(longest, TextPrompts.encoded(rows, i, tokens).length);
+                int length = TextPrompts.encoded(rows, i, tokens).length;
+                if (length > room) {
+                    throw new IllegalArgumentException("the prompt has " + length
+                            + " tokens, and beside a response (task.response_tokens) the model has room for " + room
+                            + "; nothing is cut, so shorten the prompt or leave it out");
+                }
+                longest = Math.max(longest, length);
             } catch (IllegalArgumentException e) {
                 throw new IllegalArgumentException(key + ": " + rows.place(i) + ": " + e.getMessage(), e);
             }

@@ -105,7 +105,7 @@ class TextTaskTest {
                 List.of("77", "9"),
                 HeldOutRows.defaults(),
                 TextFiles.unknown());
-        Environment environment = text.inspected(ANY).task().environment();
+        Environment environment = text.inspected(ANY, 100, 0).task().environment();
         Episode turn = environment.begin("{}");
         assertThat(turn.afterToken(new Written(Arrays.copyOf(digits, 3)))).isSameAs(StepResult.GO_ON);
         assertThat(turn.afterToken(new Written(Arrays.copyOf(digits, 4)))).isSameAs(StepResult.END);
@@ -158,10 +158,17 @@ class TextTaskTest {
                 List.of(),
                 HeldOutRows.defaults(),
                 TextFiles.unknown());
-        assertThatThrownBy(() -> asked.inspected(ExactReward.defaults()))
+        assertThatThrownBy(() -> asked.inspected(ExactReward.defaults(), 100, 0))
                 .hasMessage(
                         "data: " + file
                                 + " line 1: reward exact compares with the row's \"answer\", which must be a text or a number: there is none");
+        assertThatThrownBy(() -> asked.inspected(RegexReward.defaults(), 100, 0))
+                .hasMessage("data: " + file
+                        + " line 1: reward regex has no pattern to look for; give one, --set 'reward.pattern=[0-9]+'");
+        assertThatThrownBy(() -> asked.inspected(ANY, 9, 9))
+                .hasMessage("data: " + file
+                        + " line 1: the prompt has 1 tokens, and beside a response (task.response_tokens) the model has room for 0;"
+                        + " nothing is cut, so shorten the prompt or leave it out");
     }
 
     @Test
@@ -232,7 +239,7 @@ class TextTaskTest {
     private static TextTask task(Path file, boolean shuffle, HeldOutRows eval) {
         return new TextTask(
                         new JsonLines(file.toString()), new Digits(), shuffle, 4, List.of(), eval, TextFiles.unknown())
-                .inspected(ANY);
+                .inspected(ANY, 100, 0);
     }
 
     private static List<String> texts(Task task, long seed, long from, long to) {
