@@ -4,6 +4,7 @@ import dev.millrace.schemas.AdmissionCounts;
 import dev.millrace.schemas.rollout.SampleName;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.BitSet;
 import java.util.Collection;
 import java.util.Deque;
 import java.util.HashMap;
@@ -25,6 +26,9 @@ import java.util.TreeSet;
  * nothing. A refused one is remembered for a while ({@value #MAX_REFUSED_GROUPS} groups), since a redrive, or another record of
  * it that reaches a batch, makes it under way again. Nothing is remembered of a group that is settled as a whole.
  *
+ * <p>A sample of a batch that waits for its step will be consumed with it: whatever else is said of it is about a copy, and settles
+ * nothing, or its room would be given away before it is free.
+ *
  * <p>Batches are consumed in the order of their ids. Which are is told by the newest version's manifest, and by steps that
  * were starved; a batch that waits for its step is remembered with its samples. Confined to admission's thread.
  */
@@ -45,6 +49,9 @@ final class ReleasedSamples {
     private final Set<String> quarantined = new HashSet<>();
 
     private final TreeMap<Long, WaitingBatch> waiting = new TreeMap<>();
+    /** Samples of batches that wait. */
+    private final Set<SampleName> batched = new HashSet<>();
+
     private final TreeSet<Long> starved = new TreeSet<>();
     private final Deque<ResampleRequest> resample = new ArrayDeque<>();
     private long consumedThrough = -1;
@@ -180,7 +187,7 @@ final class ReleasedSamples {
 
     private boolean settle(SampleName sample, boolean isRefused) {
         AdmittedGroup group = groups.get(sample.groupId());
-        if (group == null || !group.underWay().get(sample.sampleIndex())) {
+        if (group == null || !group.underWay().get(sample.sampleIndex()) || batched.contains(sample)) {
             unknown++;
             return false;
         }
@@ -199,9 +206,13 @@ final class ReleasedSamples {
             unknown++;
             return 0;
         }
-        int samples = group.underWay().cardinality();
-        group.refused().or(group.underWay());
-        group.underWay().clear();
+        BitSet settled = new BitSet();
+        group.underWay().stream()
+                .filter(sample -> !batched.contains(new SampleName(groupId, sample)))
+                .forEach(settled::set);
+        int samples = settled.cardinality();
+        group.refused().or(settled);
+        group.underWay().andNot(settled);
         underWay -= samples;
         lost += samples;
         hasChanged(group);
@@ -257,6 +268,7 @@ final class ReleasedSamples {
                 samples.add(sample);
             }
         }
+        batched.addAll(samples);
         WaitingBatch known = waiting.get(batch.batchId());
         if (known != null) {
             unknown++; // one of the two is a copy or a forgery; the samples of both are consumed with it
@@ -286,6 +298,7 @@ final class ReleasedSamples {
             Map.Entry<Long, WaitingBatch> batch = waiting.pollFirstEntry();
             settledThrough = batch.getKey();
             starved.headSet(settledThrough, true).clear();
+            batched.removeAll(batch.getValue().samples());
             for (SampleName sample : batch.getValue().samples()) {
                 AdmittedGroup group = groups.get(sample.groupId());
                 if (group != null && group.underWay().get(sample.sampleIndex())) {

@@ -158,6 +158,19 @@ class ReleasedSamplesTest {
     }
 
     @Test
+    void shouldNotGiveAwayTheRoomOfASampleThatIsInABatch() {
+        release(0);
+        samples.batched(batch(0, 0));
+        assertThat(samples.left(sample(0, 0))).isFalse();
+        assertThat(samples.refused(sample(0, 1))).isFalse();
+        assertThat(samples.requestRefused("0-0")).isZero();
+        assertThat(samples.underWay()).isEqualTo(4);
+        samples.consumedThrough(0);
+        assertThat(samples.consumed()).isEqualTo(4);
+        assertThat(samples.lost()).isZero();
+    }
+
+    @Test
     void shouldKeepWhereARequestLies() {
         release(0);
         samples.takeChanges();
