@@ -15,6 +15,7 @@ import dev.millrace.runtime.pipeline.RunLookup;
 import dev.millrace.runtime.train.RunDirectory;
 import java.nio.file.Path;
 import java.time.Clock;
+import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
@@ -28,6 +29,9 @@ import org.jspecify.annotations.Nullable;
  * locked meanwhile, so that it cannot go on half way.
  */
 public final class AuditedRun implements AutoCloseable {
+    /** Who asks waits no longer for what may be lost; a role, which is to outlive an outage, does. */
+    private static final Duration PATIENCE = Duration.ofSeconds(5);
+
     private final MillraceConfig config;
     private final Optional<String> recorded;
     private final @Nullable RunDirectory directory;
@@ -54,18 +58,24 @@ public final class AuditedRun implements AutoCloseable {
      * @param folder null for a run on a cluster
      * @param described whether somebody says what the run computes, where nothing is recorded of it
      * @param options with which a command finds the run
+     * @param isWhole whether all of its topics must be there
      */
     static AuditedRun open(
-            Function<ObjectNode, ConfigLayers> over, @Nullable Path folder, boolean described, String options) {
-        AuditedRun found = found(over, folder, described);
-        found.connection = found.log.connection().reachedBy(options);
+            Function<ObjectNode, ConfigLayers> over,
+            @Nullable Path folder,
+            boolean described,
+            String options,
+            boolean isWhole) {
+        AuditedRun found = found(over, folder, described, isWhole);
+        found.connection = found.log.connection().reachedBy(options).withPatience(PATIENCE);
         return found;
     }
 
-    private static AuditedRun found(Function<ObjectNode, ConfigLayers> over, @Nullable Path folder, boolean described) {
+    private static AuditedRun found(
+            Function<ObjectNode, ConfigLayers> over, @Nullable Path folder, boolean described, boolean isWhole) {
         MillraceConfig whereabouts = over.apply(ConfigTree.empty()).whereabouts();
         if (folder == null || !whereabouts.run().embedded()) {
-            return find(whereabouts, over, described, whereabouts.run().bootstrapServers(), null, null);
+            return find(whereabouts, over, described, isWhole, whereabouts.run().bootstrapServers(), null, null);
         }
         if (RunDirectory.isInUse(folder)) {
             String address = RunDirectory.brokerAddress(folder);
@@ -73,14 +83,14 @@ public final class AuditedRun implements AutoCloseable {
                 throw new RefusedRequestException("the run in " + folder
                         + " goes on and has not said yet where its broker is; try again in a few seconds");
             }
-            return find(whereabouts, over, described, address, null, null);
+            return find(whereabouts, over, described, isWhole, address, null, null);
         }
         RunDirectory directory = RunDirectory.open(folder);
         EmbeddedBroker broker = null;
         try {
             broker = EmbeddedBroker.start(
                     directory.broker(), over.apply(ConfigTree.empty()).resolve().broker());
-            return find(whereabouts, over, described, broker.bootstrapServers(), directory, broker);
+            return find(whereabouts, over, described, isWhole, broker.bootstrapServers(), directory, broker);
         } catch (RuntimeException e) {
             if (broker != null) {
                 broker.close();
@@ -94,16 +104,16 @@ public final class AuditedRun implements AutoCloseable {
             MillraceConfig whereabouts,
             Function<ObjectNode, ConfigLayers> over,
             boolean described,
+            boolean isWhole,
             String bootstrapServers,
             @Nullable RunDirectory directory,
             @Nullable EmbeddedBroker broker) {
         Map<String, Object> client = new HashMap<>(whereabouts.clientSettings());
         client.put("bootstrap.servers", bootstrapServers);
-        RunLog log = RunLog.find(
-                client,
-                whereabouts.run().topics(),
-                whereabouts.topics(),
-                whereabouts.run().schemaRegistryUrl().written());
+        String registry = whereabouts.run().schemaRegistryUrl().written();
+        RunLog log = isWhole
+                ? RunLog.find(client, whereabouts.run().topics(), whereabouts.topics(), registry)
+                : RunLog.findDamaged(client, whereabouts.run().topics(), whereabouts.topics(), registry);
         try {
             requireValidEpoch(whereabouts, log);
             Optional<RecordedConfiguration> recorded = RunLookup.configuration(log.claim());

@@ -97,6 +97,15 @@ public final class RunOptions {
 
     /** Opens the log of the run that was asked for. */
     public AuditedRun open() {
+        return open(true);
+    }
+
+    /** As {@link #open()}, of a run whose topics may be gone but for its claim. */
+    public AuditedRun openDamaged() {
+        return open(false);
+    }
+
+    private AuditedRun open(boolean isWhole) {
         if (verbose) {
             System.setProperty("millrace.log.level", "debug");
         }
@@ -118,7 +127,7 @@ public final class RunOptions {
                     "nothing says which run on " + whereabouts.run().bootstrapServers()
                             + "; give --run ID, or --topic-prefix PREFIX if its topics have another prefix than millrace.<id>.");
         }
-        return AuditedRun.open(this::over, runDirectory, runDirectory != null || file != null, asGiven());
+        return AuditedRun.open(this::over, runDirectory, runDirectory != null || file != null, asGiven(), isWhole);
     }
 
     /** What is said here and in the run's folder, over what is recorded of the run. */

@@ -72,7 +72,7 @@ public final class RepairCommand implements Callable<Integer> {
     @Override
     public Integer call() {
         PrintWriter out = spec.commandLine().getOut();
-        try (AuditedRun audited = run.open()) {
+        try (AuditedRun audited = run.openDamaged()) {
             out.println(audited.title());
             Examined examined = new RunExaminer(
                             audited.connection(),

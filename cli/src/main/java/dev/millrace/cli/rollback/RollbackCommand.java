@@ -60,7 +60,7 @@ public final class RollbackCommand implements Callable<Integer> {
     @Override
     public Integer call() {
         PrintWriter out = spec.commandLine().getOut();
-        try (AuditedRun audited = run.open();
+        try (AuditedRun audited = run.openDamaged();
                 RunLog log = audited.toWrite()) {
             out.println(audited.title());
             Rollback.Done done = new Rollback(

@@ -33,6 +33,7 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
 import java.util.stream.LongStream;
+import java.util.stream.Stream;
 import org.apache.avro.specific.SpecificRecord;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -240,11 +241,11 @@ public final class RunExaminer {
                     "other-cluster",
                     "the run was last claimed on cluster " + recorded.clusterId() + ", and this is cluster "
                             + place.clusterId(),
-                    List.of(new Way(
-                            Kind.WAIT,
-                            "reach the run's own cluster; where its topics were moved here as they are, nothing is wrong",
-                            OptionalDouble.of(0),
-                            ""))));
+                    Stream.concat(
+                                    Stream.of(new Way(
+                                            Kind.WAIT, "reach the run's own cluster", OptionalDouble.of(0), "")),
+                                    newEpoch(cost).stream())
+                            .toList()));
         }
         for (String topic : new TreeSet<>(recorded.topicIds().keySet())) {
             String now = place.topicIds().get(topic);

@@ -137,7 +137,7 @@ public final class RunLog implements AutoCloseable {
             RunIdentity run,
             TopicsConfig config,
             String schemaRegistryUrl) {
-        return existing(clientProperties, topics, config, schemaRegistryUrl, claims -> claims.require(run));
+        return existing(clientProperties, topics, config, schemaRegistryUrl, true, claims -> claims.require(run));
     }
 
     /**
@@ -147,7 +147,17 @@ public final class RunLog implements AutoCloseable {
      */
     public static RunLog find(
             Map<String, Object> clientProperties, RunTopics topics, TopicsConfig config, String schemaRegistryUrl) {
-        return existing(clientProperties, topics, config, schemaRegistryUrl, RunClaims::owner);
+        return existing(clientProperties, topics, config, schemaRegistryUrl, true, RunClaims::owner);
+    }
+
+    /**
+     * As {@link #find}, of a run whose topics may be gone but for its claim: for whoever says what is lost, and mends it.
+     *
+     * @throws LogSetupException if there is no claim
+     */
+    public static RunLog findDamaged(
+            Map<String, Object> clientProperties, RunTopics topics, TopicsConfig config, String schemaRegistryUrl) {
+        return existing(clientProperties, topics, config, schemaRegistryUrl, false, RunClaims::owner);
     }
 
     private static RunLog existing(
@@ -155,12 +165,19 @@ public final class RunLog implements AutoCloseable {
             RunTopics topics,
             TopicsConfig config,
             String schemaRegistryUrl,
+            boolean isWhole,
             Function<RunClaims, ClaimedRun> identified) {
         try (TopicAdministration administration = new TopicAdministration(clientProperties, config)) {
             administration.requireReachable();
             Set<String> missing = new TreeSet<>(topics.required());
             missing.removeAll(administration.existing(topics.required()));
-            if (!missing.isEmpty()) {
+            boolean isClaimed = !missing.contains(topics.run());
+            if (isClaimed && isWhole && !missing.isEmpty()) {
+                throw new LogSetupException("topics " + missing + " of the run under the topic prefix '"
+                        + topics.prefix() + "' were deleted, or it is not created to the end; millrace repair, with the"
+                        + " options that name the run, says what is lost and which ways out there are");
+            }
+            if (!isClaimed) {
                 throw new LogSetupException("there is no run under the topic prefix '" + topics.prefix() + "': topics "
                         + missing + " are missing; create the run first, or correct the prefix");
             }
