@@ -32,7 +32,7 @@ import org.junit.jupiter.api.io.TempDir;
 
 @Timeout(120)
 class TopicAdministrationIT {
-    private static final TopicsConfig CONFIG = TopicsConfig.defaults();
+    private static final TopicsConfig CONFIG = TopicsConfig.defaults().sizedFor(1_000, 3_000);
 
     @TempDir
     private static Path directory;
