@@ -1,6 +1,7 @@
 package dev.millrace.log;
 
 import dev.millrace.log.alarm.Alarms;
+import dev.millrace.log.patience.PatientRegistry;
 import dev.millrace.log.secret.SecretSettings;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.run.EpochLineage;
@@ -107,9 +108,17 @@ public record LogConnection(
         return limitMs == 0 ? patience : Duration.ofMillis(limitMs);
     }
 
-    /** The same with another patience. */
+    /** The same with another patience, which its registry has too. */
     public LogConnection withPatience(Duration other) {
-        return new LogConnection(clientProperties, topics, run, lineage, registry, whereabouts, other, alarms);
+        return new LogConnection(
+                clientProperties,
+                topics,
+                run,
+                lineage,
+                PatientRegistry.over(registry, other, alarms),
+                whereabouts,
+                other,
+                alarms);
     }
 
     /** The common settings with others put over them. */

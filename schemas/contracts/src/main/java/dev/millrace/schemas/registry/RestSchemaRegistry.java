@@ -25,12 +25,15 @@ import org.jspecify.annotations.Nullable;
  * A registry behind Confluent's REST protocol, such as Confluent's own, Karapace, Redpanda or Apicurio.
  *
  * <p>Thread-safe. Each answer is asked for once and kept, since an id never changes its meaning. Every call ends
- * within the time limit; a registry that does not answer is a {@link SchemaRegistryException}, which is worth
+ * within the time limit; a registry that does not answer is a {@link SchemaRegistryAwayException}, which is worth
  * trying again, and not an {@link UnknownSchemaException}, which is not.
  */
 public final class RestSchemaRegistry implements SchemaRegistry {
     private static final String MEDIA_TYPE = "application/vnd.schemaregistry.v1+json";
     private static final int NOT_FOUND = 404;
+    private static final int TOO_MANY_REQUESTS = 429;
+    /** From here on a status says that the fault is the server's. */
+    private static final int SERVER_ERROR = 500;
     /** Confluent's own code for "there is no such schema", which a plain 404 of a wrong address does not carry. */
     private static final int SCHEMA_NOT_FOUND = 40403;
 
@@ -160,7 +163,7 @@ public final class RestSchemaRegistry implements SchemaRegistry {
         try {
             return client.send(request.build(), BodyHandlers.ofString());
         } catch (IOException e) {
-            throw new SchemaRegistryException(
+            throw new SchemaRegistryAwayException(
                     "the schema registry at " + address + " does not answer: "
                             + (e.getMessage() == null ? e.getClass().getSimpleName() : e.getMessage()),
                     e);
@@ -172,8 +175,12 @@ public final class RestSchemaRegistry implements SchemaRegistry {
 
     private JsonNode require(HttpResponse<String> response, String what) {
         if (response.statusCode() != 200) {
-            throw new SchemaRegistryException("the schema registry at " + address + " did not " + what + ": status "
-                    + response.statusCode() + ", " + response.body());
+            String sentence = "the schema registry at " + address + " did not " + what + ": status "
+                    + response.statusCode() + ", " + response.body();
+            if (response.statusCode() >= SERVER_ERROR || response.statusCode() == TOO_MANY_REQUESTS) {
+                throw new SchemaRegistryAwayException(sentence, null);
+            }
+            throw new SchemaRegistryException(sentence);
         }
         return tree(response);
     }

@@ -1,5 +1,7 @@
 package dev.millrace.schemas.registry;
 
+import org.jspecify.annotations.Nullable;
+
 /** The registry could not answer: it is out of reach, or refused a schema. */
 public class SchemaRegistryException extends RuntimeException {
     private static final long serialVersionUID = 1L;
@@ -8,7 +10,7 @@ public class SchemaRegistryException extends RuntimeException {
         super(message);
     }
 
-    public SchemaRegistryException(String message, Throwable cause) {
+    public SchemaRegistryException(String message, @Nullable Throwable cause) {
         super(message, cause);
     }
 }

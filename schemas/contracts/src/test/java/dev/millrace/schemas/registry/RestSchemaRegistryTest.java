@@ -100,13 +100,13 @@ class RestSchemaRegistryTest {
         status = 500;
         answer = "{\"error_code\": 50001}";
         assertThatThrownBy(() -> registry.byId(9))
-                .isExactlyInstanceOf(SchemaRegistryException.class)
+                .isExactlyInstanceOf(SchemaRegistryAwayException.class)
                 .hasMessage("the schema registry at http://127.0.0.1:" + port
                         + " did not give schema 9: status 500, {\"error_code\": 50001}");
 
         server.stop(0);
         assertThatThrownBy(() -> registry.byId(9))
-                .isExactlyInstanceOf(SchemaRegistryException.class)
+                .isExactlyInstanceOf(SchemaRegistryAwayException.class)
                 .hasMessageStartingWith("the schema registry at http://127.0.0.1:" + port + " does not answer: ");
     }
 

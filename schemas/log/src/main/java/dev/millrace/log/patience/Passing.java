@@ -1,5 +1,6 @@
 package dev.millrace.log.patience;
 
+import dev.millrace.schemas.registry.SchemaRegistryAwayException;
 import java.util.List;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.config.ConfigException;
@@ -31,16 +32,16 @@ public final class Passing {
 
     private Passing() {}
 
-    /** True if Kafka is somewhere among the causes, and nothing there that stays as it is. */
+    /** True if Kafka, or a registry that is away, is among the causes, and nothing there that stays as it is. */
     public static boolean mayPass(Throwable failure) {
-        boolean isKafkas = false;
+        boolean mayPass = false;
         for (Throwable e = failure; e != null; e = e.getCause()) {
             Throwable each = e;
             if (LASTING.stream().anyMatch(lasting -> lasting.isInstance(each))) {
                 return false;
             }
-            isKafkas |= e instanceof KafkaException;
+            mayPass |= e instanceof KafkaException || e instanceof SchemaRegistryAwayException;
         }
-        return isKafkas;
+        return mayPass;
     }
 }

@@ -1,0 +1,12 @@
+package dev.millrace.schemas.registry;
+
+import org.jspecify.annotations.Nullable;
+
+/** The registry did not answer, or said that something is wrong with itself: worth asking again. */
+public final class SchemaRegistryAwayException extends SchemaRegistryException {
+    private static final long serialVersionUID = 1L;
+
+    public SchemaRegistryAwayException(String message, @Nullable Throwable cause) {
+        super(message, cause);
+    }
+}
