@@ -25,6 +25,7 @@ public final class Passing {
             InterruptException.class,
             InvalidTopicException.class,
             LastingFailureException.class,
+            PatienceOverException.class, // whoever tried for that long has had its time
             RecordTooLargeException.class,
             SerializationException.class,
             UnsupportedVersionException.class,

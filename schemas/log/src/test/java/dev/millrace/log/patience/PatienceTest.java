@@ -139,4 +139,11 @@ class PatienceTest {
                 .isFalse();
         assertThat(pauses).isEmpty();
     }
+
+    @Test
+    void shouldNotBeginAnotherPatienceWhereOneIsOver() {
+        PatienceOverException over = new PatienceOverException("tried for 10 s", new TimeoutException("no answer"));
+
+        assertThatThrownBy(() -> patience.again(over, () -> false)).isSameAs(over);
+    }
 }
