@@ -8,6 +8,7 @@ import dev.millrace.chaos.process.HaltPoint;
 import dev.millrace.chaos.process.Part;
 import dev.millrace.chaos.process.RoleProcess;
 import dev.millrace.chaos.process.RunMember;
+import dev.millrace.chaos.process.Suspension;
 import dev.millrace.chaos.process.Troupe;
 import dev.millrace.infra.broker.BrokerProcess;
 import java.io.IOException;
@@ -113,6 +114,15 @@ final class FaultInflictor {
         TimeUnit.MILLISECONDS.sleep((long) (1e3 * seconds));
     }
 
+    private static void suspend(long pid, double seconds) throws InterruptedException {
+        Suspension still = Suspension.of(pid);
+        try {
+            sleep(seconds);
+        } finally {
+            still.close();
+        }
+    }
+
     /** Everything behind the log's ends as they are now, from that moment on. */
     private LogWatch.Mark since(long nanos) {
         return new LogWatch.Mark(nanos, watch.mark().ends());
@@ -180,21 +190,15 @@ final class FaultInflictor {
 
     private FaultOutcome pause(Course course) throws InterruptedException {
         RunMember member = hit(course);
-        RoleProcess life = troupe().of(member.name());
-        life.signal("STOP");
-        try {
-            sleep(course.fault.seconds());
-        } finally {
-            life.signal("CONT");
-        }
+        suspend(troupe().of(member.name()).pid(), course.fault.seconds());
         return course.overAt(since(System.nanoTime()));
     }
 
     private FaultOutcome zombie(Course course) throws InterruptedException {
         RunMember member = hit(course);
         RoleProcess zombie = troupe().take(member.name());
-        zombie.signal("STOP");
         FaultOutcome outcome;
+        Suspension still = Suspension.of(zombie.pid());
         try {
             long nanos = System.nanoTime();
             if (member.role() == Part.TOPOLOGY) {
@@ -209,7 +213,7 @@ final class FaultInflictor {
                 sleep(left);
             }
         } finally {
-            zombie.signal("CONT");
+            still.close();
         }
         LogWatch.Mark woken = since(System.nanoTime());
         Optional<Double> onwards = watch.await(Part.LEARNER, "", VERSIONS, woken, limitSeconds);
@@ -254,12 +258,7 @@ final class FaultInflictor {
     private FaultOutcome brokerPause(Course course) throws InterruptedException {
         LogWatch.Mark before = watch.mark();
         long pid = scene.brokers().brokers().get(node(course.fault)).pid();
-        RoleProcess.signal(pid, "STOP");
-        try {
-            sleep(course.fault.seconds());
-        } finally {
-            RoleProcess.signal(pid, "CONT");
-        }
+        suspend(pid, course.fault.seconds());
         return course.overAt(before.now());
     }
 
@@ -267,15 +266,9 @@ final class FaultInflictor {
         LogWatch.Mark before = watch.mark();
         long pid = scene.brokers().brokers().get(node(course.fault)).pid();
         long end = System.nanoTime() + (long) (1e9 * course.fault.seconds());
-        try {
-            while (System.nanoTime() < end) {
-                RoleProcess.signal(pid, "STOP");
-                sleep(SLOW_STILL_S);
-                RoleProcess.signal(pid, "CONT");
-                sleep(SLOW_AWAKE_S);
-            }
-        } finally {
-            RoleProcess.signal(pid, "CONT");
+        while (System.nanoTime() < end) {
+            suspend(pid, SLOW_STILL_S);
+            sleep(SLOW_AWAKE_S);
         }
         return course.overAt(before.now());
     }

@@ -9,7 +9,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Starts {@code millrace} in processes of their own, with the classes and the collector of this one.
+ * Starts {@code millrace} in processes of their own, with the classes and the collector of this one; none outlives this one.
  *
  * @param mainClass whose main method is the command line
  * @param directory for what the processes log, and their state
@@ -44,7 +44,12 @@ public record Launcher(String mainClass, Path directory, List<String> common, in
                 "-XX:-UsePerfData",
                 "-Dmillrace.log=" + logs.resolve(name + ".log")));
         command.addAll(options);
-        command.addAll(List.of("-cp", System.getProperty("java.class.path"), mainClass));
+        command.addAll(List.of(
+                "-cp",
+                System.getProperty("java.class.path"),
+                RoleMain.class.getName(),
+                Long.toString(ProcessHandle.current().pid()),
+                mainClass));
         command.addAll(member.arguments(common, directory.resolve(state).toString()));
         settings.forEach(setting -> command.addAll(List.of("--set", setting)));
         Path out = logs.resolve(name + ".out");

@@ -40,27 +40,6 @@ public final class RoleProcess {
         return (System.nanoTime() - startedNanos) / 1e9;
     }
 
-    /** Sends a signal by its name, such as STOP. */
-    public void signal(String signal) {
-        signal(process.pid(), signal);
-    }
-
-    /** Sends a signal to any process of ours. */
-    public static void signal(long pid, String signal) {
-        try {
-            Process kill = new ProcessBuilder("kill", "-" + signal, Long.toString(pid))
-                    .redirectErrorStream(true)
-                    .redirectOutput(ProcessBuilder.Redirect.DISCARD)
-                    .start();
-            kill.waitFor();
-        } catch (IOException e) {
-            throw new ChaosException(
-                    "signals are sent with the command kill, which did not start: " + e.getMessage(), e);
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-        }
-    }
-
     /** Ends it at once, as a failing machine would, and waits until it is gone. */
     public void kill() {
         process.destroyForcibly();
