@@ -37,7 +37,8 @@ class ChaosCommandTest {
         assertThat(run("--page", report.toString())).as(err.toString()).isZero();
         assertThat(out.toString())
                 .contains("1 faults in 1 run, 1 survived; 10 rollouts, 0 lost, 0 duplicated; every promise was kept.")
-                .contains("seed 7: millrace chaos --seed 7");
+                .contains("seed 7: millrace chaos --seed 7")
+                .containsPattern("\\| 7 +\\| scorer +\\| +20\\.5 \\| +21\\.0 \\| +200 \\|");
     }
 
     @Test
@@ -80,7 +81,7 @@ class ChaosCommandTest {
                 List.of(new FaultOutcome(
                         new Fault(1, FaultKind.KILL, "scorer", 0, 5), 10, "scorer", 4.0, 5.0, List.of("a note"))),
                 List.<Troupe.Departure>of(),
-                List.of(new Holdings.Change("scorer", 9, figures, figures)),
+                List.of(new Holdings.Change("scorer", 9, figures, figures, new Holdings.Live(5, 20.5, 21))),
                 List.of(new Check("the ledger adds up to the record", true, "it does")));
     }
 }

@@ -7,6 +7,7 @@ import dev.millrace.chaos.fault.FaultKind;
 import dev.millrace.chaos.fault.FaultSchedule;
 import dev.millrace.chaos.garbage.Litter;
 import dev.millrace.chaos.observe.Holdings;
+import dev.millrace.chaos.observe.LiveHeap;
 import dev.millrace.chaos.observe.LogWatch;
 import dev.millrace.chaos.observe.ProcessFigures;
 import dev.millrace.chaos.process.Part;
@@ -21,6 +22,7 @@ import java.util.EnumMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.stream.IntStream;
@@ -39,10 +41,9 @@ public final class Chaos {
     private static final int FIRST_VERSIONS = 3;
     private static final double SETTLED_AGE_SECONDS = 20;
     private static final long SAMPLE_MS = 3_000;
-    /** Of threads and handles that come and go with connections. */
-    private static final double SLACK_SHARE = 0.3;
-
-    private static final long SLACK = 16;
+    private static final double HEAPS_IN_A_RUN = 15;
+    private static final double LEAST_HEAP_SECONDS = 45;
+    private static final double MOST_HEAP_SECONDS = 240;
 
     private final ChaosPlan plan;
     private final ReportOrigin origin;
@@ -90,7 +91,7 @@ public final class Chaos {
             EndChecks ends = new EndChecks(log.connection(), scene.config(), litter.places(), ChaosPlan.GROUP);
             List<Check> checks =
                     new ArrayList<>(ends.all(Math.min(calmSinceMs, System.currentTimeMillis() - SETTLE_MS)));
-            checks.add(held());
+            checks.add(EndChecks.holdings(holdings.changes()));
             return new ChaosResult(
                     ChaosResult.FORMAT,
                     origin,
@@ -173,17 +174,18 @@ public final class Chaos {
     }
 
     private void sample(Scene scene) {
+        double everySeconds = Math.max(
+                LEAST_HEAP_SECONDS, Math.min(MOST_HEAP_SECONDS, plan.duration().toMillis() / 1e3 / HEAPS_IN_A_RUN));
+        long heapsNanos = System.nanoTime();
         try {
             while (true) {
-                scene.troupe().alive().forEach((name, life) -> {
-                    if (life.ageSeconds() > SETTLED_AGE_SECONDS) {
-                        ProcessFigures.of(life.pid()).ifPresent(figures -> add(name, figures));
+                Map<String, Long> settled = settled(scene);
+                settled.forEach((name, pid) -> ProcessFigures.of(pid).ifPresent(figures -> add(name, figures)));
+                if (LiveHeap.isAvailable() && System.nanoTime() - heapsNanos > 1e9 * everySeconds) {
+                    heapsNanos = System.nanoTime();
+                    for (Map.Entry<String, Long> one : settled.entrySet()) {
+                        LiveHeap.megabytes(one.getValue()).ifPresent(megabytes -> add(one.getKey(), megabytes));
                     }
-                });
-                for (int node = 0; node < plan.brokers(); node++) {
-                    String name = "broker-" + (node + 1);
-                    ProcessFigures.of(scene.brokers().brokers().get(node).pid())
-                            .ifPresent(figures -> add(name, figures));
                 }
                 TimeUnit.MILLISECONDS.sleep(SAMPLE_MS);
             }
@@ -192,34 +194,29 @@ public final class Chaos {
         }
     }
 
+    /** Processes that have been there for a while, by what they are. */
+    private Map<String, Long> settled(Scene scene) {
+        Map<String, Long> pids = new TreeMap<>();
+        scene.troupe().alive().forEach((name, life) -> {
+            if (life.ageSeconds() > SETTLED_AGE_SECONDS) {
+                pids.put(name, life.pid());
+            }
+        });
+        for (int node = 0; node < plan.brokers(); node++) {
+            pids.put("broker-" + (node + 1), scene.brokers().brokers().get(node).pid());
+        }
+        return pids;
+    }
+
+    private void add(String name, double liveHeapMegabytes) {
+        synchronized (holdings) {
+            holdings.add(name, liveHeapMegabytes);
+        }
+    }
+
     private void add(String name, ProcessFigures figures) {
         synchronized (holdings) {
             holdings.add(name, figures);
-        }
-    }
-
-    /** Threads and handles; memory is bounded by the heap, and reported. */
-    private Check held() {
-        List<String> grown = new ArrayList<>();
-        List<Holdings.Change> changes = holdings.changes();
-        for (Holdings.Change change : changes) {
-            grown(
-                    change.member() + " threads",
-                    change.first().threads(),
-                    change.last().threads(),
-                    grown);
-            grown(
-                    change.member() + " handles",
-                    change.first().handles(),
-                    change.last().handles(),
-                    grown);
-        }
-        return EndChecks.holdings(grown, changes.size());
-    }
-
-    private static void grown(String what, long first, long last, List<String> grown) {
-        if (last > first * (1 + SLACK_SHARE) + SLACK) {
-            grown.add(what + " from " + first + " to " + last);
         }
     }
 

@@ -4,6 +4,7 @@ import dev.millrace.audit.ledger.Account;
 import dev.millrace.audit.ledger.Balance;
 import dev.millrace.audit.ledger.LedgerReader;
 import dev.millrace.audit.ledger.Tally;
+import dev.millrace.chaos.observe.Holdings;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.deadletter.DeadLetterHeaders;
 import dev.millrace.log.deadletter.RedriveMark;
@@ -45,7 +46,8 @@ import org.apache.kafka.common.serialization.Deserializer;
  */
 public final class EndChecks {
     private static final Duration PATIENCE = Duration.ofMinutes(1);
-    private static final String MEMORY = "memory, threads and file handles are back where they were";
+    private static final String MEMORY =
+            "live heap, resident memory, threads and file handles are back where they were";
 
     /**
      * A place on the log at which something was put that nobody should write.
@@ -299,8 +301,14 @@ public final class EndChecks {
     }
 
     /** The check of what the processes hold. */
-    public static Check holdings(List<String> grown, int looked) {
+    public static Check holdings(List<Holdings.Change> changes) {
+        List<String> grown = Growth.of(changes);
+        long heaps = changes.stream().filter(change -> change.live() != null).count();
         return new Check(
-                MEMORY, grown.isEmpty(), grown.isEmpty() ? looked + " processes looked at" : String.join("; ", grown));
+                MEMORY,
+                grown.isEmpty(),
+                grown.isEmpty()
+                        ? changes.size() + " processes looked at, the live heap of " + heaps
+                        : String.join("; ", grown));
     }
 }

@@ -16,6 +16,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.TreeMap;
+import java.util.function.ToDoubleFunction;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
@@ -69,8 +70,9 @@ public final class ChaosPage {
                                 ? "every promise was kept"
                                 : "not every promise was kept")));
         report = report.with(runs(runs)).with(kinds(all)).with(parts(all)).with(checks(runs));
-        if (runs.size() == 1) {
-            report = report.with(holdings(runs.get(0)));
+        List<Held> held = held(runs);
+        if (!held.isEmpty()) {
+            report = report.with(holdings(held));
         }
         return report;
     }
@@ -182,25 +184,50 @@ public final class ChaosPage {
                                 rows));
     }
 
-    private static Section holdings(ChaosResult run) {
+    /** What one process of one run held. */
+    private record Held(long seed, Holdings.Change change) {}
+
+    /** Of several runs those whose live heaps were looked at. */
+    private static List<Held> held(List<ChaosResult> runs) {
+        return runs.stream()
+                .flatMap(run -> run.holdings().stream().map(change -> new Held(run.seed(), change)))
+                .filter(held -> runs.size() == 1 || held.change().live() != null)
+                .toList();
+    }
+
+    private static Section holdings(List<Held> held) {
         return Section.of("What processes held, first and last third of the run")
                 .with(Table.of(
                         "",
                         Arrays.asList(
-                                Column.<Holdings.Change>text("process", Holdings.Change::member),
-                                Column.<Holdings.Change>count("samples", Holdings.Change::samples),
-                                Column.<Holdings.Change>count(
-                                        "MB first", one -> one.first().residentMegabytes()),
-                                Column.<Holdings.Change>count(
-                                        "MB last", one -> one.last().residentMegabytes()),
-                                Column.<Holdings.Change>count(
-                                        "threads first", one -> one.first().threads()),
-                                Column.<Holdings.Change>count(
-                                        "threads last", one -> one.last().threads()),
-                                Column.<Holdings.Change>count(
-                                        "handles first", one -> one.first().handles()),
-                                Column.<Holdings.Change>count(
-                                        "handles last", one -> one.last().handles())),
-                        run.holdings()));
+                                Column.<Held>text("seed", one -> Long.toString(one.seed())),
+                                Column.<Held>text("process", one -> one.change().member()),
+                                Column.<Held>number(
+                                        "live heap MB first", 1, one -> live(one, Holdings.Live::firstMegabytes)),
+                                Column.<Held>number(
+                                        "live heap MB last", 1, one -> live(one, Holdings.Live::lastMegabytes)),
+                                Column.<Held>count(
+                                        "MB first", one -> one.change().first().residentMegabytes()),
+                                Column.<Held>count(
+                                        "MB last", one -> one.change().last().residentMegabytes()),
+                                Column.<Held>count(
+                                        "threads first",
+                                        one -> one.change().first().threads()),
+                                Column.<Held>count(
+                                        "threads last",
+                                        one -> one.change().last().threads()),
+                                Column.<Held>count(
+                                        "handles first",
+                                        one -> one.change().first().handles()),
+                                Column.<Held>count(
+                                        "handles last",
+                                        one -> one.change().last().handles())),
+                        held))
+                .noting(List.of("Live heap is what is left after a full collection; MB is resident memory."));
+    }
+
+    private static double live(Held held, ToDoubleFunction<Holdings.Live> figure) {
+        Holdings.Live live = held.change().live();
+        return live == null ? Double.NaN : figure.applyAsDouble(live);
     }
 }

@@ -1,0 +1,60 @@
+package dev.millrace.chaos.check;
+
+import dev.millrace.chaos.observe.Holdings;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+
+/**
+ * How much more a process may hold in the last third of a run than in the first: what comes and goes with connections and with the
+ * collector's mood, and no more.
+ *
+ * @param share of the first figure
+ * @param slack on top
+ */
+record Growth(double share, double slack) {
+    /** Objects that cannot be let go of, MB. */
+    static final Growth LIVE_HEAP = new Growth(0.1, 4);
+    /** Resident memory, MB, in which a heap that is collected less often is not a leak. */
+    static final Growth RESIDENT = new Growth(0.25, 64);
+    /** Threads and handles. */
+    static final Growth COUNT = new Growth(0.3, 16);
+
+    private boolean isBeyond(double first, double last) {
+        return last > first * (1 + share) + slack;
+    }
+
+    private void look(String what, double first, double last, List<String> grown) {
+        if (isBeyond(first, last)) {
+            grown.add(String.format(
+                    Locale.ROOT,
+                    "%s from %.0f to %.0f, %.0f is the bound",
+                    what,
+                    first,
+                    last,
+                    first * (1 + share) + slack));
+        }
+    }
+
+    /** What has grown beyond its bound, in words. */
+    static List<String> of(List<Holdings.Change> changes) {
+        List<String> grown = new ArrayList<>();
+        for (Holdings.Change change : changes) {
+            String member = change.member();
+            COUNT.look(
+                    member + " threads", change.first().threads(), change.last().threads(), grown);
+            COUNT.look(
+                    member + " handles", change.first().handles(), change.last().handles(), grown);
+            RESIDENT.look(
+                    member + " MB resident",
+                    change.first().residentMegabytes(),
+                    change.last().residentMegabytes(),
+                    grown);
+            Holdings.Live live = change.live();
+            if (live != null) {
+                LIVE_HEAP.look(member + " MB of live heap", live.firstMegabytes(), live.lastMegabytes(), grown);
+            }
+        }
+        return grown;
+    }
+}
