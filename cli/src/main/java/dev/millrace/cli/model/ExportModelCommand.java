@@ -28,7 +28,8 @@ import picocli.CommandLine.Spec;
         description = {
             "Writes a version of a run as a Hugging Face directory, whole or not at all: config.json, weights, and a card that says",
             "where they come from. Where the run began with a checkpoint that is still there, config, type and files are as it has them,",
-            "and its tokenizer's files come along. Reads only; works while the run goes on and afterwards."
+            "and its tokenizer's files come along; otherwise config and tokenizer are what the run's log has of a run on text.",
+            "Reads only; works while the run goes on and afterwards."
         },
         footer = {
             "",
@@ -108,8 +109,10 @@ public final class ExportModelCommand implements Callable<Integer> {
                     .ifPresent(lack -> say(
                             out,
                             lack
-                                    + ", so config.json is made from the shape, the numbers are as the version's unless --dtype says otherwise,"
-                                    + " and there is no tokenizer"));
+                                    + (done.start().files().isPresent()
+                                            ? ", so config.json, tokenizer and the numbers' type are as the run's log has them, in one file"
+                                            : ", so config.json is made from the shape, the numbers are as the version's unless --dtype says otherwise,"
+                                                    + " and there is no tokenizer")));
             out.flush();
             return 0;
         }

@@ -11,10 +11,13 @@ import dev.millrace.cli.audit.AuditedRun;
 import dev.millrace.cli.audit.NotFoundException;
 import dev.millrace.cli.audit.RunOptions;
 import dev.millrace.generator.environment.text.TextTask;
+import dev.millrace.log.topics.LogSetupException;
 import dev.millrace.report.Column;
 import dev.millrace.report.Lines;
 import dev.millrace.report.Table;
 import dev.millrace.report.TableText;
+import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.runtime.files.TokenizerFiles;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.VersionSpan;
 import java.io.PrintWriter;
@@ -129,10 +132,14 @@ public final class TraceCommand implements Callable<Integer> {
             return Optional.empty();
         }
         try {
-            Tokenizer tokenizer = text.task().tokenizer();
+            Tokenizer tokenizer = TokenizerFiles.of(audited.config(), audited.connection())
+                    .map(TokenizerFiles::readTask)
+                    .orElse(text)
+                    .task()
+                    .tokenizer();
             tokenizer.text(new int[] {0});
             return Optional.of(tokenizer);
-        } catch (IllegalArgumentException e) {
+        } catch (IllegalArgumentException | RefusedRequestException | LogSetupException e) {
             spec.commandLine().getErr().println("without its text: " + e.getMessage());
             return Optional.empty();
         }

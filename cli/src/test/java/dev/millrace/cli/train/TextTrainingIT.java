@@ -6,6 +6,9 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.api.tokenizer.Tokenizer;
+import dev.millrace.cli.Main;
+import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.policy.cache.CacheFolders;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.tokenizer.TokenizerDirectory;
@@ -17,12 +20,19 @@ import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.evaluation.EvaluatedVersion;
 import dev.millrace.runtime.evaluation.EvaluationFile;
+import dev.millrace.runtime.pipeline.Role;
+import dev.millrace.runtime.pipeline.SingleRole;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.packed.PackedInts;
 import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -75,6 +85,71 @@ class TextTrainingIT {
         assertThatThrownBy(() -> new Millrace(changed).in(run).run())
                 .as("what its tokens mean cannot change once a run has begun")
                 .hasMessageContaining("task.tokenizer: ");
+
+        byte[] config = Files.readAllBytes(model.resolve("config.json"));
+        remove(model);
+        shouldNeedNoFolder(run, config);
+    }
+
+    /** The tokenizer travels with the run, so that cluster and run are all that a process is told. */
+    private void shouldNeedNoFolder(Path run, byte[] config) throws Exception {
+        StringWriter said = new StringWriter();
+        try (EmbeddedBroker broker = EmbeddedBroker.start(run.resolve("broker"))) {
+            SingleRole role = new SingleRole(
+                    begun -> new ConfigLayers()
+                            .begunWith(begun)
+                            .set("run.bootstrap_servers", broker.bootstrapServers())
+                            .set("run.id=text")
+                            .set("run.topic_prefix=millrace."),
+                    false,
+                    false,
+                    new PrintWriter(said));
+            role.run(pipeline -> {
+                Role generator = pipeline.generator();
+                role.stop(); // it has all that it needs
+                return generator;
+            });
+            assertThat(said.toString()).contains("generator of run text on ");
+        }
+        Path to = folder.resolve("exported");
+        assertThat(Main.commandLine()
+                        .setOut(new PrintWriter(said))
+                        .execute("model", "export", "--run-dir", run.toString(), "--to", to.toString()))
+                .as(said.toString())
+                .isZero();
+        assertThat(to.resolve("tokenizer.json")).hasSameBinaryContentAs(TOKENIZER);
+        assertThat(to.resolve("tokenizer_config.json")).exists();
+        assertThat(ConfigTree.read(to.resolve("config.json")).get("vocab_size"))
+                .isEqualTo(ConfigTree.parse(new String(config, StandardCharsets.UTF_8), "")
+                        .get("vocab_size"));
+        assertThat(said.toString().replaceAll("\\s+", " "))
+                .contains("so config.json, tokenizer and the numbers' type are as the run's log has them");
+    }
+
+    @AfterEach
+    void removeWhatWasCached() throws IOException {
+        for (Path root : CacheFolders.roots()) {
+            if (Files.isDirectory(root)) {
+                try (Stream<Path> cached = Files.list(root)) {
+                    for (Path each : cached.toList()) {
+                        Path generation = each.resolve("generation_config.json");
+                        if (Files.exists(generation)
+                                && Files.readString(generation).contains(folder.toString())) {
+                            remove(each);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    private static void remove(Path directory) throws IOException {
+        try (Stream<Path> files = Files.list(directory)) {
+            for (Path file : files.toList()) {
+                Files.delete(file);
+            }
+        }
+        Files.delete(directory);
     }
 
     @Test
@@ -221,7 +296,9 @@ class TextTrainingIT {
         Files.writeString(
                 model.resolve("tokenizer_config.json"),
                 "{\"bos_token\": \"<s>\", \"chat_template\": \"{{ bos_token }} {{ messages[0].content }} ?\"}");
-        Files.writeString(model.resolve("generation_config.json"), "{\"eos_token_id\": [1, 20]}");
+        Files.writeString(
+                model.resolve("generation_config.json"),
+                "{\"eos_token_id\": [1, 20], \"made_in\": \"" + folder + "\"}"); // no cache has it
         return model;
     }
 }

@@ -19,7 +19,8 @@ final class TopicsPage {
                 .append(
                         "Every name below comes after the run's prefix: `millrace.` on the embedded broker, `millrace.<run id>.` on a "
                                 + "cluster.\nValues are Avro in Confluent's wire format; a schema's subject is the topic's name with `-value`. "
-                                + "`dead-letters` holds\nrefused records as they came. A run has `rewards`, `reference-scores` and `teacher-scores` only where `topology.join` waits for\nthem.\n\n")
+                                + "`dead-letters` holds\nrefused records as they came. A run has `rewards`, `reference-scores` and `teacher-scores` only where `topology.join` waits for\nthem. `files` "
+                                + "holds the tokenizer's files of a run on text: pieces of bytes as they are, under `SHA-256/piece/pieces`.\n\n")
                 .append(Tables.head("topic", "record"));
         Map<String, Schema> records = new LinkedHashMap<>();
         byTopic.forEach((topic, schema) -> {

@@ -110,6 +110,26 @@ public final class CheckpointExport {
                 weights, (ObjectNode) begun.config(), begun.layout(), Optional.of(begun.path()), Optional.empty());
     }
 
+    /**
+     * The same beside the files of a model whose weights are not at hand: with its config and tokenizer, and in the type that its config names.
+     *
+     * @param begun holds {@code config.json} of the same shape
+     * @throws CheckpointException if it is of another shape, or cannot be read
+     */
+    public CheckpointExport beside(CheckpointDirectory begun) throws IOException {
+        if (!begun.shape().equals(weights.shape())) {
+            throw new CheckpointException(begun.path() + " is of another shape than the weights: " + begun.shape()
+                    + ", not " + weights.shape());
+        }
+        ObjectNode found = (ObjectNode) begun.config();
+        String named = found.path("dtype").asText(found.path("torch_dtype").asText(""));
+        Optional<String> its = TORCH_NAMES.entrySet().stream()
+                .filter(entry -> entry.getValue().equals(named))
+                .map(Map.Entry::getKey)
+                .findFirst();
+        return new CheckpointExport(weights, found, layout, Optional.of(begun.path()), its.or(() -> type));
+    }
+
     /** The same in one type, one of {@link #TYPES}. */
     public CheckpointExport as(String only) {
         if (!TYPES.contains(only)) {

@@ -1,5 +1,6 @@
 package dev.millrace.policy.session;
 
+import dev.millrace.policy.cache.CacheFolders;
 import java.io.FileInputStream;
 import java.io.IOException;
 import java.io.InputStream;
@@ -17,7 +18,6 @@ import java.nio.file.attribute.PosixFilePermission;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
 import java.time.Instant;
-import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
@@ -62,7 +62,7 @@ final class NativeLibraries {
         if (System.getProperty(PATH) != null || platform.isEmpty()) {
             return;
         }
-        new NativeLibraries(platform.get(), roots())
+        new NativeLibraries(platform.get(), CacheFolders.roots())
                 .folder()
                 .ifPresent(folder -> System.setProperty(PATH, folder.toString()));
         removeLeft(Path.of(System.getProperty("java.io.tmpdir")));
@@ -77,20 +77,6 @@ final class NativeLibraries {
         String arch = Map.of("amd64", "x64", "x86_64", "x64", "aarch64", "aarch64")
                 .getOrDefault(System.getProperty("os.arch", ""), "");
         return os.isEmpty() || arch.isEmpty() ? Optional.empty() : Optional.of(os + "-" + arch);
-    }
-
-    private static List<Path> roots() {
-        List<Path> roots = new ArrayList<>();
-        String cache = System.getenv("XDG_CACHE_HOME");
-        String home = System.getProperty("user.home", "");
-        if (cache != null && cache.startsWith("/")) {
-            roots.add(Path.of(cache, "millrace"));
-        } else if (!home.isEmpty() && Files.isDirectory(Path.of(home))) {
-            roots.add(Path.of(home, ".cache", "millrace"));
-        }
-        roots.add(Path.of(
-                System.getProperty("java.io.tmpdir"), "millrace-" + System.getProperty("user.name", "unknown")));
-        return roots;
     }
 
     /** The folder with all libraries; empty if none of the roots can be used, or the runtime is not in a jar. */

@@ -9,9 +9,12 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
 import java.time.LocalDate;
 import java.time.format.DateTimeParseException;
 import java.util.ArrayList;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
@@ -28,6 +31,10 @@ import java.util.Optional;
 public record TokenizerDirectory(String directory, String date) implements TokenizerSettings {
     /** The file that decides the mapping. */
     public static final String FILE = "tokenizer.json";
+
+    /** The files that are read, as far as they are there. */
+    public static final List<String> FILES =
+            List.of("config.json", "generation_config.json", ChatFiles.CONFIG, ChatFiles.TEMPLATE, FILE);
 
     private static final List<String> STOPS = List.of("generation_config.json", "config.json");
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -85,12 +92,44 @@ public record TokenizerDirectory(String directory, String date) implements Token
      */
     public void copyTo(Path folder) throws IOException {
         Files.createDirectories(folder);
-        for (String name :
-                List.of("config.json", "generation_config.json", ChatFiles.CONFIG, ChatFiles.TEMPLATE, FILE)) {
+        for (String name : FILES) {
             Path file = Path.of(directory).resolve(name);
             if (Files.isRegularFile(file)) {
                 Files.copy(file, folder.resolve(name), StandardCopyOption.REPLACE_EXISTING);
             }
+        }
+    }
+
+    /** The same files in another folder. */
+    public TokenizerDirectory in(Path folder) {
+        return new TokenizerDirectory(folder.toString(), date);
+    }
+
+    /**
+     * What the {@link #FILES} are, one line each as {@code sha256sum} writes them; those that are not there are left out.
+     *
+     * @throws IllegalArgumentException if one cannot be read
+     */
+    public List<String> contents() {
+        List<String> lines = new ArrayList<>();
+        for (String name : FILES) {
+            Path file = Path.of(directory).resolve(name);
+            try {
+                if (!directory.isEmpty() && Files.isRegularFile(file)) {
+                    lines.add(sha256(Files.readAllBytes(file)) + "  " + name);
+                }
+            } catch (IOException e) {
+                throw new IllegalArgumentException("cannot read " + file + ": " + e.getMessage(), e);
+            }
+        }
+        return lines;
+    }
+
+    private static String sha256(byte[] bytes) {
+        try {
+            return HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(bytes));
+        } catch (NoSuchAlgorithmException e) {
+            throw new IllegalStateException("every Java has SHA-256", e);
         }
     }
 

@@ -180,12 +180,21 @@ public record MillraceConfig(
     }
 
     /**
-     * Refuses a task whose data or tokenizer cannot be read here, or are not what the run began with.
+     * Refuses a task whose data cannot be read here, or is not what the run began with.
      *
      * @throws ConfigException saying what is missing or differs
      */
-    public void requireTaskFiles() {
-        TextRun.requireFiles(task);
+    public void requireData() {
+        TextRun.requireData(task);
+    }
+
+    /**
+     * Refuses a task whose tokenizer cannot be read here, or is not what the run began with.
+     *
+     * @throws ConfigException saying what is missing or differs
+     */
+    public void requireTokenizer() {
+        TextRun.requireTokenizer(task);
     }
 
     /**
@@ -267,9 +276,18 @@ public record MillraceConfig(
 
     /** The same as another run. */
     public MillraceConfig with(RunConfig otherRun) {
+        return with(otherRun, task);
+    }
+
+    /** The same whose task is configured otherwise. */
+    public MillraceConfig withTask(TaskSettings otherTask) {
+        return with(run, otherTask);
+    }
+
+    private MillraceConfig with(RunConfig otherRun, TaskSettings otherTask) {
         return new MillraceConfig(
                 otherRun,
-                task,
+                otherTask,
                 reward,
                 environments,
                 model,

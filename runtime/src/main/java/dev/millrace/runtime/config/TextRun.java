@@ -7,6 +7,7 @@ import dev.millrace.api.environment.TaskSettings;
 import dev.millrace.generator.environment.OwnVerdict;
 import dev.millrace.generator.environment.answer.IncPrompts;
 import dev.millrace.generator.environment.text.TextTask;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -147,20 +148,23 @@ final class TextRun {
 
     /** Refuses a run whose held-out prompts are away or have changed, before it starts. */
     static void requireHeldOutFiles(TaskSettings task) {
-        if (task instanceof TextTask text) {
-            try {
-                text.requireHeldOutAsRecorded();
-            } catch (IllegalArgumentException e) {
-                throw new ConfigException(String.valueOf(e.getMessage()), e);
-            }
-        }
+        require(task, TextTask::requireHeldOutAsRecorded);
     }
 
-    /** Refuses a run whose data or tokenizer are away or have changed, before it starts. */
-    static void requireFiles(TaskSettings task) {
+    /** Refuses a run whose data is away or has changed, before it starts. */
+    static void requireData(TaskSettings task) {
+        require(task, TextTask::requireDataAsRecorded);
+    }
+
+    /** Refuses a run whose tokenizer is away or has changed, before it starts. */
+    static void requireTokenizer(TaskSettings task) {
+        require(task, TextTask::requireTokenizerAsRecorded);
+    }
+
+    private static void require(TaskSettings task, Consumer<TextTask> check) {
         if (task instanceof TextTask text) {
             try {
-                text.requireAsRecorded();
+                check.accept(text);
             } catch (IllegalArgumentException e) {
                 throw new ConfigException(String.valueOf(e.getMessage()), e);
             }

@@ -1,6 +1,7 @@
 package dev.millrace.runtime.model;
 
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.topics.LogSetupException;
 import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.huggingface.CheckpointException;
 import dev.millrace.policy.huggingface.CheckpointExport;
@@ -8,6 +9,7 @@ import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.files.TokenizerFiles;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.weights.CorruptVersionException;
 import dev.millrace.weights.PolicyFeed;
@@ -51,10 +53,11 @@ public final class ModelExport {
      *
      * @param checkpoint as the run's configuration names it; empty for random weights
      * @param sha256     of version 0's weights; empty if its manifest is not known any more
-     * @param lack       why config, types, files and tokenizer could not be taken from the checkpoint; empty if they were, and for
+     * @param lack       why types and files, and without {@code files} also config and tokenizer could not be taken from the checkpoint; empty if they were, and for
      *     random weights
+     * @param files      that take their place: config and tokenizer as the run's log has them; empty if it has none, or they are not needed
      */
-    public record Start(String checkpoint, Optional<String> sha256, Optional<String> lack) {
+    public record Start(String checkpoint, Optional<String> sha256, Optional<String> lack, Optional<Path> files) {
         /** Whether what was written lies as the checkpoint did. */
         public boolean isTaken() {
             return !checkpoint.isEmpty() && lack.isEmpty();
@@ -84,7 +87,11 @@ public final class ModelExport {
             Start start = start(feed, weights);
             CheckpointExport plain = start.isTaken()
                     ? CheckpointExport.like(new CheckpointDirectory(Path.of(start.checkpoint())), weights)
-                    : CheckpointExport.of(weights);
+                    : start.files().isPresent()
+                            ? CheckpointExport.of(weights)
+                                    .beside(new CheckpointDirectory(
+                                            start.files().get()))
+                            : CheckpointExport.of(weights);
             CheckpointExport export = type.map(plain::as).orElse(plain);
             Done done = new Done(manifest, start, export.types(), export.bytes());
             export.to(directory, ModelCard.text(connection.run(), done));
@@ -101,8 +108,21 @@ public final class ModelExport {
     private Start start(PolicyFeed feed, Weights weights) {
         String checkpoint = config.model().checkpoint();
         Optional<String> sha256 = first(feed);
-        return new Start(
-                checkpoint, sha256, checkpoint.isEmpty() ? Optional.empty() : lack(checkpoint, sha256, weights));
+        Optional<String> lack = checkpoint.isEmpty() ? Optional.empty() : lack(checkpoint, sha256, weights);
+        return new Start(checkpoint, sha256, lack, lack.isPresent() ? files(weights) : Optional.empty());
+    }
+
+    /** Those of the run's tokenizer, if they are the model's too. */
+    private Optional<Path> files(Weights weights) {
+        try {
+            Optional<Path> found = TokenizerFiles.of(config, connection).map(TokenizerFiles::read);
+            return found.isPresent()
+                            && new CheckpointDirectory(found.get()).shape().equals(weights.shape())
+                    ? found
+                    : Optional.empty();
+        } catch (RefusedRequestException | LogSetupException | CheckpointException | IOException e) {
+            return Optional.empty();
+        }
     }
 
     private static Optional<String> first(PolicyFeed feed) {

@@ -86,7 +86,8 @@ public final class Pipeline implements AutoCloseable {
 
     /** Releases prompts. */
     public Role admission() {
-        config.requireTaskFiles();
+        config.requireData();
+        config.requireTokenizer();
         StalenessController admission =
                 keep(new StalenessController(connection, feed(), task, config.admission(), meters, clock));
         return new Role("admission", admission::run, admission::stop);
@@ -94,7 +95,7 @@ public final class Pipeline implements AutoCloseable {
 
     /** Samples. */
     public Role generator() {
-        config.requireTaskFiles();
+        config.requireTokenizer();
         Generator generator =
                 keep(new Generator(connection, feed(), environments, engine(), config.generator(), meters, clock));
         return new Role("generator", generator::run, generator::stop);

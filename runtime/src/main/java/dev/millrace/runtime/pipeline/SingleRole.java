@@ -1,6 +1,7 @@
 package dev.millrace.runtime.pipeline;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.log.LogConnection;
 import dev.millrace.log.run.ClaimedRun;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.runtime.config.ConfigException;
@@ -8,6 +9,7 @@ import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.config.RecordedConfiguration;
+import dev.millrace.runtime.files.TokenizerFiles;
 import dev.millrace.runtime.http.HttpEndpoint;
 import dev.millrace.runtime.live.Rates;
 import dev.millrace.runtime.metrics.ClientMeters;
@@ -132,24 +134,33 @@ public final class SingleRole {
                         config.sizedTopics(),
                         config.run().schemaRegistryUrl().written(),
                         Optional.of(RecordedConfiguration.of(config).text()),
-                        Clock.systemUTC()));
-                Pipeline pipeline = new Pipeline(
-                        config,
-                        log.connection().withPatience(config.run().patience()),
-                        meters.registry(),
-                        Clock.systemUTC());
-                RoleThreads threads = new RoleThreads(STOP_PATIENCE)) {
+                        Clock.systemUTC()))) {
             EpochEnd.requireEpoch(config, log.connection());
             agreed(log, config);
             endpoint.serve(log.registryContents());
+            MillraceConfig here = stop.starting(() -> TokenizerFiles.forRole(
+                    config, log.connection(), config.run().patience(), this::say));
+            return run(made, here, log.connection().withPatience(config.run().patience()), meters, endpoint);
+        }
+    }
+
+    private boolean run(
+            Function<Pipeline, Role> made,
+            MillraceConfig config,
+            LogConnection connection,
+            Meters meters,
+            HttpEndpoint endpoint)
+            throws Exception {
+        try (Pipeline pipeline = new Pipeline(config, connection, meters.registry(), Clock.systemUTC());
+                RoleThreads threads = new RoleThreads(STOP_PATIENCE)) {
             Role role = made.apply(pipeline);
-            int number = log.connection().run().epoch();
+            int number = connection.run().epoch();
             out.println(role.name() + " of run " + config.run().id() + (number == 0 ? "" : ", epoch " + number) + " on "
                     + config.run().bootstrapServers() + ", topics "
                     + config.run().topics().prefix() + "*"
                     + (endpoint.port() < 0 ? "" : ", metrics at http://127.0.0.1:" + endpoint.port() + "/metrics"));
             out.flush();
-            EpochEnd epoch = new EpochEnd(log.connection());
+            EpochEnd epoch = new EpochEnd(connection);
             threads.start(role);
             threads.start(epoch.role());
             threads.start(epoch.places());

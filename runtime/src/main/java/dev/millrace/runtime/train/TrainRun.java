@@ -24,6 +24,7 @@ import dev.millrace.runtime.config.RecordedConfiguration;
 import dev.millrace.runtime.evaluation.EvaluatedVersion;
 import dev.millrace.runtime.evaluation.EvaluationFile;
 import dev.millrace.runtime.evaluation.Evaluator;
+import dev.millrace.runtime.files.TokenizerFiles;
 import dev.millrace.runtime.http.HttpEndpoint;
 import dev.millrace.runtime.live.ConsumerLag;
 import dev.millrace.runtime.live.RunView;
@@ -72,7 +73,7 @@ public final class TrainRun {
     private static final Duration LEDGER_PATIENCE = Duration.ofSeconds(30);
     private static final double STEPS_PERIOD_SECONDS = 5;
 
-    private final MillraceConfig config;
+    private MillraceConfig config;
     private final RunDirectory directory;
     private final StopRequest stop;
     private final @Nullable Path summaryCopy;
@@ -142,7 +143,13 @@ public final class TrainRun {
                             + "; mend that, or choose --device cpu",
                     e);
         }
-        config.requireTaskFiles();
+        config.requireData();
+        if (!(config.task() instanceof TextTask text)
+                || !(text.tokenizer() instanceof TokenizerDirectory folder)
+                || text.files().contents().isEmpty()
+                || TokenizerFiles.isHere(folder)) {
+            config.requireTokenizer(); // otherwise the log has it
+        }
         config.requireHeldOutFiles();
         RunLog.requireRegistry(config.topics(), config.run().schemaRegistryUrl().written());
         if (!directory.resumed() && !config.model().checkpoint().isEmpty()) {
@@ -200,6 +207,7 @@ public final class TrainRun {
             }
             begun = true;
             writeConfiguration(); // only now is it known that the run can go on with it
+            config = TokenizerFiles.forRole(config, log.connection(), Duration.ZERO, line -> {});
             keepTokenizer();
             endpoint.serve(log.registryContents());
             return trained(

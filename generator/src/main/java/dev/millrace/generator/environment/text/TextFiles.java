@@ -15,6 +15,8 @@ import java.util.List;
  * @param chatSha256 of all that decides how a conversation becomes text; empty without a chat template
  * @param vocabulary tokens of the model
  * @param stopTokens that end a response
+ * @param contents the tokenizer's files, which lie on the run's log: of each the SHA-256 and the name, as {@code sha256sum} writes them;
+ *     empty where the tokenizer is a plug-in's
  */
 public record TextFiles(
         String dataSha256,
@@ -25,15 +27,17 @@ public record TextFiles(
         String tokenizerSha256,
         String chatSha256,
         int vocabulary,
-        List<Long> stopTokens) {
+        List<Long> stopTokens,
+        List<String> contents) {
 
     public TextFiles {
         stopTokens = List.copyOf(stopTokens);
+        contents = List.copyOf(contents);
     }
 
     /** Nothing found yet. */
     public static TextFiles unknown() {
-        return new TextFiles("", 0, "", 0, 0, "", "", 0, List.of());
+        return new TextFiles("", 0, "", 0, 0, "", "", 0, List.of(), List.of());
     }
 
     boolean isKnown() {

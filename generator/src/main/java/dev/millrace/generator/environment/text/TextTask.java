@@ -123,7 +123,8 @@ public record TextTask(
                 tokens.hash(),
                 tokens.chatHash(),
                 tokens.vocabSize(),
-                tokens.stopTokens().stream().map(Integer::longValue).toList());
+                tokens.stopTokens().stream().map(Integer::longValue).toList(),
+                tokenizer instanceof TokenizerDirectory folder ? opened("tokenizer", folder::contents) : List.of());
         return new TextTask(data, tokenizer, shuffle, responseTokens, stop, eval, found);
     }
 
@@ -154,20 +155,33 @@ public record TextTask(
         return longest;
     }
 
+    /** The same, whose tokenizer's files lie elsewhere. */
+    public TextTask with(TokenizerSettings otherPlace) {
+        return new TextTask(data, otherPlace, shuffle, responseTokens, stop, eval, files);
+    }
+
     /**
-     * Opens data and tokenizer here, so that what is missing or has changed is said at once.
+     * Opens the data here, so that what is missing or has changed is said at once.
      *
-     * @throws IllegalArgumentException if one cannot be read or is not what the run began with
+     * @throws IllegalArgumentException if it cannot be read or is not what the run began with
      */
-    public void requireAsRecorded() {
+    public void requireDataAsRecorded() {
         new RecordedDataset(data, files.dataSha256(), "task.data").requireAsRecorded();
+    }
+
+    /**
+     * Opens the tokenizer here, so that what is missing or has changed is said at once.
+     *
+     * @throws IllegalArgumentException if it cannot be read or is not what the run began with
+     */
+    public void requireTokenizerAsRecorded() {
         new RecordedTokenizer(tokenizer, files).requireAsRecorded();
     }
 
     /**
      * Opens the held-out rows here, where there are any of their own.
      *
-     * @throws IllegalArgumentException as {@link #requireAsRecorded}
+     * @throws IllegalArgumentException as {@link #requireDataAsRecorded}
      */
     public void requireHeldOutAsRecorded() {
         if (eval.isOwnData()) {

@@ -78,6 +78,7 @@ class TextTaskTest {
                         Symbols.tokenizer().hash(),
                         "",
                         16,
+                        List.of(),
                         List.of()));
         assertThat(text.task().promptTokens()).isEqualTo(2);
     }
@@ -209,7 +210,7 @@ class TextTaskTest {
         Path file = lines(3);
         TextTask text = task(file, true);
         Files.writeString(file, "{\"prompt\": \"5\"}");
-        assertThatThrownBy(text::requireAsRecorded)
+        assertThatThrownBy(text::requireDataAsRecorded)
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining("are others than those the run began with");
     }

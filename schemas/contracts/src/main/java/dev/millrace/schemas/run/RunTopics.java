@@ -99,6 +99,11 @@ public record RunTopics(String prefix) {
         return prefix + "admission";
     }
 
+    /** Pieces of files that the run is made of, such as its tokenizer's, as bytes by their content's hash; compacted. */
+    public String files() {
+        return prefix + "files";
+    }
+
     /** Records that were refused, as they came, with error headers. */
     public String deadLetters() {
         return prefix + "dead-letters";
@@ -109,10 +114,10 @@ public record RunTopics(String prefix) {
         return Set.of(rewards(), referenceScores(), teacherScores());
     }
 
-    /** Those without which there is no run; {@link #admission()} is made when one of an earlier form is resumed. */
+    /** Those without which there is no run; {@link #admission()} and {@link #files()} are made when one of an earlier form is resumed. */
     public List<String> required() {
         return all().stream()
-                .filter(topic -> !ofPartners().contains(topic) && !topic.equals(admission()))
+                .filter(topic -> !ofPartners().contains(topic) && !topic.equals(admission()) && !topic.equals(files()))
                 .toList();
     }
 
@@ -135,6 +140,7 @@ public record RunTopics(String prefix) {
                 serving(),
                 outcomes(),
                 admission(),
+                files(),
                 deadLetters());
     }
 }

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.tuple;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.alarm.Alarm;
+import dev.millrace.log.content.ContentTopic;
 import dev.millrace.log.registry.LogSchemaRegistry;
 import dev.millrace.log.table.LogTable;
 import dev.millrace.log.topics.LogSetupException;
@@ -21,6 +22,7 @@ import dev.millrace.schemas.run.EpochLineage.Ancestor;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Clock;
 import java.util.ArrayList;
@@ -29,6 +31,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Random;
 import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
@@ -150,8 +153,9 @@ class RunLogIT {
                     .isEqualTo(admin.describeCluster().clusterId().get(10, TimeUnit.SECONDS));
             String rollouts = topics.rollouts();
             assertThat(claim.place().topicIds())
-                    .containsOnlyKeys(Stream.concat(topics.required().stream(), Stream.of(topics.admission()))
-                            .toList())
+                    .containsOnlyKeys(
+                            Stream.concat(topics.required().stream(), Stream.of(topics.admission(), topics.files()))
+                                    .toList())
                     .containsEntry(
                             rollouts,
                             admin.describeTopics(List.of(rollouts))
@@ -163,6 +167,56 @@ class RunLogIT {
         }
         assertThat(claim.parent()).isEmpty();
         assertThat(claim.beganAt()).isEmpty();
+    }
+
+    @Test
+    void shouldKeepFilesInPiecesAndHandOutNothingElse() {
+        RunTopics topics = new RunTopics("files.");
+        try (RunLog log = open(topics, new RunIdentity("run-f", 0, "default"), "eta: 1")) {
+            ContentTopic files = new ContentTopic(log.connection(), 30_000);
+            byte[] large = new byte[(3 << 19) + 7];
+            new Random(3).nextBytes(large);
+            byte[] small = "{}".getBytes(StandardCharsets.UTF_8);
+            byte[] empty = {};
+            Set<String> hashes = Set.of(ContentTopic.hash(large), ContentTopic.hash(small), ContentTopic.hash(empty));
+            assertThat(files.find(hashes)).isEmpty();
+            files.keep(List.of(large, small, empty));
+            assertThat(files.find(hashes))
+                    .containsOnlyKeys(hashes)
+                    .containsEntry(ContentTopic.hash(large), large)
+                    .containsEntry(ContentTopic.hash(small), small)
+                    .containsEntry(ContentTopic.hash(empty), empty);
+
+            Map<String, byte[]> there = table(topics.files());
+            assertThat(there)
+                    .hasSize(4 + 1 + 1)
+                    .allSatisfy((key, piece) -> assertThat(piece.length).isLessThanOrEqualTo(512 << 10));
+            files.keep(List.of(small, large));
+            assertThat(table(topics.files())).as("written once").hasSize(there.size());
+
+            String third = ContentTopic.hash(large) + "/2/4";
+            put(topics.files(), third, new byte[] {1});
+            assertThat(files.find(hashes)).as("a piece that somebody changed").hasSize(2);
+            files.keep(List.of(large));
+            assertThat(files.find(hashes)).as("mended by who has it").hasSize(3);
+            put(topics.files(), third, null);
+            assertThat(files.find(hashes)).as("a piece that is gone").hasSize(2);
+        }
+    }
+
+    private Map<String, byte[]> table(String topic) {
+        Map<String, byte[]> byKey = new HashMap<>();
+        try (LogTable table = new LogTable(client, topic, 30_000, byKey::put)) {
+            table.catchUp();
+        }
+        return byKey;
+    }
+
+    private void put(String topic, String key, byte[] value) {
+        try (KafkaProducer<byte[], byte[]> producer =
+                new KafkaProducer<>(client, new ByteArraySerializer(), new ByteArraySerializer())) {
+            producer.send(new ProducerRecord<>(topic, 0, key.getBytes(StandardCharsets.UTF_8), value));
+        }
     }
 
     @Test
