@@ -266,7 +266,7 @@ class AwayIT {
 
     private static Generator generator(TestRun run) {
         GeneratorConfig config = new GeneratorConfig(
-                "g", 8, 16, 1, WeightUpdate.IN_FLIGHT, CacheOnSwap.RECOMPUTE, 300, 10, 200, 500, 0, 20_000);
+                "g", 8, 16, 1, 256, 1024, WeightUpdate.IN_FLIGHT, CacheOnSwap.RECOMPUTE, 300, 10, 200, 500, 0, 20_000);
         return new Generator(
                 run.connection(),
                 run.feed(),

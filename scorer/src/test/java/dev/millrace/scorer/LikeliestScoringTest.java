@@ -78,8 +78,8 @@ class LikeliestScoringTest {
     }
 
     private List<Scorable> sampled(SamplingParameters sampling) {
-        GeneratorConfig config =
-                new GeneratorConfig("g", 5, 8, 3, WeightUpdate.IN_FLIGHT, CacheOnSwap.RECOMPUTE, 0, 0, 1000, 0, 1, 1);
+        GeneratorConfig config = new GeneratorConfig(
+                "g", 5, 8, 3, 256, 1024, WeightUpdate.IN_FLIGHT, CacheOnSwap.RECOMPUTE, 0, 0, 1000, 0, 1, 1);
         PromptRequest request = PromptRequest.newBuilder()
                 .setRunId("run")
                 .setEpoch(0)

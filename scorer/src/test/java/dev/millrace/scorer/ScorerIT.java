@@ -105,7 +105,20 @@ class ScorerIT {
                     ordinal % 4 == 0 ? "guess" : "fixed-answer");
         }
         GeneratorConfig sampling = new GeneratorConfig(
-                "g", 3, 16, 1, WeightUpdate.IN_FLIGHT, CacheOnSwap.RECOMPUTE, 300, 5, 200, 500, 20_000, 20_000);
+                "g",
+                3,
+                16,
+                1,
+                256,
+                1024,
+                WeightUpdate.IN_FLIGHT,
+                CacheOnSwap.RECOMPUTE,
+                300,
+                5,
+                200,
+                500,
+                20_000,
+                20_000);
         try (Generator generator = new Generator(
                         run.connection(),
                         run.feed(),

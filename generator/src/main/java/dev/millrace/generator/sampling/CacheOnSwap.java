@@ -4,7 +4,8 @@ package dev.millrace.generator.sampling;
 public enum CacheOnSwap {
     /**
      * They are computed again under the new weights, so that from the swap on the behavior policy is exactly the version
-     * that the span names. Costs one forced step per token the sequence has so far.
+     * that the span names. Costs what taking in a prompt as long as the sequence costs; what the samples of a
+     * group have in common is computed once.
      */
     RECOMPUTE,
     /**

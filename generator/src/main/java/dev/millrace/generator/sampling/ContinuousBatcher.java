@@ -17,7 +17,8 @@ import org.apache.kafka.common.TopicPartition;
 /**
  * The slots of one engine, filled again as soon as they are free: continuous batching.
  *
- * <p>Each call advances every sequence by up to {@code tokensPerCall} tokens, forced as long as there are known ones and
+ * <p>Prompts are taken in many tokens at once ({@link Intake}). Each call then advances every sequence that has none left to
+ * take in by up to {@code tokensPerCall} tokens, forced as long as there are known ones and
  * sampled after that. What the engine sampled beyond a sequence's end, or beyond a point where the environment said
  * something, is dropped, and the slot is set back to that point. Weights may change with every call; a token is of the
  * version whose weights its call was made with.
@@ -26,11 +27,13 @@ import org.apache.kafka.common.TopicPartition;
  */
 final class ContinuousBatcher implements AutoCloseable {
     private final DecodeSession session;
+    private final Intake intake;
     private final DecodeInput input;
     private final RunningSequence[] slots;
     private final CacheOnSwap cacheOnSwap;
     private final int[] knownBefore;
     private final boolean[] advancing; // in the call that is being prepared
+    private final boolean[] taking; // known tokens in before that
     private final long[] heldVersion; // under which the slot's keys and values were made; -1 before its first call
     private int active;
     private int emptyHint; // no empty slot is before it
@@ -40,10 +43,12 @@ final class ContinuousBatcher implements AutoCloseable {
     ContinuousBatcher(Engine engine, DecoderShape shape, GeneratorConfig config) {
         this.session =
                 new DecodeSession(engine, shape, config.slots(), config.capacityTokens(), config.tokensPerCall());
+        this.intake = new Intake(session, config.prefillChunkTokens(), config.prefillTokensPerCall());
         this.input = new DecodeInput(config.slots(), config.tokensPerCall());
         this.slots = new RunningSequence[config.slots()];
         this.knownBefore = new int[config.slots()];
         this.advancing = new boolean[config.slots()];
+        this.taking = new boolean[config.slots()];
         this.heldVersion = new long[config.slots()];
         this.cacheOnSwap = config.cacheOnSwap();
     }
@@ -61,9 +66,19 @@ final class ContinuousBatcher implements AutoCloseable {
         return sampledTokens;
     }
 
-    /** Tokens forced through the engine so far: prompts, what environments said, and sequences computed again. */
+    /** Known tokens that went through the engine so far: prompts, what environments said, and sequences computed again. */
     long forcedTokens() {
-        return forcedTokens;
+        return forcedTokens + intake.takenTokens();
+    }
+
+    /** Tokens of prompts that did not have to, since another slot held them. */
+    long copiedTokens() {
+        return intake.copiedTokens();
+    }
+
+    /** From now on a version may stand for other weights than it did; no sequence is in a slot. */
+    void forgetVersions() {
+        intake.forget();
     }
 
     /** Puts a sequence into a free slot. */
@@ -81,6 +96,7 @@ final class ContinuousBatcher implements AutoCloseable {
 
     private void begin(int slot, RunningSequence sequence) {
         session.reset(slot, sequence.sequenceToken(0));
+        intake.begin(slot);
         sequence.hold(1);
     }
 
@@ -101,8 +117,9 @@ final class ContinuousBatcher implements AutoCloseable {
      */
     boolean advance(Weights weights, long version, Predicate<RunningSequence> who, Consumer<RunningSequence> finished) {
         boolean heard = stepEnvironments(finished);
-        if (!prepare(version, who)) {
-            return heard;
+        boolean taken = takeKnown(weights, version, who);
+        if (!prepare()) {
+            return heard || taken;
         }
         DecodeSteps done = session.advance(weights, input);
         for (int slot = 0; slot < slots.length; slot++) {
@@ -136,21 +153,42 @@ final class ContinuousBatcher implements AutoCloseable {
         return heard;
     }
 
+    /** Sorts the sequences that go on into those that have known tokens to take in and those that advance; takes in a part. */
+    private boolean takeKnown(Weights weights, long version, Predicate<RunningSequence> who) {
+        boolean any = false;
+        for (int slot = 0; slot < slots.length; slot++) {
+            RunningSequence sequence = slots[slot];
+            boolean goesOn = sequence != null && !sequence.waits() && who.test(sequence);
+            taking[slot] = false;
+            if (goesOn) {
+                boolean isSwapped = heldVersion[slot] >= 0 && heldVersion[slot] != version;
+                if (isSwapped && cacheOnSwap == CacheOnSwap.RECOMPUTE) {
+                    begin(slot, sequence);
+                }
+                heldVersion[slot] = version;
+                taking[slot] = intake.isDue(slot, sequence);
+                any |= taking[slot];
+            }
+            advancing[slot] = goesOn;
+        }
+        if (any) {
+            intake.take(weights, version, slots, taking);
+        }
+        for (int slot = 0; slot < slots.length; slot++) {
+            advancing[slot] = advancing[slot] && !(taking[slot] && intake.isDue(slot, slots[slot]));
+        }
+        return any;
+    }
+
     /** Says whether there is anything to advance. */
-    private boolean prepare(long version, Predicate<RunningSequence> who) {
+    private boolean prepare() {
         boolean any = false;
         input.clear();
         for (int slot = 0; slot < slots.length; slot++) {
             RunningSequence sequence = slots[slot];
-            advancing[slot] = sequence != null && !sequence.waits() && who.test(sequence);
             if (!advancing[slot]) {
                 continue;
             }
-            boolean isSwapped = heldVersion[slot] >= 0 && heldVersion[slot] != version;
-            if (isSwapped && cacheOnSwap == CacheOnSwap.RECOMPUTE) {
-                begin(slot, sequence);
-            }
-            heldVersion[slot] = version;
             any = true;
             int held = sequence.held();
             int known = sequence.known();

@@ -18,7 +18,8 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>Sampling never waits for a step of the learner: new weights are loaded on another thread and taken up between two
  * calls of the engine, while sequences are in flight; version spans say which tokens are whose. With
- * {@link WeightUpdate#GROUP_END} they are taken up when all groups that were begun are finished. A sequence whose environment
+ * {@link WeightUpdate#DRAIN} they are taken up when all sequences in flight are finished, with {@link WeightUpdate#GROUP_END}
+ * when all groups that were begun are. A sequence whose environment
  * needs time waits in its slot while the others go on. It does not wait for
  * commits either, up to a bound on what is finished and not committed.
  *
@@ -28,7 +29,7 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>While it is in quarantine it samples nothing and leaves its prompts to others.
  *
- * <p>Meters: {@code millrace.generator.tokens} (sampled), {@code .tokens.forced}, {@code .rollouts} (committed),
+ * <p>Meters: {@code millrace.generator.tokens} (sampled), {@code .tokens.forced}, {@code .tokens.copied}, {@code .rollouts} (committed),
  * {@code .swaps}, {@code .refused.prompts} by reason, {@code .idle.seconds} (nothing to sample, or every sequence waits for its
  * environment), and the gauge
  * {@code millrace.policy.version} with role generator.

@@ -11,9 +11,13 @@ import java.util.regex.Pattern;
  * @param slots sequences in flight
  * @param capacityTokens longest prompt with its response; longer ones are refused
  * @param tokensPerCall most tokens a sequence advances by in one call of the engine; weights are taken up between calls
- * @param weightUpdate whether new weights are taken up with sequences in flight, or when all groups are finished
+ * @param prefillChunkTokens longest piece of a prompt that goes through the model at once; decides the last bits of what
+ *     follows
+ * @param prefillTokensPerCall most tokens of prompts that are taken in between two calls of the engine that sample, so that the
+ *     sequences in flight do not wait long for new ones; one piece goes in always
+ * @param weightUpdate whether new weights are taken up with sequences in flight, when these are finished, or when all groups are
  * @param cacheOnSwap what becomes of a sequence's keys and values when new weights are taken up; of no
- *     effect with {@code weight_update=group_end}, where none is in flight then
+ *     effect with {@code weight_update=drain} and {@code group_end}, where none is in flight then
  * @param versionWaitMs longest wait for the version that admission knew when it released a prompt, before the prompt is
  *     begun with an older one; without it staleness could exceed what admission allows
  * @param commitIntervalMs longest time a finished rollout waits for its commit to begin
@@ -27,6 +31,8 @@ public record GeneratorConfig(
         int slots,
         int capacityTokens,
         int tokensPerCall,
+        int prefillChunkTokens,
+        int prefillTokensPerCall,
         WeightUpdate weightUpdate,
         CacheOnSwap cacheOnSwap,
         int versionWaitMs,
@@ -44,6 +50,8 @@ public record GeneratorConfig(
         atLeast(1, "slots", slots);
         atLeast(2, "capacity_tokens", capacityTokens);
         atLeast(1, "tokens_per_call", tokensPerCall);
+        atLeast(1, "prefill_chunk_tokens", prefillChunkTokens);
+        atLeast(1, "prefill_tokens_per_call", prefillTokensPerCall);
         atLeast(0, "version_wait_ms", versionWaitMs);
         atLeast(0, "commit_interval_ms", commitIntervalMs);
         atLeast(10, "heartbeat_ms", heartbeatMs);
@@ -51,7 +59,7 @@ public record GeneratorConfig(
         atLeast(0, "first_version_timeout_ms", firstVersionTimeoutMs);
         atLeast(1, "commit_timeout_ms", commitTimeoutMs);
         if (weightUpdate == null) {
-            throw new IllegalArgumentException("weight_update must be in_flight or group_end: null");
+            throw new IllegalArgumentException("weight_update must be in_flight, drain or group_end: null");
         }
         if (cacheOnSwap == null) {
             throw new IllegalArgumentException("cache_on_swap must be recompute or keep: null");
@@ -65,6 +73,8 @@ public record GeneratorConfig(
                 256,
                 16,
                 4,
+                256,
+                1024,
                 WeightUpdate.IN_FLIGHT,
                 CacheOnSwap.RECOMPUTE,
                 2_000,
@@ -82,6 +92,8 @@ public record GeneratorConfig(
                 slots,
                 capacityTokens,
                 tokensPerCall,
+                prefillChunkTokens,
+                prefillTokensPerCall,
                 weightUpdate,
                 cacheOnSwap,
                 versionWaitMs,

@@ -9,6 +9,7 @@ final class GeneratorMeters {
     private final MeterRegistry registry;
     private final Counter tokens;
     private final Counter forced;
+    private final Counter copied;
     private final Counter rollouts;
     private final Counter swaps;
     private final Counter idle;
@@ -21,6 +22,9 @@ final class GeneratorMeters {
                 .register(registry);
         this.forced = Counter.builder("millrace.generator.tokens.forced")
                 .description("tokens forced through the engine: prompts, environments, sequences computed again")
+                .register(registry);
+        this.copied = Counter.builder("millrace.generator.tokens.copied")
+                .description("tokens of prompts whose keys and values were copied from another sample of the group")
                 .register(registry);
         this.rollouts = Counter.builder("millrace.generator.rollouts")
                 .description("rollouts committed")
@@ -36,9 +40,10 @@ final class GeneratorMeters {
                 .register(registry);
     }
 
-    void tokens(long sampled, long forcedThrough) {
+    void tokens(long sampled, long forcedThrough, long copiedOver) {
         tokens.increment(sampled);
         forced.increment(forcedThrough);
+        copied.increment(copiedOver);
     }
 
     void idle(long nanos) {

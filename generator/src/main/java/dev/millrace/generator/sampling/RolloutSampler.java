@@ -79,6 +79,7 @@ public final class RolloutSampler implements AutoCloseable {
      * @throws dev.millrace.policy.session.NonFiniteScoreException as above
      */
     public List<Rollout> sample(List<VersionedSample> samples, LongFunction<Weights> weights) {
+        slots.forgetVersions();
         Deque<RunningSequence> waiting = new ArrayDeque<>();
         Map<RunningSequence, Integer> places = new IdentityHashMap<>();
         Map<PromptRequest, AcceptedPrompt> prompts = new IdentityHashMap<>();

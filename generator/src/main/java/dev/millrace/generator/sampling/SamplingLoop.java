@@ -55,8 +55,9 @@ final class SamplingLoop implements PromptSource.Moves {
     private boolean leaving;
     private long totalTokens;
     private long totalForced;
+    private long totalCopied;
     private boolean heldBack; // prompts wait for weights: those that admission knew, or those that are to be taken up
-    private boolean updateIsDue; // new weights are there, and groups that were begun keep them from being taken up
+    private boolean updateIsDue; // new weights are there, and what is in flight keeps them from being taken up
     private long awaited = -1;
     private long awaitedSince;
     private long gaveUpWaitingFor = -1;
@@ -151,15 +152,21 @@ final class SamplingLoop implements PromptSource.Moves {
     private void takeUpNewestWeights() {
         NewestWeights.Loaded newest = weights.current();
         boolean isNew = serving == null || newest.version() != serving.version();
-        updateIsDue = isNew
-                && config.weightUpdate() == WeightUpdate.GROUP_END
-                && (batcher.active() > 0 || prompts.hasBegunGroup());
+        updateIsDue = isNew && mustFinishFirst();
         if (isNew && !updateIsDue) {
             meters.serving(newest.version(), serving != null);
             serving = newest;
             servingSinceMs = clock.millis();
             heartbeatIsDue = true; // what is served has changed: say so with the next commit
         }
+    }
+
+    private boolean mustFinishFirst() {
+        return switch (config.weightUpdate()) {
+            case IN_FLIGHT -> false;
+            case DRAIN -> batcher.active() > 0;
+            case GROUP_END -> batcher.active() > 0 || prompts.hasBegunGroup();
+        };
     }
 
     private NewestWeights.Loaded serving() {
@@ -169,10 +176,15 @@ final class SamplingLoop implements PromptSource.Moves {
     private void fillSlots() {
         while (batcher.hasRoom()
                 && !prompts.isEmpty()
-                && (prompts.hasBegunGroup() || !updateIsDue && mayBegin(prompts.nextAdmittedVersion()))) {
+                && (prompts.hasBegunGroup() ? mayGoOn() : !updateIsDue && mayBegin(prompts.nextAdmittedVersion()))) {
             batcher.add(prompts.next(vocabSize, clock.millis()));
         }
         heldBack = batcher.hasRoom() && !prompts.isEmpty();
+    }
+
+    /** Whether a further sample of a begun group may be begun. */
+    private boolean mayGoOn() {
+        return !updateIsDue || config.weightUpdate() == WeightUpdate.GROUP_END;
     }
 
     /**
@@ -211,7 +223,11 @@ final class SamplingLoop implements PromptSource.Moves {
             awaitEnvironments();
             meters.idle(System.nanoTime() - from);
         }
-        meters.tokens(batcher.sampledTokens() - totalTokens, batcher.forcedTokens() - totalForced);
+        meters.tokens(
+                batcher.sampledTokens() - totalTokens,
+                batcher.forcedTokens() - totalForced,
+                batcher.copiedTokens() - totalCopied);
+        totalCopied = batcher.copiedTokens();
         totalTokens = batcher.sampledTokens();
         totalForced = batcher.forcedTokens();
     }
@@ -299,6 +315,7 @@ final class SamplingLoop implements PromptSource.Moves {
 
     private void drain() {
         prompts.dropNotBegun();
+        updateIsDue = false; // nothing is taken up any more
         long deadline = monotonicMs() + config.drainMs();
         while ((batcher.active() > 0 || !prompts.isEmpty()) && monotonicMs() < deadline) {
             fillSlots();

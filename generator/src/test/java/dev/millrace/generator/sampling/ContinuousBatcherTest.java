@@ -135,7 +135,7 @@ class ContinuousBatcherTest {
     @Test
     void shouldGiveUpTheSequencesOfPartitionsThatMoved() {
         try (ContinuousBatcher batcher =
-                new ContinuousBatcher(Engine.cpu(), SHAPE, config(4, 2, CacheOnSwap.RECOMPUTE))) {
+                new ContinuousBatcher(Engine.cpu(), SHAPE, config(4, 1, CacheOnSwap.RECOMPUTE))) {
             samples(3, PLAIN).forEach(batcher::add);
             batcher.advance(version(0), 0, sequence -> {});
             batcher.revoke(Set.of(new TopicPartition("prompts", 1)));
@@ -156,16 +156,76 @@ class ContinuousBatcherTest {
             batcher.advance(version(0), 0, finished::add); // 3 forced, 1 sampled
             assertThat(batcher.forcedTokens()).isEqualTo(3);
             assertThat(batcher.sampledTokens()).isEqualTo(1);
-            batcher.advance(version(1), 1, finished::add); // again from the first: 4 forced
-            assertThat(batcher.forcedTokens()).isEqualTo(7);
             assertThat(finished).isEmpty();
-            batcher.advance(version(1), 1, finished::add);
+            batcher.advance(version(1), 1, finished::add); // again from the first: 4 taken in, 1 sampled
+            assertThat(batcher.forcedTokens()).isEqualTo(7);
             assertThat(batcher.sampledTokens()).isEqualTo(2);
             assertThat(finished)
                     .singleElement()
                     .satisfies(sequence -> assertThat(sequence.spans().toRecords(2))
                             .containsExactly(new VersionSpan(0L, 0, 1), new VersionSpan(1L, 1, 2)));
         }
+    }
+
+    @Test
+    void shouldTakeAGroupsPromptInOnce() {
+        try (ContinuousBatcher batcher =
+                new ContinuousBatcher(Engine.cpu(), SHAPE, config(4, 2, CacheOnSwap.RECOMPUTE))) {
+            List<RunningSequence> finished = new ArrayList<>();
+            for (int sample = 0; sample < 3; sample++) {
+                batcher.add(inc(sample, PLAIN)); // prompts of 4, answers of 2
+            }
+            batcher.advance(version(0), 0, finished::add);
+            assertThat(batcher.forcedTokens()).isEqualTo(3);
+            assertThat(batcher.copiedTokens()).isEqualTo(6);
+            assertThat(finished).hasSize(3).allSatisfy(sequence -> assertAgrees(sequence, 1e-5f));
+            batcher.add(inc(0, PLAIN)); // into the first's slot, and another one still holds the prompt
+            batcher.advance(version(0), 0, finished::add);
+            assertThat(batcher.forcedTokens()).isEqualTo(3);
+            assertThat(batcher.copiedTokens()).isEqualTo(9);
+            batcher.add(inc(0, PLAIN)); // other weights' keys and values are of no use
+            batcher.advance(version(1), 1, finished::add);
+            assertThat(batcher.forcedTokens()).isEqualTo(6);
+            batcher.forgetVersions();
+            batcher.add(inc(0, PLAIN));
+            batcher.advance(version(1), 1, finished::add);
+            assertThat(batcher.forcedTokens()).isEqualTo(9);
+            assertThat(finished.get(3).logProbs()).isEqualTo(finished.get(0).logProbs());
+            assertThat(finished.get(5).logProbs()).isEqualTo(finished.get(4).logProbs());
+            assertAgrees(finished.get(4), 1e-5f);
+        }
+    }
+
+    @Test
+    void shouldLetSequencesInFlightGoOnWhileALongPromptIsTakenIn() {
+        DecoderShape shape = new DecoderShape(16, 32, 2, 4, 2, 8, 48, 256, 100, 1e-6, false, false);
+        GeneratorConfig config = new GeneratorConfig(
+                "test", 3, 200, 2, 8, 20, WeightUpdate.IN_FLIGHT, CacheOnSwap.KEEP, 100, 10, 100, 100, 1000, 1000);
+        Weights weights = Weights.random(shape, 5);
+        int[] longPrompt = new int[101];
+        Arrays.fill(longPrompt, 7);
+        try (ContinuousBatcher batcher = new ContinuousBatcher(Engine.cpu(), shape, config)) {
+            batcher.add(answer(0, new int[] {0, 7, 2}, 12));
+            batcher.add(answer(1, longPrompt, 2));
+            batcher.add(answer(1, longPrompt, 2));
+            List<String> finished = new ArrayList<>();
+            for (int call = 0; call < 6; call++) { // two tokens of the first in each, from the first on
+                assertThat(finished).isEmpty();
+                long before = batcher.forcedTokens();
+                batcher.advance(weights, 0, sequence -> finished.add(sequence.rolloutId()));
+                assertThat(batcher.forcedTokens() - before).isBetween(1L, 20L);
+            }
+            assertThat(finished).containsExactly("0-0/0", "0-1/0", "0-1/0");
+            assertThat(batcher.forcedTokens()).isEqualTo(2 + 100);
+            assertThat(batcher.copiedTokens()).isEqualTo(100);
+        }
+    }
+
+    private static RunningSequence answer(int ordinal, int[] prompt, int digits) {
+        PromptRequest request = Requests.request(ordinal, prompt, "fixed-answer", "1".repeat(digits), 1)
+                .setSampling(Requests.sampling(1, 0, 1, digits))
+                .build();
+        return new RunningSequence(Requests.accepted(request, prompt, new FixedAnswer()), 0, 16, 0);
     }
 
     @Test
@@ -342,6 +402,19 @@ class ContinuousBatcherTest {
 
     private static GeneratorConfig config(int slots, int tokensPerCall, CacheOnSwap cacheOnSwap) {
         return new GeneratorConfig(
-                "test", slots, 16, tokensPerCall, WeightUpdate.IN_FLIGHT, cacheOnSwap, 100, 10, 100, 100, 1000, 1000);
+                "test",
+                slots,
+                16,
+                tokensPerCall,
+                3,
+                7,
+                WeightUpdate.IN_FLIGHT,
+                cacheOnSwap,
+                100,
+                10,
+                100,
+                100,
+                1000,
+                1000);
     }
 }

@@ -168,10 +168,21 @@ class GeneratorIT {
 
     @Test
     void shouldTakeUpWeightsBetweenGroupsWhereThatIsAskedFor() {
+        assertThat(versionsOfGroups(WeightUpdate.GROUP_END))
+                .allSatisfy((group, ofGroup) -> assertThat(ofGroup).as(group).hasSize(1));
+    }
+
+    @Test
+    void shouldLetSequencesInFlightFinishOnTheirVersionWhereThatIsAskedFor() {
+        assertThat(versionsOfGroups(WeightUpdate.DRAIN)).hasSize(150);
+    }
+
+    /** Which versions sampled each of 150 groups while three came; no rollout is of two. */
+    private Map<String, Set<Long>> versionsOfGroups(WeightUpdate update) {
         run.publish(0, 0);
         String topic = run.connection().topics().rollouts();
         GeneratorConfig config = new GeneratorConfig(
-                "g", 6, 16, 1, WeightUpdate.GROUP_END, CacheOnSwap.RECOMPUTE, 300, 10, 50, 500, 20_000, 20_000);
+                "g", 6, 16, 1, 256, 1024, update, CacheOnSwap.RECOMPUTE, 300, 10, 50, 500, 20_000, 20_000);
         try (Generator generator = generator(config)) {
             RunningRole role = new RunningRole("generator", generator::run, generator::stop);
             for (int version = 1; version < 4; version++) {
@@ -186,14 +197,12 @@ class GeneratorIT {
                 versions.computeIfAbsent(rollout.getGroupId(), group -> new HashSet<>())
                         .add(rollout.getVersionSpans().get(0).getVersion());
             }
-            assertThat(versions)
-                    .hasSize(150)
-                    .allSatisfy(
-                            (group, ofGroup) -> assertThat(ofGroup).as(group).hasSize(1));
+            assertThat(versions).hasSize(150);
             assertThat(versions.values().stream().distinct().count())
                     .as("versions that sampled")
                     .isGreaterThan(1);
             role.stop();
+            return versions;
         }
     }
 
@@ -203,7 +212,20 @@ class GeneratorIT {
         release(inc(0, 4).setAdmittedVersion(1).build());
         String topic = run.connection().topics().rollouts();
         GeneratorConfig patient = new GeneratorConfig(
-                "g", 4, 16, 2, WeightUpdate.IN_FLIGHT, CacheOnSwap.RECOMPUTE, 60_000, 10, 50, 500, 20_000, 20_000);
+                "g",
+                4,
+                16,
+                2,
+                256,
+                1024,
+                WeightUpdate.IN_FLIGHT,
+                CacheOnSwap.RECOMPUTE,
+                60_000,
+                10,
+                50,
+                500,
+                20_000,
+                20_000);
         try (Generator generator = generator(patient)) {
             RunningRole role = new RunningRole("generator", generator::run, generator::stop);
             run.await(run.connection().topics().serving(), records -> records.size() >= 4); // it has had time
@@ -455,7 +477,20 @@ class GeneratorIT {
     @Test
     void shouldSayThatThereIsNoPolicyWhenNoneAppears() {
         GeneratorConfig config = new GeneratorConfig(
-                "g", 4, 16, 2, WeightUpdate.IN_FLIGHT, CacheOnSwap.RECOMPUTE, 300, 10, 100, 500, 300, 10_000);
+                "g",
+                4,
+                16,
+                2,
+                256,
+                1024,
+                WeightUpdate.IN_FLIGHT,
+                CacheOnSwap.RECOMPUTE,
+                300,
+                10,
+                100,
+                500,
+                300,
+                10_000);
         try (Generator generator = generator(config)) {
             RunningRole role = new RunningRole("generator", generator::run, generator::stop);
             assertThat(role.awaitEnd())
@@ -489,6 +524,8 @@ class GeneratorIT {
                 slots,
                 16,
                 tokensPerCall,
+                256,
+                1024,
                 WeightUpdate.IN_FLIGHT,
                 CacheOnSwap.RECOMPUTE,
                 300,

@@ -70,7 +70,7 @@ class RolloutSamplerTest {
                 SHAPE,
                 Environments.builtIn(),
                 new GeneratorConfig(
-                        "g", slots, 8, 7, WeightUpdate.IN_FLIGHT, CacheOnSwap.RECOMPUTE, 0, 0, 1000, 0, 1, 1),
+                        "g", slots, 8, 7, 3, 7, WeightUpdate.IN_FLIGHT, CacheOnSwap.RECOMPUTE, 0, 0, 1000, 0, 1, 1),
                 STILL);
     }
 
@@ -199,7 +199,7 @@ class RolloutSamplerTest {
     void shouldSampleAgainWhatAGeneratorDidThatSwappedWeightsInMidSequence(CacheOnSwap cacheOnSwap) {
         Weights newer = Weights.random(SHAPE, 2);
         GeneratorConfig config =
-                new GeneratorConfig("g", 5, 8, 2, WeightUpdate.IN_FLIGHT, cacheOnSwap, 0, 0, 1000, 0, 1, 1);
+                new GeneratorConfig("g", 5, 8, 2, 3, 64, WeightUpdate.IN_FLIGHT, cacheOnSwap, 0, 0, 1000, 0, 1, 1);
         List<Rollout> swapped = new ArrayList<>();
         try (ContinuousBatcher pool = new ContinuousBatcher(Engine.cpu(), SHAPE, config)) {
             RolloutRecords records = new RolloutRecords("g");
@@ -217,7 +217,7 @@ class RolloutSamplerTest {
             }
             for (int call = 0; pool.active() > 0; call++) {
                 pool.advance(
-                        call < 3 ? weights : newer, call < 3 ? 7 : 9, sequence -> swapped.add(records.of(sequence, 0)));
+                        call < 1 ? weights : newer, call < 1 ? 7 : 9, sequence -> swapped.add(records.of(sequence, 0)));
             }
         }
         assertThat(swapped)

@@ -88,11 +88,11 @@ public final class DecodeInput {
         return Arrays.stream(steps).max().orElse(0);
     }
 
-    /** [steps, slots]: the forced token or -1; an idle step is forced to token 0. */
-    long[] forcedTokens(int count, int vocabSize) {
-        long[] tokens = new long[count * slots];
+    /** [steps, rows] of the first slots: the forced token or -1; an idle step is forced to token 0. */
+    long[] forcedTokens(int count, int rows, int vocabSize) {
+        long[] tokens = new long[count * rows];
         for (int step = 0; step < count; step++) {
-            for (int slot = 0; slot < slots; slot++) {
+            for (int slot = 0; slot < rows; slot++) {
                 if (step < steps[slot]) {
                     int token = forced[index(step, slot)];
                     if (token == UNSET) {
@@ -103,16 +103,20 @@ public final class DecodeInput {
                         throw new IllegalArgumentException("forced token " + token + " at step " + step + " of slot "
                                 + slot + " is outside the vocabulary of " + vocabSize);
                     }
-                    tokens[step * slots + slot] = token;
+                    tokens[step * rows + slot] = token;
                 }
             }
         }
         return tokens;
     }
 
-    /** [steps, slots]. */
-    float[] uniforms(int count) {
-        return Arrays.copyOf(uniforms, count * slots);
+    /** [steps, rows] of the first slots. */
+    float[] uniforms(int count, int rows) {
+        float[] some = new float[count * rows];
+        for (int step = 0; step < count; step++) {
+            System.arraycopy(uniforms, step * slots, some, step * rows, rows);
+        }
+        return some;
     }
 
     private int index(int step, int slot) {

@@ -7,16 +7,19 @@ import dev.millrace.policy.decoder.DecodeGraph;
 import dev.millrace.policy.decoder.DecodeGraph.Features;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.weights.Weights;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.BitSet;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 
 /**
  * Generates for many sequences at once, one per slot, a few tokens per call: continuous batching.
  *
  * <p>Slots are independent. In every step of a call each active slot appends one token to its sequence, either a forced one
- * (the rest of a prompt, what an environment said) or a sampled one, so that slots in their prompts and slots in their
- * answers go side by side. The loop over the steps, the key/value cache's use and the sampling are in the graph: one call
+ * (what an environment said) or a sampled one. Prompts, and whatever else is long and known, go in by {@link #prefill}, many
+ * tokens at once and without the head. The loop over the steps, the key/value cache's use and the sampling are in the graph: one call
  * crosses into ONNX Runtime once.
  *
  * <p>Weights may change with every call. Sequences in flight go on with the keys and values they have, which earlier weights
@@ -24,6 +27,14 @@ import java.util.Map;
  */
 public final class DecodeSession implements AutoCloseable {
     private static final float KEEP_ALL = 2f;
+    /** Padded tokens that go through the prefill graph at once: enough for its products, little enough for its memory. */
+    private static final int PREFILL_TOKENS = 1024;
+
+    /**
+     * Slots go through the graph in steps of so many: few sizes for the runtime to plan for, and never a single row of many,
+     * for which the kernels take another way through a product, with other roundings.
+     */
+    private static final int ROW_STEP = 8;
 
     private final Engine engine;
     private final DecoderShape shape;
@@ -32,6 +43,7 @@ public final class DecodeSession implements AutoCloseable {
     private final int tokensPerCall;
     private final Map<Features, OrtSession> compiled = new HashMap<>();
     private final KeyValueCache cache;
+    private final Prefill prefill;
     private final PositionTables positions;
     private final int tableRows;
     private final long[] lastToken;
@@ -68,6 +80,7 @@ public final class DecodeSession implements AutoCloseable {
         this.lastToken = new long[slots];
         this.length = new int[slots];
         this.cache = new KeyValueCache(engine.environment(), shape, slots, capacityTokens);
+        this.prefill = new Prefill(engine, shape, cache, positions, tableRows, PREFILL_TOKENS);
         session(Features.NONE);
     }
 
@@ -85,10 +98,7 @@ public final class DecodeSession implements AutoCloseable {
 
     /** Begins a new sequence in a slot, with its first token; whatever was there is forgotten. */
     public void reset(int slot, int firstToken) {
-        if (firstToken < 0 || firstToken >= shape.vocabSize()) {
-            throw new IllegalArgumentException(
-                    "token " + firstToken + " for slot " + slot + " is outside the vocabulary of " + shape.vocabSize());
-        }
+        requireToken(firstToken, slot);
         lastToken[slot] = firstToken;
         length[slot] = 1;
     }
@@ -100,16 +110,62 @@ public final class DecodeSession implements AutoCloseable {
      * @param lastToken the last of these; the session keeps keys and values, not tokens
      */
     public void cut(int slot, int tokens, int lastToken) {
-        if (tokens < 1 || tokens > length[slot]) {
-            throw new IllegalArgumentException(
-                    "slot " + slot + " holds " + length[slot] + " tokens and cannot be cut to " + tokens);
-        }
-        if (lastToken < 0 || lastToken >= shape.vocabSize()) {
-            throw new IllegalArgumentException(
-                    "token " + lastToken + " for slot " + slot + " is outside the vocabulary of " + shape.vocabSize());
-        }
+        requireHeld(slot, tokens);
+        requireToken(lastToken, slot);
         this.lastToken[slot] = lastToken;
         length[slot] = tokens;
+    }
+
+    /**
+     * Appends known tokens to some sequences, many at once and without a word about them: as if they had been forced, but
+     * without the head, and a piece at a time instead of a token. The same pieces leave the same keys and values, bit for bit,
+     * whatever else is in the call; cut elsewhere they differ in the last bits.
+     *
+     * @param known at most one for a slot
+     * @throws IllegalArgumentException if a slot would outgrow its capacity, has no sequence or comes twice, or a token is outside
+     *     the vocabulary; nothing is appended then
+     */
+    public void prefill(Weights weights, List<KnownTokens> known) {
+        requireShape(weights);
+        List<Prefill.Piece> pieces = new ArrayList<>();
+        BitSet seen = new BitSet(slots);
+        for (KnownTokens of : known) {
+            int[] tokens = of.tokens();
+            int slot = of.slot();
+            requireRoom(slot, tokens.length);
+            if (tokens.length == 0 || seen.get(slot)) {
+                throw new IllegalArgumentException("slot " + slot + " is to take in " + tokens.length + " tokens, "
+                        + (seen.get(slot) ? "and others in the same call" : "and at least 1 is needed"));
+            }
+            seen.set(slot);
+            for (int token : tokens) {
+                requireToken(token, slot);
+            }
+            // the last token of a sequence is fed with the step that asks what follows it
+            int[] fed = new int[tokens.length];
+            fed[0] = (int) lastToken[slot];
+            System.arraycopy(tokens, 0, fed, 1, tokens.length - 1);
+            pieces.add(new Prefill.Piece(slot, length[slot] - 1, fed));
+        }
+        prefill.feed(weights, pieces);
+        for (KnownTokens of : known) {
+            lastToken[of.slot()] = of.tokens()[of.tokens().length - 1];
+            length[of.slot()] += of.tokens().length;
+        }
+    }
+
+    /**
+     * Begins a sequence in a slot as a copy of the first tokens of another slot's, with their keys and values.
+     *
+     * @param tokens    at least 1 and at most the other's {@link #position}
+     * @param lastToken the last of these
+     */
+    public void copy(int from, int to, int tokens, int lastToken) {
+        requireHeld(from, tokens);
+        requireToken(lastToken, to);
+        cache.copy(from, to, tokens - 1);
+        this.lastToken[to] = lastToken;
+        length[to] = tokens;
     }
 
     /** Tokens in the slot's sequence, 0 if it has none: the position at which the next one lands. */
@@ -125,15 +181,14 @@ public final class DecodeSession implements AutoCloseable {
      * @throws NonFiniteScoreException if the weights are broken; the call's slots are then to be reset
      */
     public DecodeSteps advance(Weights weights, DecodeInput in) {
-        if (!weights.shape().equals(shape)) {
-            throw new IllegalArgumentException(
-                    "these weights are of another shape: " + weights.shape() + ", not " + shape);
-        }
+        requireShape(weights);
         Features features = check(in);
         int count = in.longest();
-        try (Feeds feeds = feeds(weights, in, count, features);
+        int rows = rows(in);
+        try (Feeds caches = cache.tensors(rows);
+                Feeds feeds = feeds(weights, in, count, features, rows, caches.map());
                 OrtSession.Result result = session(features).run(feeds.map())) {
-            int[] steps = new int[slots];
+            int[] steps = new int[rows];
             Arrays.setAll(steps, in::steps);
             DecodeSteps done = new DecodeSteps(
                     steps,
@@ -153,7 +208,7 @@ public final class DecodeSession implements AutoCloseable {
                             : null);
             refuseNonFinite(done);
             cache.append(result, count, length, steps);
-            for (int slot = 0; slot < slots; slot++) {
+            for (int slot = 0; slot < rows; slot++) {
                 if (steps[slot] > 0) {
                     lastToken[slot] = done.token(steps[slot] - 1, slot);
                     length[slot] += steps[slot];
@@ -162,9 +217,39 @@ public final class DecodeSession implements AutoCloseable {
             return done;
         } catch (OrtException e) {
             throw new InferenceException(
-                    "ONNX Runtime failed to decode " + count + " steps of " + slots + " slots on device "
+                    "ONNX Runtime failed to decode " + count + " steps of " + rows + " slots on device "
                             + engine.device() + ": " + e.getMessage(),
                     e);
+        }
+    }
+
+    private void requireShape(Weights weights) {
+        if (!weights.shape().equals(shape)) {
+            throw new IllegalArgumentException(
+                    "these weights are of another shape: " + weights.shape() + ", not " + shape);
+        }
+    }
+
+    private void requireToken(int token, int slot) {
+        if (token < 0 || token >= shape.vocabSize()) {
+            throw new IllegalArgumentException(
+                    "token " + token + " for slot " + slot + " is outside the vocabulary of " + shape.vocabSize());
+        }
+    }
+
+    private void requireHeld(int slot, int tokens) {
+        if (tokens < 1 || tokens > length[slot]) {
+            throw new IllegalArgumentException("slot " + slot + " holds " + length[slot] + " tokens and not " + tokens);
+        }
+    }
+
+    private void requireRoom(int slot, int tokens) {
+        if (length[slot] == 0) {
+            throw new IllegalArgumentException("slot " + slot + " has no sequence; reset it with its first token");
+        }
+        if (length[slot] + tokens > capacityTokens) {
+            throw new IllegalArgumentException("slot " + slot + " holds " + length[slot] + " tokens and cannot take "
+                    + tokens + " more: capacityTokens=" + capacityTokens);
         }
     }
 
@@ -187,14 +272,7 @@ public final class DecodeSession implements AutoCloseable {
         for (int slot = 0; slot < slots; slot++) {
             int steps = in.steps(slot);
             if (steps > 0) {
-                if (length[slot] == 0) {
-                    throw new IllegalArgumentException(
-                            "slot " + slot + " has no sequence; reset it with its first token");
-                }
-                if (length[slot] + steps > capacityTokens) {
-                    throw new IllegalArgumentException("slot " + slot + " holds " + length[slot]
-                            + " tokens and cannot take " + steps + " more: capacityTokens=" + capacityTokens);
-                }
+                requireRoom(slot, steps);
                 Sampling sampling = in.sampling(slot);
                 if (sampling.topLogProbs() > shape.vocabSize()) {
                     throw new IllegalArgumentException("slot " + slot + " asks for the " + sampling.topLogProbs()
@@ -208,13 +286,23 @@ public final class DecodeSession implements AutoCloseable {
         return new Features(truncates, recordsKept, top);
     }
 
-    private Feeds feeds(Weights weights, DecodeInput in, int count, Features features) {
-        long[] past = new long[slots];
-        float[] inverseTemperature = new float[slots];
-        float[] topK = new float[slots];
-        float[] topP = new float[slots];
-        float[] recordsKept = new float[slots];
-        for (int slot = 0; slot < slots; slot++) {
+    /** The slots up to the last active one: those behind it cost nothing. */
+    private int rows(DecodeInput in) {
+        int last = slots - 1;
+        while (in.steps(last) == 0) {
+            last--;
+        }
+        return Math.min(slots, (last / ROW_STEP + 1) * ROW_STEP);
+    }
+
+    private Feeds feeds(
+            Weights weights, DecodeInput in, int count, Features features, int rows, Map<String, OnnxTensor> caches) {
+        long[] past = new long[rows];
+        float[] inverseTemperature = new float[rows];
+        float[] topK = new float[rows];
+        float[] topP = new float[rows];
+        float[] recordsKept = new float[rows];
+        for (int slot = 0; slot < rows; slot++) {
             boolean active = in.steps(slot) > 0;
             Sampling sampling = active ? in.sampling(slot) : Sampling.of(1);
             // an idle slot computes along and is not read; from position 0, so that it stays within the tables
@@ -225,21 +313,21 @@ public final class DecodeSession implements AutoCloseable {
             recordsKept[slot] = sampling.recordsKept() ? 1f : 0f;
         }
         int half = shape.headSize() / 2;
-        Feeds feeds = new Feeds(engine.environment(), cache.tensors())
+        Feeds feeds = new Feeds(engine.environment(), caches)
                 .set(weights.tensors(), "")
                 .longs(DecodeGraph.STEPS, new long[] {count})
-                .longs(DecodeGraph.LAST_TOKEN, lastToken, slots)
-                .longs(DecodeGraph.PAST, past, slots)
-                .longs(DecodeGraph.FORCED, in.forcedTokens(count, shape.vocabSize()), count, slots)
-                .floats(DecodeGraph.UNIFORMS, in.uniforms(count), count, slots)
-                .floats(DecodeGraph.INVERSE_TEMPERATURE, inverseTemperature, slots, 1)
+                .longs(DecodeGraph.LAST_TOKEN, Arrays.copyOf(lastToken, rows), rows)
+                .longs(DecodeGraph.PAST, past, rows)
+                .longs(DecodeGraph.FORCED, in.forcedTokens(count, rows, shape.vocabSize()), count, rows)
+                .floats(DecodeGraph.UNIFORMS, in.uniforms(count, rows), count, rows)
+                .floats(DecodeGraph.INVERSE_TEMPERATURE, inverseTemperature, rows, 1)
                 .floats(DecodeGraph.COS, positions.cos(), tableRows, half)
                 .floats(DecodeGraph.SIN, positions.sin(), tableRows, half);
         if (features.truncating()) {
-            feeds.floats(DecodeGraph.TOP_K, topK, slots, 1).floats(DecodeGraph.TOP_P, topP, slots, 1);
+            feeds.floats(DecodeGraph.TOP_K, topK, rows, 1).floats(DecodeGraph.TOP_P, topP, rows, 1);
         }
         if (features.recordsKept()) {
-            feeds.floats(DecodeGraph.RECORDS_KEPT, recordsKept, slots, 1);
+            feeds.floats(DecodeGraph.RECORDS_KEPT, recordsKept, rows, 1);
         }
         return feeds;
     }
@@ -251,7 +339,7 @@ public final class DecodeSession implements AutoCloseable {
     }
 
     private void refuseNonFinite(DecodeSteps done) {
-        for (int slot = 0; slot < slots; slot++) {
+        for (int slot = 0; slot < done.slots(); slot++) {
             for (int step = 0; step < done.steps(slot); step++) {
                 if (!Float.isFinite(done.temperatureLogProb(step, slot))
                         || !Float.isFinite(done.entropy(step, slot))
@@ -271,6 +359,7 @@ public final class DecodeSession implements AutoCloseable {
     public void close() {
         cache.close();
         try {
+            prefill.close();
             for (OrtSession session : compiled.values()) {
                 session.close();
             }

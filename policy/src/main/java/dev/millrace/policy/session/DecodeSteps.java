@@ -39,9 +39,14 @@ public final class DecodeSteps {
         this.top = top;
     }
 
+    /** The slots that went through the graph, from the first on; those behind them were idle. */
+    int slots() {
+        return slots;
+    }
+
     /** Steps this slot took; 0 if it was idle. */
     public int steps(int slot) {
-        return steps[slot];
+        return slot < slots ? steps[slot] : 0;
     }
 
     /** The forced or sampled token. */
@@ -88,9 +93,9 @@ public final class DecodeSteps {
     }
 
     private int index(int step, int slot) {
-        if (step < 0 || step >= steps[slot]) {
+        if (step < 0 || step >= steps(slot)) {
             throw new IndexOutOfBoundsException(
-                    "slot " + slot + " took " + steps[slot] + " steps, there is no step " + step);
+                    "slot " + slot + " took " + steps(slot) + " steps, there is no step " + step);
         }
         return step * slots + slot;
     }

@@ -1,6 +1,5 @@
 package dev.millrace.policy.session;
 
-import ai.onnxruntime.OnnxTensor;
 import ai.onnxruntime.OrtEnvironment;
 import ai.onnxruntime.OrtException;
 import ai.onnxruntime.OrtSession;
@@ -9,7 +8,6 @@ import dev.millrace.policy.decoder.DecoderShape;
 import java.nio.FloatBuffer;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 
 /**
  * Keys and values of every token fed so far: per layer two direct buffers {@code [slots, kvHeads, capacity, headSize]}.
@@ -22,6 +20,9 @@ final class KeyValueCache implements AutoCloseable {
     private final int capacity;
     private final List<FloatBuffer> buffers = new ArrayList<>();
     private final Feeds feeds;
+    private final OrtEnvironment environment;
+    private final FloatBuffer[] gathered; // of each buffer, room for rows of some slots one behind the other
+    private final FloatBuffer empty = PositionTables.direct(0);
 
     KeyValueCache(OrtEnvironment environment, DecoderShape shape, int slots, int capacity) {
         this.shape = shape;
@@ -34,6 +35,8 @@ final class KeyValueCache implements AutoCloseable {
                     + Integer.MAX_VALUE / Float.BYTES + ": slots=" + slots + ", capacityTokens=" + capacity
                     + "; take fewer slots per session");
         }
+        this.environment = environment;
+        this.gathered = new FloatBuffer[2 * shape.layers()];
         this.feeds = new Feeds(environment);
         for (int i = 0; i < 2 * shape.layers(); i++) {
             FloatBuffer buffer = PositionTables.direct((int) floats);
@@ -42,8 +45,78 @@ final class KeyValueCache implements AutoCloseable {
         }
     }
 
-    Map<String, OnnxTensor> tensors() {
-        return feeds.map();
+    /** The caches of the first slots; what is not of all of them is to be closed. */
+    Feeds tensors(int first) {
+        if (first == slots) {
+            return new Feeds(environment, feeds.map());
+        }
+        Feeds some = new Feeds(environment);
+        for (int i = 0; i < buffers.size(); i++) {
+            FloatBuffer part = buffers.get(i).slice(0, first * shape.kvHeads() * capacity * shape.headSize());
+            some.floats(DecodeGraph.cache(i / 2, i % 2), part, first, shape.kvHeads(), capacity, shape.headSize());
+        }
+        return some;
+    }
+
+    /**
+     * The first rows of some slots, one slot behind the other: [slots, kvHeads, padded, headSize] of a buffer that the next call
+     * for the same part uses again. Rows beyond a slot's own are whatever was there.
+     *
+     * @param part 2 * layer, or 2 * layer + 1 for the values
+     * @param held rows of each slot
+     */
+    FloatBuffer rows(int part, int[] ofSlots, int[] held, int padded) {
+        if (padded == 0) {
+            return empty.duplicate();
+        }
+        int headSize = shape.headSize();
+        int floats = Math.multiplyExact(ofSlots.length * shape.kvHeads() * headSize, padded);
+        FloatBuffer room = gathered[part];
+        if (room == null || room.capacity() < floats) {
+            room = PositionTables.direct(floats);
+            gathered[part] = room;
+        }
+        for (int i = 0; i < ofSlots.length; i++) {
+            for (int head = 0; head < shape.kvHeads(); head++) {
+                room.put(
+                        (i * shape.kvHeads() + head) * padded * headSize,
+                        buffers.get(part),
+                        row(ofSlots[i], head, 0),
+                        held[i] * headSize);
+            }
+        }
+        return room.slice(0, floats);
+    }
+
+    /**
+     * Writes rows of a slot.
+     *
+     * @param at     first of them
+     * @param values [any, kvHeads, length, headSize], of which the {@code index}-th is the slot's
+     */
+    void put(int part, int slot, int at, float[] values, int index, int length, int rows) {
+        int headSize = shape.headSize();
+        for (int head = 0; head < shape.kvHeads(); head++) {
+            buffers.get(part)
+                    .put(
+                            row(slot, head, at),
+                            values,
+                            (index * shape.kvHeads() + head) * length * headSize,
+                            rows * headSize);
+        }
+    }
+
+    /** Gives a slot the first rows of another one. */
+    void copy(int from, int to, int rows) {
+        for (FloatBuffer buffer : buffers) {
+            for (int head = 0; head < shape.kvHeads(); head++) {
+                buffer.put(row(to, head, 0), buffer, row(from, head, 0), rows * shape.headSize());
+            }
+        }
+    }
+
+    private int row(int slot, int head, int at) {
+        return ((slot * shape.kvHeads() + head) * capacity + at) * shape.headSize();
     }
 
     /**
@@ -54,18 +127,11 @@ final class KeyValueCache implements AutoCloseable {
      * @param steps   tokens each slot took
      */
     void append(OrtSession.Result result, int count, int[] lengths, int[] steps) throws OrtException {
-        int headSize = shape.headSize();
         for (int i = 0; i < buffers.size(); i++) {
             float[] window = SequenceRunner.floats(result, DecodeGraph.window(i / 2, i % 2));
-            FloatBuffer buffer = buffers.get(i);
-            for (int slot = 0; slot < slots; slot++) {
-                for (int head = 0; head < shape.kvHeads() && steps[slot] > 0; head++) {
-                    int row = slot * shape.kvHeads() + head;
-                    buffer.put(
-                            (row * capacity + lengths[slot] - 1) * headSize,
-                            window,
-                            row * count * headSize,
-                            steps[slot] * headSize);
+            for (int slot = 0; slot < steps.length; slot++) {
+                if (steps[slot] > 0) {
+                    put(i, slot, lengths[slot] - 1, window, slot, count, steps[slot]);
                 }
             }
         }

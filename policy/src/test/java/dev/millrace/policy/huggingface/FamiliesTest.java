@@ -10,6 +10,7 @@ import dev.millrace.policy.session.DecodeSession;
 import dev.millrace.policy.session.DecodeSteps;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.GradientSession;
+import dev.millrace.policy.session.KnownTokens;
 import dev.millrace.policy.session.Sampling;
 import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.session.SequenceBatch;
@@ -19,6 +20,7 @@ import dev.millrace.policy.weights.Weights;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.SplittableRandom;
@@ -162,6 +164,36 @@ class FamiliesTest {
         }
     }
 
+    /** Pieces that end before, on and behind the edges of windows and of padding, with and without something in front. */
+    @ParameterizedTest
+    @FieldSource("MODELS")
+    void shouldGoOnFromTokensTakenInAtOnceAsFromTokensForcedOneByOne(Model model) throws IOException {
+        written(model);
+        Weights weights = new CheckpointDirectory(directory).load();
+        int[][] tokens = tokens(weights.shape());
+        SplittableRandom random = new SplittableRandom(4);
+        try (DecodeSession one = new DecodeSession(Engine.cpu(), weights.shape(), tokens.length, 40, 5);
+                DecodeSession many = new DecodeSession(Engine.cpu(), weights.shape(), tokens.length, 40, 5)) {
+            float[][] expected = forced(one, weights, tokens);
+            for (int round = 0; round < 4; round++) {
+                int[] cut = new int[tokens.length];
+                for (int s = 0; s < tokens.length; s++) {
+                    cut[s] = random.nextInt(1, tokens[s].length);
+                    many.reset(s, tokens[s][0]);
+                }
+                takeIn(many, weights, tokens, cut, random.nextInt(1, 20));
+                float[][] logProbs = forcedFrom(many, weights, tokens, cut);
+                for (int s = 0; s < tokens.length; s++) {
+                    for (int t = cut[s]; t < tokens[s].length; t++) {
+                        assertThat(logProbs[s][t])
+                                .as("sequence %d of which %d were taken in, token %d", s, cut[s], t)
+                                .isCloseTo(expected[s][t], within(1e-5f));
+                    }
+                }
+            }
+        }
+    }
+
     @ParameterizedTest
     @FieldSource("MODELS")
     void shouldDifferentiateWhatTheEquationsSay(Model model) throws IOException {
@@ -276,28 +308,55 @@ class FamiliesTest {
         return ones;
     }
 
+    /** Takes in the tokens in front of each cut, so many of each sequence in a call. */
+    private static void takeIn(DecodeSession session, Weights weights, int[][] tokens, int[] cut, int piece) {
+        for (int from = 1; from < 40; from += piece) {
+            List<KnownTokens> known = new ArrayList<>();
+            for (int s = 0; s < tokens.length; s++) {
+                int to = Math.min(cut[s], from + piece);
+                if (from < to) {
+                    known.add(new KnownTokens(s, Arrays.copyOfRange(tokens[s], from, to)));
+                }
+            }
+            session.prefill(weights, known);
+        }
+    }
+
     private static float[][] forced(DecodeSession session, Weights weights, int[][] tokens) {
+        int[] first = new int[tokens.length];
+        Arrays.fill(first, 1);
+        for (int s = 0; s < tokens.length; s++) {
+            session.reset(s, tokens[s][0]);
+        }
+        return forcedFrom(session, weights, tokens, first);
+    }
+
+    private static float[][] forcedFrom(DecodeSession session, Weights weights, int[][] tokens, int[] from) {
         float[][] logProbs = new float[tokens.length][];
         for (int s = 0; s < tokens.length; s++) {
             logProbs[s] = new float[tokens[s].length];
-            session.reset(s, tokens[s][0]);
         }
         DecodeInput in = new DecodeInput(tokens.length, session.tokensPerCall());
-        for (int at = 1; at < 40; at += session.tokensPerCall()) {
+        for (int at = 0; at < 40; at += session.tokensPerCall()) {
             in.clear();
+            boolean any = false;
             for (int s = 0; s < tokens.length; s++) {
-                int steps = Math.min(session.tokensPerCall(), tokens[s].length - at);
+                int steps = Math.min(session.tokensPerCall(), tokens[s].length - from[s] - at);
                 if (steps > 0) {
+                    any = true;
                     in.activate(s, steps, Sampling.of(1));
                     for (int step = 0; step < steps; step++) {
-                        in.force(step, s, tokens[s][at + step]);
+                        in.force(step, s, tokens[s][from[s] + at + step]);
                     }
                 }
+            }
+            if (!any) {
+                break;
             }
             DecodeSteps done = session.advance(weights, in);
             for (int s = 0; s < tokens.length; s++) {
                 for (int step = 0; step < done.steps(s); step++) {
-                    logProbs[s][at + step] = done.logProb(step, s);
+                    logProbs[s][from[s] + at + step] = done.logProb(step, s);
                 }
             }
         }

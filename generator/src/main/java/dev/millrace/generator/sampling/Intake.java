@@ -1,0 +1,168 @@
+package dev.millrace.generator.sampling;
+
+import dev.millrace.policy.session.DecodeSession;
+import dev.millrace.policy.session.KnownTokens;
+import dev.millrace.policy.weights.Weights;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.List;
+import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * How known tokens get into the slots: prompts, what an environment said at length, and sequences that are computed again.
+ *
+ * <p>They go through the model in pieces, many sequences at once, and a prompt that a slot holds already, of another sample of
+ * its group for example, is copied. Pieces end where the prompt ends, and are a function of the sequence alone: what a
+ * sequence's tokens leave in its slot is the same, bit for bit, in any company, copied or not. The sequences that have waited
+ * longest come first.
+ *
+ * <p>Not thread-safe: one owner.
+ */
+final class Intake {
+    private final DecodeSession session;
+    private final int pieceTokens;
+    private final int tokensPerCall;
+    private final boolean[] taking;
+    private final long[] takingVersion; // under which the first piece went in
+    private final long[] begun;
+    private final int[] @Nullable [] heldPrompt; // whose keys and values the slot holds whole, also after its sequence
+    private final long[] heldPromptVersion; // all of them under this one
+    private long begins;
+    private long takenTokens;
+    private long copiedTokens;
+
+    /**
+     * @param pieceTokens   longest piece
+     * @param tokensPerCall of all pieces of a call, unless the first alone has more
+     */
+    Intake(DecodeSession session, int pieceTokens, int tokensPerCall) {
+        this.session = session;
+        this.pieceTokens = pieceTokens;
+        this.tokensPerCall = tokensPerCall;
+        this.taking = new boolean[session.slots()];
+        this.takingVersion = new long[session.slots()];
+        this.begun = new long[session.slots()];
+        this.heldPrompt = new int[session.slots()][];
+        this.heldPromptVersion = new long[session.slots()];
+    }
+
+    /** Tokens that went through the model so far. */
+    long takenTokens() {
+        return takenTokens;
+    }
+
+    /** Tokens of prompts that were copied from another slot instead. */
+    long copiedTokens() {
+        return copiedTokens;
+    }
+
+    /** The slot begins a sequence, or begins its own again. */
+    void begin(int slot) {
+        taking[slot] = false;
+        heldPrompt[slot] = null;
+        begun[slot] = begins++;
+    }
+
+    /** Forgets which prompts are held: the same version may stand for other weights from now on. */
+    void forget() {
+        Arrays.fill(heldPrompt, null);
+    }
+
+    /** Whether a sequence has known tokens that are to be taken in before it goes on; a few are rather forced on the way. */
+    boolean isDue(int slot, RunningSequence sequence) {
+        int pending = sequence.known() - sequence.held();
+        taking[slot] = pending > 0 && (taking[slot] || pending >= session.tokensPerCall());
+        return taking[slot];
+    }
+
+    /**
+     * Takes in what fits into a call.
+     *
+     * @param weights of {@code version}
+     * @param running by slot
+     * @param due     of the slots, those whose sequences are due under this version
+     */
+    void take(Weights weights, long version, RunningSequence[] running, boolean[] due) {
+        int[] order = inOrder(due);
+        List<KnownTokens> pieces = nextPieces(version, running, order, Integer.MAX_VALUE);
+        for (int room = tokensPerCall; !pieces.isEmpty(); pieces = nextPieces(version, running, order, room)) {
+            session.prefill(weights, pieces);
+            for (KnownTokens piece : pieces) {
+                RunningSequence sequence = running[piece.slot()];
+                int count = piece.tokens().length;
+                sequence.hold(sequence.held() + count);
+                takenTokens += count;
+                room -= count;
+                if (sequence.held() == sequence.prompt().tokens().length && takingVersion[piece.slot()] == version) {
+                    holds(piece.slot(), sequence, version);
+                }
+            }
+        }
+    }
+
+    /** The next piece of every sequence that has one, as long as there is room; prompts that a slot holds are copied. */
+    private List<KnownTokens> nextPieces(long version, RunningSequence[] running, int[] order, int most) {
+        List<KnownTokens> pieces = new ArrayList<>();
+        List<int[]> onTheirWay = new ArrayList<>();
+        int room = Math.min(most, tokensPerCall);
+        for (int slot : order) {
+            RunningSequence sequence = running[slot];
+            int[] prompt = sequence.prompt().tokens();
+            if (sequence.held() == 1) {
+                takingVersion[slot] = version;
+                if (!copied(slot, sequence, version)
+                        && onTheirWay.stream().anyMatch(other -> Arrays.equals(other, prompt))) {
+                    continue; // copied when it is there
+                }
+            }
+            int from = sequence.held();
+            if (from < prompt.length && takingVersion[slot] == version) {
+                onTheirWay.add(prompt);
+            }
+            int count = Math.min((from < prompt.length ? prompt.length : sequence.known()) - from, pieceTokens);
+            boolean fits = count <= room || most == Integer.MAX_VALUE && pieces.isEmpty();
+            if (count > 0 && fits && isDue(slot, sequence)) {
+                room -= count;
+                pieces.add(new KnownTokens(
+                        slot,
+                        IntStream.range(from, from + count)
+                                .map(sequence::sequenceToken)
+                                .toArray()));
+            }
+        }
+        return pieces;
+    }
+
+    private int[] inOrder(boolean[] due) {
+        return IntStream.range(0, due.length)
+                .filter(slot -> due[slot])
+                .boxed()
+                .sorted(Comparator.comparingLong(slot -> begun[slot]))
+                .mapToInt(Integer::intValue)
+                .toArray();
+    }
+
+    /** Gives a slot its prompt from one that holds it, if there is one. */
+    private boolean copied(int slot, RunningSequence sequence, long version) {
+        int[] prompt = sequence.prompt().tokens();
+        for (int other = 0; other < heldPrompt.length; other++) {
+            if (heldPrompt[other] != null
+                    && heldPromptVersion[other] == version
+                    && Arrays.equals(heldPrompt[other], prompt)) {
+                session.copy(other, slot, prompt.length, prompt[prompt.length - 1]);
+                sequence.hold(prompt.length);
+                copiedTokens += prompt.length - 1L;
+                holds(slot, sequence, version);
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private void holds(int slot, RunningSequence sequence, long version) {
+        heldPrompt[slot] = sequence.prompt().tokens();
+        heldPromptVersion[slot] = version;
+    }
+}

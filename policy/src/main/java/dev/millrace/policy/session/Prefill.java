@@ -1,0 +1,171 @@
+package dev.millrace.policy.session;
+
+import ai.onnxruntime.OrtException;
+import ai.onnxruntime.OrtSession;
+import dev.millrace.policy.decoder.DecodeGraph;
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.PrefillGraph;
+import dev.millrace.policy.decoder.SequenceGraph;
+import dev.millrace.policy.weights.Weights;
+import java.nio.FloatBuffer;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.TreeMap;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Computes keys and values of known tokens, many at once, and puts them into the cache.
+ *
+ * <p>Pieces go through the graph in rectangles of one padded length and one padded past, both functions of the piece alone:
+ * what a piece leaves in the cache is the same, bit for bit, in any company.
+ */
+final class Prefill implements AutoCloseable {
+    private final Engine engine;
+    private final DecoderShape shape;
+    private final KeyValueCache cache;
+    private final PositionTables positions;
+    private final int tableRows;
+    private final int tokenBudget;
+    private @Nullable OrtSession session;
+
+    /**
+     * Tokens to feed.
+     *
+     * @param past rows that the slot's cache holds in front of them
+     */
+    record Piece(int slot, int past, int[] tokens) {}
+
+    private record Size(int past, int length) {}
+
+    /**
+     * @param positions  of {@code tableRows} positions
+     * @param tokenBudget most padded tokens in a rectangle, unless a piece alone has more
+     */
+    Prefill(
+            Engine engine,
+            DecoderShape shape,
+            KeyValueCache cache,
+            PositionTables positions,
+            int tableRows,
+            int tokenBudget) {
+        this.engine = engine;
+        this.shape = shape;
+        this.cache = cache;
+        this.positions = positions;
+        this.tableRows = tableRows;
+        this.tokenBudget = tokenBudget;
+    }
+
+    void feed(Weights weights, List<Piece> pieces) {
+        TreeMap<Size, List<Piece>> bySize =
+                new TreeMap<>(Comparator.comparingInt(Size::past).thenComparingInt(Size::length));
+        for (Piece piece : pieces) {
+            Size size = new Size(
+                    piece.past() == 0 ? 0 : MicroBatch.paddedLength(piece.past()),
+                    MicroBatch.paddedLength(piece.tokens().length));
+            bySize.computeIfAbsent(size, absent -> new ArrayList<>()).add(piece);
+        }
+        bySize.forEach((size, same) -> {
+            int height = Math.max(1, tokenBudget / size.length());
+            for (int from = 0; from < same.size(); from += height) {
+                run(weights, size, same.subList(from, Math.min(same.size(), from + height)));
+            }
+        });
+    }
+
+    private void run(Weights weights, Size size, List<Piece> pieces) {
+        int height = pieces.size();
+        int length = size.length();
+        int reach = size.past() + length;
+        long[] tokens = new long[height * length];
+        long[] places = new long[height * length];
+        for (int row = 0; row < height; row++) {
+            Piece piece = pieces.get(row);
+            for (int t = 0; t < piece.tokens().length; t++) {
+                tokens[row * length + t] = piece.tokens()[t];
+                places[row * length + t] = piece.past() + t;
+            }
+        }
+        int half = shape.headSize() / 2;
+        try (Feeds feeds = new Feeds(engine.environment())) {
+            feeds.set(weights.tensors(), "")
+                    .longs(PrefillGraph.TOKENS, tokens, height, length)
+                    .longs(PrefillGraph.POSITIONS, places, height, length)
+                    .floats(PrefillGraph.COS, positions.cos(), tableRows, half)
+                    .floats(PrefillGraph.SIN, positions.sin(), tableRows, half);
+            if (SequenceGraph.hasFullLayers(shape)) {
+                feeds.floats(PrefillGraph.MASK, mask(size, pieces, tableRows), height, 1, length, reach);
+            }
+            if (SequenceGraph.hasWindowedLayers(shape)) {
+                FloatBuffer mask = mask(size, pieces, shape.traits().slidingWindow());
+                feeds.floats(PrefillGraph.WINDOW_MASK, mask, height, 1, length, reach);
+            }
+            int[] slots = pieces.stream().mapToInt(Piece::slot).toArray();
+            int[] past = pieces.stream().mapToInt(Piece::past).toArray();
+            for (int i = 0; i < 2 * shape.layers(); i++) {
+                feeds.floats(
+                        DecodeGraph.cache(i / 2, i % 2),
+                        cache.rows(i, slots, past, size.past()),
+                        height,
+                        shape.kvHeads(),
+                        size.past(),
+                        shape.headSize());
+            }
+            try (OrtSession.Result result = session().run(feeds.map())) {
+                for (int i = 0; i < 2 * shape.layers(); i++) {
+                    float[] added = SequenceRunner.floats(result, DecodeGraph.window(i / 2, i % 2));
+                    for (int row = 0; row < height; row++) {
+                        cache.put(
+                                i,
+                                slots[row],
+                                past[row],
+                                added,
+                                row,
+                                length,
+                                pieces.get(row).tokens().length);
+                    }
+                }
+            }
+        } catch (OrtException e) {
+            throw new InferenceException(
+                    "ONNX Runtime failed to take in " + height + " sequences of " + length + " tokens on device "
+                            + engine.device() + ": " + e.getMessage(),
+                    e);
+        }
+    }
+
+    /** [height, 1, length, past + length]: 0 where a token sees another one, past ones first. */
+    private static FloatBuffer mask(Size size, List<Piece> pieces, int window) {
+        int reach = size.past() + size.length();
+        float[] row = new float[reach];
+        FloatBuffer mask = PositionTables.direct(Math.multiplyExact(pieces.size() * size.length(), reach));
+        for (Piece piece : pieces) {
+            for (int query = 0; query < size.length(); query++) {
+                for (int key = 0; key < reach; key++) {
+                    boolean isPast = key < size.past();
+                    int back = isPast ? piece.past() + query - key : query - (key - size.past());
+                    boolean held = !isPast || key < piece.past();
+                    row[key] = held && back >= 0 && back < window ? 0 : PositionTables.MASKED;
+                }
+                mask.put(row);
+            }
+        }
+        return mask.flip();
+    }
+
+    /** Compiled when it is first needed: who only forces tokens has none. */
+    private OrtSession session() {
+        if (session == null) {
+            session = engine.compile(PrefillGraph.model(shape));
+        }
+        return session;
+    }
+
+    @Override
+    public void close() throws OrtException {
+        if (session != null) {
+            session.close();
+        }
+    }
+}
