@@ -84,7 +84,7 @@ final class Prefill implements AutoCloseable {
             Piece piece = pieces.get(row);
             for (int t = 0; t < piece.tokens().length; t++) {
                 tokens[row * length + t] = piece.tokens()[t];
-                places[row * length + t] = piece.past() + t;
+                places[row * length + t] = (long) piece.past() + t;
             }
         }
         int half = shape.headSize() / 2;
