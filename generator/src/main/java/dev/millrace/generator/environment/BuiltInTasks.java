@@ -13,6 +13,7 @@ import dev.millrace.generator.environment.answer.SortPrompts;
 import dev.millrace.generator.environment.guess.Guess;
 import dev.millrace.generator.environment.guess.GuessPrompts;
 import dev.millrace.generator.environment.text.ExactReward;
+import dev.millrace.generator.environment.text.ExpressionReward;
 import dev.millrace.generator.environment.text.JsonLines;
 import dev.millrace.generator.environment.text.NumericReward;
 import dev.millrace.generator.environment.text.RegexReward;
@@ -105,6 +106,11 @@ public final class BuiltInTasks implements BuiltIn {
                         RewardFunction.class,
                         "regex",
                         RegexReward.defaults(),
-                        "Matches of a pattern in the response, as a share of the wanted number, up to 1."));
+                        "Matches of a pattern in the response, as a share of the wanted number, up to 1."),
+                Kind.of(
+                        RewardFunction.class,
+                        "expression",
+                        ExpressionReward.defaults(),
+                        "What an expression makes of the response, its prompt and its row."));
     }
 }

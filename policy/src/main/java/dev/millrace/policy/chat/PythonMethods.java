@@ -13,6 +13,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import java.util.regex.Pattern;
 import jinjava.javax.el.CompositeELResolver;
 import jinjava.javax.el.ELContext;
@@ -26,14 +27,21 @@ import org.jspecify.annotations.Nullable;
 final class PythonMethods extends ELResolver {
     private static final String WHITE = " \t\n\r\f\u000b";
 
+    private static final Set<String> OF_DICTIONARY = Set.of("items", "keys", "values", "get");
+
     /** Of the library; looks at its own loops, filters and tests, which are no values of a template. */
     private final JinjavaBeanELResolver own = new JinjavaBeanELResolver(true);
 
-    private PythonMethods() {}
+    private final boolean strict;
 
-    static ELResolver resolver() {
+    private PythonMethods(boolean strict) {
+        this.strict = strict;
+    }
+
+    /** @param strict whether a key that a dictionary has not is refused; otherwise it is nothing */
+    static ELResolver resolver(boolean strict) {
         CompositeELResolver resolver = new CompositeELResolver();
-        resolver.add(new PythonMethods());
+        resolver.add(new PythonMethods(strict));
         resolver.add(new JinjavaListELResolver(true));
         resolver.add(new TypeConvertingMapELResolver(true));
         return resolver;
@@ -48,6 +56,12 @@ final class PythonMethods extends ELResolver {
             context.setPropertyResolved(true);
             int index = number.intValue() < 0 ? number.intValue() + list.size() : number.intValue();
             return index >= 0 && index < list.size() ? list.get(index) : null;
+        }
+        if (strict
+                && base instanceof Map<?, ?> map
+                && !map.containsKey(property)
+                && !OF_DICTIONARY.contains(String.valueOf(property))) { // a method is asked for as a value first
+            throw new RefusedByTemplateException("there is no \"" + property + "\" in the row");
         }
         return null;
     }
@@ -106,11 +120,20 @@ final class PythonMethods extends ELResolver {
             case "split/1" -> list(text.split(Pattern.quote(first), -1));
             case "upper/0" -> text.toUpperCase(Locale.ROOT);
             case "lower/0" -> text.toLowerCase(Locale.ROOT);
-            case "replace/2" -> text.replace(first, String.valueOf(arguments[1]));
+            case "replace/2" -> replaced(text, first, String.valueOf(arguments[1]));
             case "find/1" -> (long) text.indexOf(first);
             case "count/1" -> (long) (text.split(Pattern.quote(first), -1).length - 1);
             default -> throw unknown(call);
         };
+    }
+
+    private static String replaced(String text, String what, String by) {
+        long places = what.isEmpty() ? text.length() + 1L : text.split(Pattern.quote(what), -1).length - 1L;
+        if (text.length() + places * by.length() > TemplateSandbox.MOST_CHARACTERS) {
+            throw new RefusedByTemplateException(
+                    "it makes a text of more than " + TemplateSandbox.MOST_CHARACTERS + " characters");
+        }
+        return text.replace(what, by);
     }
 
     private static RefusedByTemplateException unknown(String call) {

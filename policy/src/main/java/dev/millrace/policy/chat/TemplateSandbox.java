@@ -13,6 +13,7 @@ import com.hubspot.jinjava.interpret.Context;
 import com.hubspot.jinjava.interpret.Context.Library;
 import com.hubspot.jinjava.interpret.JinjavaInterpreter;
 import com.hubspot.jinjava.interpret.RenderResult;
+import com.hubspot.jinjava.interpret.TemplateError;
 import com.hubspot.jinjava.lib.filter.Filter;
 import com.hubspot.jinjava.lib.fn.ELFunctionDefinition;
 import com.hubspot.jinjava.lib.tag.Tag;
@@ -23,6 +24,7 @@ import java.time.format.DateTimeFormatter;
 import java.util.Collection;
 import java.util.EnumMap;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
@@ -38,7 +40,7 @@ import org.jspecify.annotations.Nullable;
  * process. A template that needs more is refused where it asks.
  */
 final class TemplateSandbox {
-    private static final int MOST_CHARACTERS = 1_000_000;
+    static final int MOST_CHARACTERS = 1_000_000;
     private static final int MOST_STEPS = 100_000;
     /** Of a list; turns of a loop without a step in it are not counted, so it bounds these. */
     static final int MOST_ELEMENTS = 1000;
@@ -103,8 +105,17 @@ final class TemplateSandbox {
     private final Jinjava jinjava;
 
     TemplateSandbox(Optional<LocalDate> date) {
+        this(date, false);
+    }
+
+    private TemplateSandbox(Optional<LocalDate> date, boolean strict) {
         this.date = date;
-        this.jinjava = made(date.isPresent());
+        this.jinjava = made(date.isPresent(), strict);
+    }
+
+    /** One without a date that refuses names and keys which nothing has. */
+    static TemplateSandbox strict() {
+        return new TemplateSandbox(Optional.empty(), true);
     }
 
     private static Map<Library, Set<String>> disabled() {
@@ -138,7 +149,27 @@ final class TemplateSandbox {
         }
     }
 
-    private static Jinjava made(boolean dated) {
+    /**
+     * What an expression gives, which may be null.
+     *
+     * @param values that it may name, and no others
+     * @param errors is given what went wrong; the value counts for nothing then
+     */
+    @Nullable
+    Object value(String expression, Map<String, ?> values, List<TemplateError> errors) {
+        JinjavaInterpreter interpreter = jinjava.newInterpreter();
+        interpreter.getContext().putAll(values);
+        RENDERING.set(new Rendering(date, new AtomicInteger()));
+        try (var current = JinjavaInterpreter.closeablePushCurrent(interpreter).get()) {
+            Object value = current.value().resolveELExpression(expression, 1);
+            errors.addAll(interpreter.getErrorsCopy());
+            return value;
+        } finally {
+            RENDERING.remove();
+        }
+    }
+
+    private static Jinjava made(boolean dated, boolean strict) {
         JinjavaConfig config = JinjavaConfig.newBuilder()
                 .withTrimBlocks(true)
                 .withLstripBlocks(true)
@@ -149,13 +180,14 @@ final class TemplateSandbox {
                 .withMaxListSize(MOST_ELEMENTS)
                 .withMaxMapSize(MOST_ELEMENTS)
                 .withRangeLimit(MOST_ELEMENTS)
+                .withFailOnUnknownTokens(strict)
                 .withMaxRenderDepth(MOST_NESTED)
                 .withEnableRecursiveMacroCalls(false)
                 .withMaxMacroRecursionDepth(MOST_NESTED)
                 .withRandomNumberGeneratorStrategy(RandomNumberGeneratorStrategy.CONSTANT_ZERO)
                 .withDateTimeProvider(() -> 0)
                 .withDisabled(DISABLED)
-                .withElResolver(PythonMethods.resolver())
+                .withElResolver(PythonMethods.resolver(strict))
                 .withProcessors(JinjavaProcessors.newBuilder()
                         .withNodePreProcessor((node, interpreter) -> {
                             if (now().steps().incrementAndGet() > MOST_STEPS) {

@@ -2,6 +2,7 @@ package dev.millrace.generator.environment.text;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.api.environment.FinishedResponse;
 import dev.millrace.api.environment.RewardFunction;
@@ -78,6 +79,65 @@ class TextRewardsTest {
         VerifiedReward given = reward(new RegexReward("(a*)(a*)(a*)(a*)(a*)(a*)(a*)(a*)c", 1), "a".repeat(200), "{}");
         assertThat(given.reward()).isZero();
         assertThat(given.components()).containsEntry("gave_up", 1.0);
+    }
+
+    @Test
+    void shouldRewardWhatAnExpressionMakesOfResponseAndRow() {
+        assertThat(earned(new ExpressionReward("response.count('?') / 2"), "who? me", "{}"))
+                .isEqualTo(0.5);
+        assertThat(earned(new ExpressionReward("answer in response"), "it is Paris.", "{\"answer\": \"Paris\"}"))
+                .isEqualTo(1);
+        ExpressionReward graded =
+                new ExpressionReward("(1 if response|trim|lower == answer|lower else 0) * row.level - 0.01 * tokens");
+        assertThat(earned(graded, " paris", "{\"answer\": \"Paris\", \"level\": 3}"))
+                .isCloseTo(2.94, within(1e-12));
+        assertThat(earned(graded, "rome", "{\"answer\": \"Paris\", \"level\": 3}"))
+                .isCloseTo(-0.04, within(1e-12));
+        assertThat(earned(new ExpressionReward("(response|length) / row.get('most', 4)"), "abcdef", "{}"))
+                .isEqualTo(1.5);
+        assertThat(earned(new ExpressionReward("prompt|length"), "x", "{}")).isEqualTo(1);
+    }
+
+    @Test
+    void shouldRefuseAnExpressionThatIsNoneOrThatCannotJudgeARow() {
+        assertThatThrownBy(() -> new ExpressionReward("1 +"))
+                .hasMessageStartingWith("expression is no expression: '1 +'");
+        assertThatThrownBy(() -> new ExpressionReward("1 ".repeat(1001)))
+                .hasMessageStartingWith("expression must have 1 to 2000 characters");
+        assertThatThrownBy(() -> ExpressionReward.defaults().requireJudgeable("{}"))
+                .hasMessageStartingWith("reward expression has no expression; give one");
+        refused("row.level + 1", "{}", "there is no \"level\" in the row");
+        assertThatThrownBy(() -> new ExpressionReward("answr in response"))
+                .hasMessage(
+                        "expression 'answr in response' names answr, and there are answer, prompt, response, row, tokens");
+        refused("answer in response", "{}", "fails: there is no answer");
+        refused("response", "{}", "gives the text '' and must give a number");
+        refused("tokens / 0", "{}", "");
+        refused("response.getClass().getName()|length", "{}", "getClass");
+        new ExpressionReward("1 / (tokens + 1)").requireJudgeable("{}");
+    }
+
+    @Test
+    void shouldRewardNothingAndSaySoWhereAnExpressionFailsOnAResponse() {
+        VerifiedReward given = reward(new ExpressionReward("1 / (tokens - 3)"), "abc", "{}");
+        assertThat(given.reward()).isZero();
+        assertThat(given.components()).containsEntry("failed", 1.0);
+        VerifiedReward grown = reward(
+                new ExpressionReward("response.replace('a', response).replace('a', response)|length"),
+                "a".repeat(2000),
+                "{}");
+        assertThat(grown.reward()).isZero();
+        assertThat(grown.components()).containsEntry("failed", 1.0);
+        assertThat(reward(new ExpressionReward("tokens"), "abc", "{}").components())
+                .containsEntry("failed", 0.0);
+    }
+
+    private static void refused(String expression, String state, String message) {
+        assertThatThrownBy(() -> new ExpressionReward(expression).requireJudgeable(state))
+                .as(expression)
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageStartingWith("of an empty response reward.expression '" + expression + "'")
+                .hasMessageContaining(message);
     }
 
     private static double earned(RewardFunction function, String response, String state) {
