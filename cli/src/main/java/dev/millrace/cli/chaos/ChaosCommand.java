@@ -54,6 +54,8 @@ public final class ChaosCommand implements Callable<Integer> {
     public static final int BROKEN = 4;
 
     private static final double SECONDS_A_MINUTE = 60;
+    /** Stands for all kinds that take records away. */
+    private static final String LOSSES = "log-loss";
 
     @Option(
             names = "--minutes",
@@ -88,7 +90,9 @@ public final class ChaosCommand implements Callable<Integer> {
             names = "--only",
             paramLabel = "KIND",
             split = ",",
-            description = "Kinds of faults to do: ${COMPLETION-CANDIDATES}.",
+            description =
+                    "Kinds of faults to do: ${COMPLETION-CANDIDATES}. Those that take acknowledged records away are done only where they"
+                            + " are named: tail-lost, retention, unclean-election, or log-loss for all of them.",
             completionCandidates = Kinds.class)
     private List<String> only = new ArrayList<>();
 
@@ -141,6 +145,9 @@ public final class ChaosCommand implements Callable<Integer> {
         }
         Path folder = folder();
         ChaosPlan plan = plan(folder);
+        if (only.isEmpty()) {
+            ChaosPlan.leftOut().forEach((kind, why) -> out.println("left out: " + kind.word() + ", for " + why));
+        }
         Thread worker = Thread.currentThread();
         ChaosResult result;
         try {
@@ -191,9 +198,13 @@ public final class ChaosCommand implements Callable<Integer> {
         }
     }
 
-    private static Set<FaultKind> kinds(String option, List<String> words) {
+    private Set<FaultKind> kinds(String option, List<String> words) {
         Set<FaultKind> kinds = EnumSet.noneOf(FaultKind.class);
         for (String word : words) {
+            if (word.equals(LOSSES)) {
+                kinds.addAll(ChaosPlan.losses(brokers));
+                continue;
+            }
             kinds.add(FaultKind.of(word)
                     .orElseThrow(() -> new ConfigException(
                             option + " names no kind of fault: " + word + "; there are " + FaultKind.allWords())));

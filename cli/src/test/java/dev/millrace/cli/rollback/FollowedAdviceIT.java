@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.millrace.cli.rollback.RunInFolder.Said;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.log.topics.TopicsConfig;
+import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.PolicyVersion;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -168,5 +169,23 @@ class FollowedAdviceIT {
                         .isLessThan(deadline);
             }
         }
+    }
+
+    /** What is there of it is not read again: none of its rollouts is dropped as a duplicate of itself. */
+    @Test
+    @Order(7)
+    void shouldReadOnWhereTheEndOfRolloutsIsLost() throws Exception {
+        List<ConsumerRecord<byte[], byte[]>> rollouts = new ArrayList<>();
+        run.look(log -> RunInFolder.raw(log, log.connection().topics().rollouts()).stream()
+                .filter(record -> record.partition() == 0)
+                .forEach(rollouts::add));
+        cut("rollouts", rollouts.get(rollouts.size() - 1).offset());
+
+        steps++;
+        assertThat(run.train(steps).words()).contains("to version " + steps);
+
+        run.look(log -> assertThat(run.records(log, log.connection().topics().outcomes(), Outcome.class))
+                .extracting(Outcome::getReason)
+                .doesNotContain("duplicate"));
     }
 }

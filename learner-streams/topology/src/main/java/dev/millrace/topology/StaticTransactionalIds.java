@@ -12,7 +12,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.streams.KafkaClientSupplier;
 
 /**
- * Makes the engine's clients, with transactional ids that survive a crash.
+ * Makes the engine's clients, with transactional ids that survive a crash, and a consumer that bears a log without its end.
  *
  * <p>The engine names its transactions after a number that it draws at each start when no state is on disk. A
  * transaction that a crash left open then stays open until the broker gives it up, and whoever reads committed
@@ -43,7 +43,7 @@ final class StaticTransactionalIds implements KafkaClientSupplier {
 
     @Override
     public Consumer<byte[], byte[]> getConsumer(Map<String, Object> config) {
-        return consumer(config);
+        return new ShortenedLogConsumer(config);
     }
 
     @Override

@@ -18,6 +18,7 @@ import dev.millrace.schemas.run.RunTopics;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Locale;
@@ -26,6 +27,7 @@ import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -44,6 +46,24 @@ public final class Chaos {
     private static final double HEAPS_IN_A_RUN = 15;
     private static final double LEAST_HEAP_SECONDS = 45;
     private static final double MOST_HEAP_SECONDS = 240;
+
+    /** Topics that can lose their ends, with the run's and without its prefix. */
+    private static final List<String> LOSING = List.of(
+            "run",
+            "prompts",
+            "rollouts",
+            "scores",
+            "trajectories",
+            "batches",
+            "policy-versions",
+            "weights",
+            "optimizer-state",
+            "training-log",
+            "serving",
+            "outcomes",
+            "admission",
+            "dead-letters",
+            "__consumer_offsets");
 
     private final ChaosPlan plan;
     private final ReportOrigin origin;
@@ -79,16 +99,19 @@ public final class Chaos {
             sampler.setDaemon(true);
             sampler.start();
             long began = System.nanoTime();
-            faults(scene, watch, litter, began);
+            FaultInflictor inflictor = new FaultInflictor(scene, watch, log.connection(), litter, plan.recoveryLimit());
+            faults(scene, watch, inflictor, began);
             double seconds = (System.nanoTime() - began) / 1e9;
             out.accept("calm");
-            TimeUnit.MILLISECONDS.sleep((long) (1e3 * CALM_SECONDS));
-            long calmSinceMs = System.currentTimeMillis() - (long) (1e3 * CALM_SECONDS);
+            double calmSeconds = CALM_SECONDS + (plan.losesRecords() ? 2e-3 * ChaosPlan.RELEASE_AGAIN_MS : 0);
+            TimeUnit.MILLISECONDS.sleep((long) (1e3 * calmSeconds));
+            long calmSinceMs = System.currentTimeMillis() - (long) (1e3 * calmSeconds);
             sampler.interrupt();
             sampler.join();
             drain(scene, watch);
             out.accept("reading what is left");
-            EndChecks ends = new EndChecks(log.connection(), scene.config(), litter.places(), ChaosPlan.GROUP);
+            EndChecks ends =
+                    new EndChecks(log.connection(), scene.config(), litter.places(), inflictor.lost(), ChaosPlan.GROUP);
             List<Check> checks =
                     new ArrayList<>(ends.all(Math.min(calmSinceMs, System.currentTimeMillis() - SETTLE_MS)));
             checks.add(EndChecks.holdings(holdings.changes()));
@@ -110,9 +133,8 @@ public final class Chaos {
         }
     }
 
-    private void faults(Scene scene, LogWatch watch, Litter litter, long began)
+    private void faults(Scene scene, LogWatch watch, FaultInflictor inflictor, long began)
             throws InterruptedException, IOException {
-        FaultInflictor inflictor = new FaultInflictor(scene, watch, litter, plan.recoveryLimit());
         FaultSchedule schedule = schedule();
         while (System.nanoTime() - began < plan.duration().toNanos() && outcomes.size() < plan.mostFaults()) {
             Fault fault = schedule.next();
@@ -147,6 +169,18 @@ public final class Chaos {
                         .required().stream()
                                 .map(topic -> topic.substring(ChaosPlan.PREFIX.length()))
                                 .toList());
+        targets.put(FaultKind.Target.GENERATOR, names(Part.GENERATOR));
+        targets.put(
+                FaultKind.Target.PROCESS,
+                Stream.concat(names(null).stream(), brokers.stream()).toList());
+        targets.put(FaultKind.Target.LOG, LOSING);
+        targets.put(FaultKind.Target.COPIES, plan.brokers() < ChaosPlan.COPIES ? List.of() : LOSING);
+        targets.put(
+                FaultKind.Target.UNREAD,
+                Arrays.stream(Part.values())
+                        .flatMap(part -> part.reads().stream())
+                        .distinct()
+                        .toList());
         return new FaultSchedule(plan.seed(), plan.kinds(), targets);
     }
 

@@ -1,10 +1,14 @@
 package dev.millrace.chaos;
 
+import dev.millrace.chaos.clock.ProcessClock;
 import dev.millrace.chaos.fault.FaultKind;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.EnumMap;
 import java.util.EnumSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 
 /**
@@ -29,6 +33,7 @@ public record ChaosPlan(
         Duration recoveryLimit,
         String mainClass) {
     private static final int MOST_BROKERS = 9;
+    static final int COPIES = 3;
 
     public ChaosPlan {
         if (duration.isNegative() || duration.isZero()) {
@@ -44,6 +49,17 @@ public record ChaosPlan(
             throw new IllegalArgumentException(
                     "at least one kind of fault is needed, of " + FaultKind.allWords() + ": " + kinds);
         }
+        if (brokers < COPIES && kinds.contains(FaultKind.UNCLEAN_ELECTION)) {
+            throw new IllegalArgumentException(
+                    "unclean-election needs copies to elect one of: brokers must be at least " + COPIES + ": "
+                            + brokers);
+        }
+        for (FaultKind kind : kinds) {
+            String why = leftOut().get(kind);
+            if (why != null) {
+                throw new IllegalArgumentException(kind.word() + " cannot be done here: " + why);
+            }
+        }
         kinds = Set.copyOf(EnumSet.copyOf(kinds));
     }
 
@@ -51,8 +67,8 @@ public record ChaosPlan(
      * The configuration of the run: a small policy on a short task, one or two versions a second, and deadlines that pass within a
      * short run.
      */
-    static List<String> configuration() {
-        return List.of(
+    List<String> configuration() {
+        List<String> settings = new ArrayList<>(List.of(
                 "run.id=chaos",
                 "run.topic_prefix=" + PREFIX,
                 "task.digits=3",
@@ -71,19 +87,58 @@ public record ChaosPlan(
                 "generator.commit_interval_ms=50",
                 "generator.slots=64",
                 "weights.keep_versions=0",
+                "weights.kept_manifests=128",
+                "admission.quarantine.difference_tokens=512",
                 "goal.mean_reward=0",
-                "goal.max_seconds=0");
+                "goal.max_seconds=0"));
+        if (losesRecords()) {
+            settings.add("admission.release_again_after_ms=" + RELEASE_AGAIN_MS);
+        }
+        return settings;
     }
 
-    /** The kinds that are done where nobody chooses, as far as this machine can do them. */
+    /** Whether a fault may take away what was acknowledged. */
+    public boolean losesRecords() {
+        return kinds.stream().anyMatch(FaultKind::losesRecords);
+    }
+
+    /** The kinds that are done where nobody chooses, as far as this machine can do them: none of them takes records away. */
     public static Set<FaultKind> everyKind() {
         Set<FaultKind> kinds = EnumSet.allOf(FaultKind.class);
+        kinds.removeIf(FaultKind::losesRecords);
+        kinds.remove(FaultKind.CLOCK);
+        kinds.removeAll(leftOut().keySet());
+        return kinds;
+    }
+
+    /** The kinds that this machine cannot do, and why. */
+    public static Map<FaultKind, String> leftOut() {
+        Map<FaultKind, String> leftOut = new EnumMap<>(FaultKind.class);
         if (!FileSizeLimit.isAvailable()) {
-            kinds.remove(FaultKind.DISK_FULL);
+            leftOut.put(FaultKind.DISK_FULL, "there is no prlimit on this machine");
+        }
+        if (!ReadOnlyFolder.isAvailable()) {
+            leftOut.put(
+                    FaultKind.DISK_READ_ONLY,
+                    "chattr +i, which takes root and a file system such as ext4, does not work in the folder for temporary files");
+        }
+        if (!ProcessClock.isAvailable()) {
+            leftOut.put(FaultKind.CLOCK, "this Java has no jdk.attach module; a JDK has it");
+        }
+        return leftOut;
+    }
+
+    /** The kinds that take records away; those that need several copies of these only where there are as many brokers. */
+    public static Set<FaultKind> losses(int brokers) {
+        Set<FaultKind> kinds = EnumSet.allOf(FaultKind.class);
+        kinds.removeIf(kind -> !kind.losesRecords());
+        if (brokers < COPIES) {
+            kinds.remove(FaultKind.UNCLEAN_ELECTION);
         }
         return kinds;
     }
 
+    static final int RELEASE_AGAIN_MS = 20_000;
     static final String PREFIX = "chaos.";
     static final int GROUP = 8;
     static final int BATCH = 64;

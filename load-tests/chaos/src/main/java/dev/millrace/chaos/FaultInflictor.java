@@ -2,15 +2,22 @@ package dev.millrace.chaos;
 
 import dev.millrace.chaos.fault.Fault;
 import dev.millrace.chaos.garbage.Litter;
+import dev.millrace.chaos.loss.Lost;
+import dev.millrace.chaos.loss.Retention;
+import dev.millrace.chaos.loss.TailCut;
+import dev.millrace.chaos.loss.UncleanElection;
 import dev.millrace.chaos.network.Weather;
 import dev.millrace.chaos.observe.LogWatch;
 import dev.millrace.chaos.process.HaltPoint;
+import dev.millrace.chaos.process.LyingInterceptor;
+import dev.millrace.chaos.process.Operator;
 import dev.millrace.chaos.process.Part;
 import dev.millrace.chaos.process.RoleProcess;
 import dev.millrace.chaos.process.RunMember;
 import dev.millrace.chaos.process.Suspension;
 import dev.millrace.chaos.process.Troupe;
 import dev.millrace.infra.broker.BrokerProcess;
+import dev.millrace.log.LogConnection;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -23,6 +30,8 @@ import org.jspecify.annotations.Nullable;
 
 /** Does faults to a scene, and sees it recover. Owned by one thread. */
 final class FaultInflictor {
+    private static final String ADMISSION = "admission";
+    private static final String BROKER = "broker-";
     private static final long STOP_LIMIT_S = 45;
     private static final long HALT_LIMIT_S = 60;
     private static final long FENCED_LIMIT_S = 25;
@@ -31,11 +40,17 @@ final class FaultInflictor {
     private static final double SLOW_AWAKE_S = 0.1;
     private static final int MOST_RECORDS_TO_A_POINT = 6;
     private static final int VERSIONS = 2;
+    private static final double FOUND_OUT_LIMIT_S = 120;
+    private static final double PILE_UP_S = 4;
+    private static final double BY_ITSELF_S = 30;
+    private static final int MOST_COMMANDS = 5;
 
     private final Scene scene;
     private final LogWatch watch;
     private final Litter litter;
+    private final LogConnection connection;
     private final double limitSeconds;
+    private final List<Lost> lost = new ArrayList<>();
     private final long beganNanos = System.nanoTime();
 
     /** What is known of a fault when it is over. */
@@ -47,6 +62,17 @@ final class FaultInflictor {
 
         Course(Fault fault) {
             this.fault = fault;
+        }
+
+        /** It is over, and nobody's part was hit. */
+        FaultOutcome over(Optional<Double> run) {
+            return new FaultOutcome(
+                    fault,
+                    atSeconds,
+                    fault.kind().target().name().toLowerCase(Locale.ROOT),
+                    null,
+                    run.orElse(null),
+                    notes);
         }
 
         /** It is over; what counts as recovery comes after the mark. */
@@ -68,8 +94,9 @@ final class FaultInflictor {
         }
     }
 
-    FaultInflictor(Scene scene, LogWatch watch, Litter litter, Duration recoveryLimit) {
+    FaultInflictor(Scene scene, LogWatch watch, LogConnection connection, Litter litter, Duration recoveryLimit) {
         this.litter = litter;
+        this.connection = connection;
         this.scene = scene;
         this.watch = watch;
         this.limitSeconds = recoveryLimit.toMillis() / 1e3;
@@ -90,6 +117,7 @@ final class FaultInflictor {
             case BROKER_PAUSE -> brokerPause(course);
             case BROKER_SLOW -> brokerSlow(course);
             case DISK_FULL -> diskFull(course);
+            case DISK_READ_ONLY -> diskReadOnly(course);
             case NETWORK_LATE ->
                 network(course, Weather.late(100 + random(fault).nextInt(400)));
             case NETWORK_LOSSY ->
@@ -99,7 +127,17 @@ final class FaultInflictor {
             case NETWORK_ONE_WAY ->
                 network(course, random(fault).nextBoolean() ? Weather.NO_ANSWERS : Weather.NO_QUESTIONS);
             case GARBAGE -> garbage(course);
+            case CLOCK -> clock(course);
+            case LIAR -> liar(course);
+            case TAIL_LOST -> tailLost(course);
+            case RETENTION -> retention(course);
+            case UNCLEAN_ELECTION -> uncleanElection(course);
         };
+    }
+
+    /** What the log has lost so far. */
+    List<Lost> lost() {
+        return List.copyOf(lost);
     }
 
     private static SplittableRandom random(Fault fault) {
@@ -278,6 +316,15 @@ final class FaultInflictor {
         LogWatch.Mark before = watch.mark();
         BrokerProcess broker = scene.brokers().brokers().get(node);
         FileSizeLimit.set(broker.pid(), FileSizeLimit.NOTHING_GROWS);
+        awaitEnd(course, broker);
+        sleep(course.fault.seconds());
+        LogWatch.Mark mark = before.now();
+        scene.brokers().restart(node);
+        return course.overAt(mark);
+    }
+
+    /** It gives up sooner or later; where it does not, it is killed. */
+    private static void awaitEnd(Course course, BrokerProcess broker) throws InterruptedException {
         for (long ms = 0; ms < DISK_LIMIT_S * 1_000 && broker.isAlive(); ms += 200) {
             TimeUnit.MILLISECONDS.sleep(200);
         }
@@ -285,10 +332,43 @@ final class FaultInflictor {
             course.notes.add("the broker bore it for " + DISK_LIMIT_S + " s");
             broker.kill();
         }
-        sleep(course.fault.seconds());
+    }
+
+    private FaultOutcome diskReadOnly(Course course) throws InterruptedException {
+        int node = node(course.fault);
+        LogWatch.Mark before = watch.mark();
+        ReadOnlyFolder folder = ReadOnlyFolder.of(scene.brokerDirectory(node));
+        try {
+            awaitEnd(course, scene.brokers().brokers().get(node));
+            sleep(course.fault.seconds());
+        } finally {
+            folder.close();
+        }
         LogWatch.Mark mark = before.now();
         scene.brokers().restart(node);
         return course.overAt(mark);
+    }
+
+    private FaultOutcome clock(Course course) throws InterruptedException {
+        SplittableRandom random = random(course.fault);
+        Duration shift = Duration.ofHours(random.nextBoolean() ? 1 + random.nextInt(23) : -1 - random.nextInt(23));
+        course.notes.add(String.format(Locale.ROOT, "%+d h", shift.toHours()));
+        boolean isBroker = course.fault.target().startsWith(BROKER);
+        long pid = isBroker
+                ? scene.brokers().brokers().get(node(course.fault)).pid()
+                : troupe().of(hit(course).name()).pid();
+        try {
+            scene.clock().set(pid, shift);
+            LogWatch.Mark wrong = since(System.nanoTime());
+            sleep(course.fault.seconds());
+            boolean goesOn = watch.await(Part.LEARNER, "", VERSIONS, wrong, 0).isPresent();
+            course.notes.add(goesOn ? "versions meanwhile" : "no versions meanwhile");
+            scene.clock().set(pid, Duration.ZERO);
+        } catch (ChaosException gone) {
+            course.notes.add(String.valueOf(gone.getMessage()));
+        }
+        FaultOutcome outcome = course.overAt(since(System.nanoTime()));
+        return isBroker ? outcome.of("broker") : outcome;
     }
 
     private FaultOutcome garbage(Course course) throws InterruptedException {
@@ -305,5 +385,133 @@ final class FaultInflictor {
             scene.fairWeather();
         }
         return course.overAt(before.now());
+    }
+
+    private FaultOutcome liar(Course course) throws InterruptedException {
+        RunMember member = hit(course);
+        troupe().take(member.name()).kill();
+        watch.generatorKilled();
+        long nanos = System.nanoTime();
+        RoleProcess liar = troupe().again(member.name(), List.of(), LyingInterceptor.settings());
+        Optional<String> lift = Optional.empty();
+        while (lift.isEmpty() && (System.nanoTime() - nanos) / 1e9 < FOUND_OUT_LIMIT_S) {
+            sleep(1);
+            lift = scene.operator().remedy(troupe().of(ADMISSION), "quarantine", member.name());
+        }
+        if (lift.isEmpty()) {
+            course.notes.add("NOT FOUND OUT within " + Math.round(FOUND_OUT_LIMIT_S) + " s");
+        } else {
+            course.notes.add(String.format(
+                    Locale.ROOT, "in quarantine after %.1f s, beginning included", (System.nanoTime() - nanos) / 1e9));
+            LogWatch.Mark without = since(System.nanoTime());
+            if (watch.await(Part.LEARNER, "", VERSIONS, without, limitSeconds).isEmpty()) {
+                course.notes.add("NO VERSION without it");
+            }
+        }
+        liar.kill();
+        LogWatch.Mark mark = gone(member, System.nanoTime());
+        troupe().giveBack(member.name());
+        lift.ifPresent(command -> enter(course, command));
+        FaultOutcome outcome = course.overAt(mark);
+        return lift.isPresent() ? outcome : outcome.failed();
+    }
+
+    private FaultOutcome tailLost(Course course) throws InterruptedException {
+        int node = random(course.fault).nextInt(scene.brokers().brokers().size());
+        watch.hold();
+        try {
+            scene.brokers().brokers().get(node).kill();
+            TailCut.of(scene.brokerDirectory(node), topic(course.fault), random(course.fault))
+                    .ifPresent(cut -> lost(course, cut));
+            sleep(course.fault.seconds());
+            scene.brokers().restart(node);
+        } finally {
+            watch.goOn();
+        }
+        return overAfterLoss(course);
+    }
+
+    private FaultOutcome retention(Course course) throws InterruptedException {
+        List<Suspension> readers = new ArrayList<>();
+        try {
+            for (RunMember member : troupe().members()) {
+                if (member.role().reads().contains(course.fault.target())) {
+                    readers.add(Suspension.of(troupe().of(member.name()).pid()));
+                }
+            }
+            sleep(PILE_UP_S);
+            Retention.of(connection, topic(course.fault), random(course.fault)).ifPresent(cut -> lost(course, cut));
+        } finally {
+            readers.forEach(Suspension::close);
+        }
+        return overAfterLoss(course);
+    }
+
+    private FaultOutcome uncleanElection(Course course) throws InterruptedException {
+        String topic = topic(course.fault);
+        int number = random(course.fault).nextInt(UncleanElection.partitions(connection, topic));
+        watch.hold();
+        try (UncleanElection election = UncleanElection.of(connection, topic, number)) {
+            int follower = election.follower() - 1;
+            int leader = election.leader() - 1;
+            scene.brokers().brokers().get(follower).kill();
+            election.awaitAlone();
+            sleep(course.fault.seconds());
+            long end = election.end();
+            scene.brokers().brokers().get(leader).kill();
+            scene.brokers().restart(follower);
+            election.elect(end)
+                    .ifPresentOrElse(
+                            cut -> lost(course, cut),
+                            () -> course.notes.add("nothing was written to " + topic + "-" + number + " meanwhile"));
+            scene.brokers().restart(leader);
+            election.restore();
+        } finally {
+            watch.goOn();
+        }
+        return overAfterLoss(course);
+    }
+
+    private static String topic(Fault fault) {
+        String topic = fault.target();
+        return topic.startsWith("_") ? topic : ChaosPlan.PREFIX + topic;
+    }
+
+    private void lost(Course course, Lost cut) {
+        lost.add(cut);
+        course.notes.add(cut.toString());
+    }
+
+    /** Waits whether the run goes on by itself; where it does not, or something is left to repair, does what the commands advise. */
+    private FaultOutcome overAfterLoss(Course course) throws InterruptedException {
+        LogWatch.Mark mark = since(System.nanoTime());
+        Optional<Double> run = watch.await(Part.LEARNER, "", VERSIONS, mark, BY_ITSELF_S);
+        for (int commands = 0; commands < MOST_COMMANDS; commands++) {
+            Optional<String> advice = advice();
+            if (advice.isEmpty() && run.isPresent()) {
+                break;
+            }
+            advice.ifPresent(command -> enter(course, command));
+            double left = mark.secondsTo(System.nanoTime()) > limitSeconds ? 0 : BY_ITSELF_S;
+            run = watch.await(Part.LEARNER, "", VERSIONS, advice.isPresent() ? since(System.nanoTime()) : mark, left)
+                    .map(seconds -> mark.secondsTo(System.nanoTime()));
+        }
+        return course.over(run);
+    }
+
+    /** What {@code repair} says is to be entered. */
+    private Optional<String> advice() {
+        Operator.Said said = scene.operator().enter(connection.command("repair"));
+        return said.status() == 0 ? Optional.empty() : said.advice();
+    }
+
+    private void enter(Course course, String command) {
+        if (command.startsWith("millrace rollback") || command.contains(" new-epoch")) {
+            troupe().newEpoch();
+        }
+        Operator.Said said = scene.operator().enter(command);
+        course.notes.add("entered: "
+                + command.replace(connection.command("").strip().replace("millrace  ", ""), "...")
+                + (said.status() == 0 ? "" : ", which ended with status " + said.status() + ": " + said.lines()));
     }
 }

@@ -28,6 +28,16 @@ public record FaultOutcome(
         notes = List.copyOf(notes);
     }
 
+    /** The same where what should have been seen was not. */
+    FaultOutcome failed() {
+        return new FaultOutcome(fault, atSeconds, part, partSeconds, null, notes);
+    }
+
+    /** The same of another part. */
+    FaultOutcome of(String hit) {
+        return new FaultOutcome(fault, atSeconds, hit, partSeconds, runSeconds, notes);
+    }
+
     /** Whether the run went on. */
     @JsonIgnore
     public boolean isSurvived() {

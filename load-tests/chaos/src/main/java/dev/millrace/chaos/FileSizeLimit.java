@@ -1,6 +1,5 @@
 package dev.millrace.chaos;
 
-import java.io.IOException;
 import java.util.List;
 
 /**
@@ -15,31 +14,13 @@ final class FileSizeLimit {
 
     /** Whether this machine can do it. */
     static boolean isAvailable() {
-        try {
-            return ran(List.of("prlimit", "--version"));
-        } catch (IOException noSuchCommand) {
-            return false;
-        }
+        return MachineTool.ran(List.of("prlimit", "--version"));
     }
 
     /** Sets it for a running process. */
-    static void set(long pid, String bytes) throws IOException {
-        if (!ran(List.of("prlimit", "--pid", Long.toString(pid), "--fsize=" + bytes))) {
+    static void set(long pid, String bytes) {
+        if (!MachineTool.ran(List.of("prlimit", "--pid", Long.toString(pid), "--fsize=" + bytes))) {
             throw new ChaosException("prlimit could not set the file size limit of process " + pid);
-        }
-    }
-
-    private static boolean ran(List<String> command) throws IOException {
-        try {
-            return new ProcessBuilder(command)
-                            .redirectErrorStream(true)
-                            .redirectOutput(ProcessBuilder.Redirect.DISCARD)
-                            .start()
-                            .waitFor()
-                    == 0;
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-            return false;
         }
     }
 }

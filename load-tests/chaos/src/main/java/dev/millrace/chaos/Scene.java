@@ -1,9 +1,11 @@
 package dev.millrace.chaos;
 
+import dev.millrace.chaos.clock.ProcessClock;
 import dev.millrace.chaos.network.TcpProxy;
 import dev.millrace.chaos.network.Weather;
 import dev.millrace.chaos.observe.LogWatch;
 import dev.millrace.chaos.process.Launcher;
+import dev.millrace.chaos.process.Operator;
 import dev.millrace.chaos.process.RunMember;
 import dev.millrace.chaos.process.Troupe;
 import dev.millrace.infra.broker.BrokerCluster;
@@ -34,6 +36,8 @@ final class Scene implements AutoCloseable {
     private final List<TcpProxy> proxies = new ArrayList<>();
     private final BrokerCluster brokers;
     private final Troupe troupe;
+    private final Operator operator;
+    private final ProcessClock clock;
 
     private Scene(ChaosPlan plan, MillraceConfig config) throws IOException {
         this.config = config;
@@ -46,15 +50,17 @@ final class Scene implements AutoCloseable {
                 port -> proxyTo(port, plan.seed()),
                 Map.of());
         List<String> common = new ArrayList<>(List.of("--bootstrap-servers", bootstrapServers()));
-        ChaosPlan.configuration().forEach(setting -> common.addAll(List.of("--set", setting)));
-        this.troupe =
-                new Troupe(new Launcher(plan.mainClass(), plan.directory(), common, ROLE_HEAP_MB), RunMember.ofRun());
+        plan.configuration().forEach(setting -> common.addAll(List.of("--set", setting)));
+        Launcher launcher = new Launcher(plan.mainClass(), plan.directory(), common, ROLE_HEAP_MB);
+        this.troupe = new Troupe(launcher, RunMember.ofRun());
+        this.operator = new Operator(launcher);
+        this.clock = new ProcessClock(plan.directory());
     }
 
     /** Starts brokers and roles. */
     static Scene open(ChaosPlan plan) throws IOException {
         ConfigLayers layers = new ConfigLayers();
-        ChaosPlan.configuration().forEach(layers::set);
+        plan.configuration().forEach(layers::set);
         Scene scene = new Scene(plan, layers.resolve());
         scene.troupe.start();
         return scene;
@@ -85,6 +91,16 @@ final class Scene implements AutoCloseable {
 
     Troupe troupe() {
         return troupe;
+    }
+
+    /** Sets the clocks of processes. */
+    ProcessClock clock() {
+        return clock;
+    }
+
+    /** Enters commands. */
+    Operator operator() {
+        return operator;
     }
 
     BrokerCluster brokers() {

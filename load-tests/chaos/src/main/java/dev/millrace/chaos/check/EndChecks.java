@@ -4,6 +4,7 @@ import dev.millrace.audit.ledger.Account;
 import dev.millrace.audit.ledger.Balance;
 import dev.millrace.audit.ledger.LedgerReader;
 import dev.millrace.audit.ledger.Tally;
+import dev.millrace.chaos.loss.Lost;
 import dev.millrace.chaos.observe.Holdings;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.deadletter.DeadLetterHeaders;
@@ -19,9 +20,12 @@ import dev.millrace.replay.retrain.Retraining;
 import dev.millrace.replay.retrain.Variant;
 import dev.millrace.replay.retrain.VersionInterval;
 import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.TrainingStep;
+import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import java.nio.charset.StandardCharsets;
@@ -56,10 +60,14 @@ public final class EndChecks {
      */
     public record Place(String topic, int partition, long offset) {}
 
+    private static final String QUARANTINED = "quarantined";
+
     private final LogConnection connection;
     private final MillraceConfig config;
     private final Set<Place> injected;
+    private final List<Lost> losses;
     private final int groupSize;
+    private final Set<Place> refused = new HashSet<>();
     private final List<Check> checks = new ArrayList<>();
     private long rollouts;
     private long repeated;
@@ -67,9 +75,12 @@ public final class EndChecks {
 
     /**
      * @param injected what was put on the log by the faults themselves
+     * @param losses what the log has lost
      * @param groupSize samples of each prompt
      */
-    public EndChecks(LogConnection connection, MillraceConfig config, Set<Place> injected, int groupSize) {
+    public EndChecks(
+            LogConnection connection, MillraceConfig config, Set<Place> injected, List<Lost> losses, int groupSize) {
+        this.losses = List.copyOf(losses);
         this.groupSize = groupSize;
         this.connection = connection;
         this.config = config;
@@ -83,11 +94,12 @@ public final class EndChecks {
      */
     public List<Check> all(long settledBeforeMs) {
         versions();
+        refused();
         Account account = new LedgerReader(connection).read(PATIENCE);
         ledger(account.balance(), settledBeforeMs);
         steps(account.steps());
+        trained(account.steps());
         rollouts();
-        deadLetters();
         again();
         return List.copyOf(checks);
     }
@@ -142,21 +154,27 @@ public final class EndChecks {
         Deserializer<PolicyVersion> manifests =
                 AvroSerde.of(PolicyVersion.class, connection.registry()).deserializer();
         List<String> wrong = new ArrayList<>();
-        long[] next = {0};
+        Map<Integer, Long> next = new TreeMap<>();
         scan(
                 connection.topics().policyVersions(),
                 record -> read(manifests, record).ifPresent(manifest -> {
                     long version = manifest.getVersion();
-                    if (version != next[0] || version > 0 && manifest.getParentVersion() != version - 1) {
+                    boolean isFirst = manifest.getParentEpoch() != null || version == 0;
+                    long due = next.getOrDefault(manifest.getEpoch(), isFirst ? version : 0L);
+                    if (version != due || !isFirst && manifest.getParentVersion() != version - 1) {
                         wrong.add("version " + version + " of parent " + manifest.getParentVersion() + " at offset "
-                                + record.offset() + " where " + next[0] + " was due");
+                                + record.offset() + " where " + due + " was due");
                     }
-                    next[0] = Math.max(next[0], version + 1);
+                    next.merge(manifest.getEpoch(), version + 1, Math::max);
                 }));
         check(
                 "each version is published once, and follows its parent",
-                wrong.isEmpty() && next[0] > 0,
-                wrong.isEmpty() ? next[0] + " versions" : wrong.size() + " do not, the first: " + wrong.get(0));
+                wrong.isEmpty() && !next.isEmpty(),
+                wrong.isEmpty()
+                        ? (next.size() == 1
+                                ? next.values().iterator().next() + " versions"
+                                : "the next of each epoch is " + next)
+                        : wrong.size() + " do not, the first: " + wrong.get(0));
     }
 
     private void ledger(Balance balance, long settledBeforeMs) {
@@ -209,38 +227,113 @@ public final class EndChecks {
                 String.format(Locale.ROOT, "at most %.0f versions, eta is %d", staleness, eta));
     }
 
+    private void trained(List<TrainingStep> steps) {
+        Set<List<Long>> taken = new HashSet<>();
+        steps.stream()
+                .filter(step -> !step.getStarved())
+                .forEach(step -> taken.add(List.of((long) step.getEpoch(), step.getBatchId())));
+        Set<List<Long>> read = new HashSet<>();
+        Map<String, Long> trained = new HashMap<>();
+        Deserializer<LearnerBatch> decoder =
+                AvroSerde.of(LearnerBatch.class, connection.registry()).deserializer();
+        scan(
+                connection.topics().batches(),
+                record -> read(decoder, record).ifPresent(batch -> {
+                    List<Long> id = List.of((long) batch.getEpoch(), batch.getBatchId());
+                    if (taken.contains(id) && read.add(id)) {
+                        batch.getEntries().stream()
+                                .filter(entry -> entry.getTrainedTokens() > 0)
+                                .forEach(entry ->
+                                        trained.merge(batch.getEpoch() + "/" + entry.getRolloutId(), 1L, Long::sum));
+                    }
+                }));
+        List<String> twice = trained.entrySet().stream()
+                .filter(entry -> entry.getValue() > 1)
+                .map(Map.Entry::getKey)
+                .sorted()
+                .toList();
+        check(
+                "no sample is trained on twice",
+                twice.isEmpty(),
+                twice.isEmpty() ? trained.size() + " trained on" : twice.size() + " are, the first: " + twice.get(0));
+    }
+
+    /** By sample; of one that was released again, as of a generator in quarantine or where the log has lost it, more may come. */
     private void rollouts() {
+        Map<String, Integer> releases = new TreeMap<>();
+        scan(connection.topics().prompts(), record -> {
+            if (record.key() != null && record.value() != null && !isInjected(record)) {
+                releases.merge(new String(record.key(), StandardCharsets.UTF_8), 1, Integer::sum);
+            }
+        });
         Deserializer<Rollout> decoder =
                 AvroSerde.of(Rollout.class, connection.registry()).deserializer();
         Map<String, Integer> counts = new HashMap<>();
-        Map<String, Integer> came = new HashMap<>();
+        Map<String, Set<String>> came = new HashMap<>();
         scan(
                 connection.topics().rollouts(),
                 record -> read(decoder, record).ifPresent(rollout -> {
-                    if (counts.merge(rollout.getRolloutId(), 1, Integer::sum) == 1) {
-                        came.merge(rollout.getGroupId(), 1, Integer::sum);
+                    rollouts++;
+                    if (refused.contains(new Place(record.topic(), record.partition(), record.offset()))) {
+                        return;
+                    }
+                    came(came, rollout.getGroupId(), rollout.getRolloutId());
+                    int times = counts.merge(rollout.getRolloutId(), 1, Integer::sum);
+                    if (times > releases.getOrDefault(rollout.getGroupId(), 1)) {
+                        repeated++;
                     }
                 }));
-        rollouts = counts.values().stream().mapToLong(Integer::longValue).sum();
-        repeated = rollouts - counts.size();
-        check("no rollout is written twice", repeated == 0, repeated + " of " + rollouts);
+        check(
+                "no rollout is written twice",
+                repeated == 0,
+                repeated + " of " + rollouts + (refused.isEmpty() ? "" : ", " + refused.size() + " refused"));
+        if (!losses.isEmpty()) {
+            settled(came);
+        }
         Map<String, Integer> missing = new TreeMap<>();
-        scan(connection.topics().prompts(), record -> {
-            if (record.key() != null && record.value() != null && !isInjected(record)) {
-                missing.put(new String(record.key(), StandardCharsets.UTF_8), groupSize);
+        releases.keySet().forEach(prompt -> {
+            int left = groupSize - came.getOrDefault(prompt, Set.of()).size();
+            if (left > 0) {
+                missing.put(prompt, left);
             }
         });
-        int released = missing.size() * groupSize;
-        came.forEach((prompt, samples) -> missing.computeIfPresent(prompt, (id, all) -> all - samples));
-        missing.values().removeIf(left -> left <= 0);
         lost = missing.values().stream().mapToLong(Integer::longValue).sum();
+        int released = releases.size() * groupSize;
         check(
                 "every sample that was released came",
                 lost == 0,
                 lost == 0 ? released + " released" : lost + " of " + released + " did not, by prompt: " + missing);
     }
 
-    private void deadLetters() {
+    private static void came(Map<String, Set<String>> came, String group, String rollout) {
+        came.computeIfAbsent(group, prompt -> new HashSet<>()).add(rollout);
+    }
+
+    /** Whose own record is lost has come, too, where it is known what became of it. */
+    private void settled(Map<String, Set<String>> came) {
+        Deserializer<Outcome> outcomes =
+                AvroSerde.of(Outcome.class, connection.registry()).deserializer();
+        Deserializer<Trajectory> trajectories =
+                AvroSerde.of(Trajectory.class, connection.registry()).deserializer();
+        Deserializer<LearnerBatch> batches =
+                AvroSerde.of(LearnerBatch.class, connection.registry()).deserializer();
+        scan(
+                connection.topics().outcomes(),
+                record -> read(outcomes, record)
+                        .ifPresent(outcome -> came(came, outcome.getGroupId(), outcome.getRolloutId())));
+        scan(
+                connection.topics().trajectories(),
+                record -> read(trajectories, record)
+                        .ifPresent(trajectory -> came(came, trajectory.getGroupId(), trajectory.getRolloutId())));
+        scan(
+                connection.topics().batches(),
+                record -> read(batches, record)
+                        .ifPresent(batch -> batch.getEntries()
+                                .forEach(entry -> came(came, entry.getGroupId(), entry.getRolloutId()))));
+    }
+
+    /** Dead letters, and which rollouts are among them. */
+    private void refused() {
         Map<String, Integer> unasked = new TreeMap<>();
         int[] all = {0};
         scan(connection.topics().deadLetters(), record -> {
@@ -249,24 +342,31 @@ public final class EndChecks {
             }
             all[0]++;
             String topic = DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.SOURCE_TOPIC);
-            String partition = DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.SOURCE_PARTITION);
-            String offset = DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.SOURCE_OFFSET);
-            boolean isOfInjected = partition.matches("\\d{1,9}")
-                    && offset.matches("\\d{1,18}")
-                    && injected.contains(new Place(topic, Integer.parseInt(partition), Long.parseLong(offset)));
-            if (!isOfInjected) {
-                unasked.merge(
-                        topic + " " + DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.REASON),
-                        1,
-                        Integer::sum);
+            String reason = DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.REASON);
+            Optional<Place> source = source(record, topic);
+            if (source.isPresent()
+                    && topic.equals(connection.topics().rollouts())
+                    && !injected.contains(source.get())) {
+                refused.add(source.get());
+            }
+            if (!reason.equals(QUARANTINED) && source.filter(injected::contains).isEmpty()) {
+                unasked.merge(topic + " " + reason, 1, Integer::sum);
             }
         });
         check(
-                "dead letters are only what was injected",
+                "dead letters are only what was injected, or sent by a generator in quarantine",
                 unasked.isEmpty(),
                 unasked.isEmpty()
-                        ? all[0] + " dead letters of " + injected.size() + " records that nobody should write"
+                        ? all[0] + " dead letters, " + injected.size() + " records that nobody should write"
                         : unasked.toString());
+    }
+
+    private static Optional<Place> source(ConsumerRecord<byte[], byte[]> record, String topic) {
+        String partition = DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.SOURCE_PARTITION);
+        String offset = DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.SOURCE_OFFSET);
+        return partition.matches("\\d{1,9}") && offset.matches("\\d{1,18}")
+                ? Optional.of(new Place(topic, Integer.parseInt(partition), Long.parseLong(offset)))
+                : Optional.empty();
     }
 
     private void again() {

@@ -30,6 +30,8 @@ public enum FaultKind {
     BROKER_SLOW(Target.BROKER, 2, 10, 25, "stands still for four fifths of the time"),
     /** Every write beyond a file's size fails, as on a full disk. */
     DISK_FULL(Target.BROKER, 1, 4, 8, "disk full: every append fails; then room, and started again"),
+    /** Every write to its folder is refused, also to open files. */
+    DISK_READ_ONLY(Target.BROKER, 1, 4, 8, "disk read-only: every write is refused; then writable, and started again"),
     NETWORK_LATE(Target.NETWORK, 2, 6, 15, "every piece of a connection late"),
     NETWORK_LOSSY(Target.NETWORK, 3, 6, 15, "connections reset at random"),
     NETWORK_CUT(Target.NETWORK, 3, 4, 20, "connections reset and refused"),
@@ -37,7 +39,22 @@ public enum FaultKind {
     NETWORK_SILENT_LONG(Target.NETWORK, 1, 120, 125, "nothing arrives for 120 s and more"),
     NETWORK_ONE_WAY(Target.NETWORK, 2, 6, 20, "nothing arrives in one direction"),
     /** Records that nobody should write. */
-    GARBAGE(Target.TOPIC, 8, 0, 0, "noise, halves, copies and records under other keys on a topic");
+    GARBAGE(Target.TOPIC, 8, 0, 0, "noise, halves, copies and records under other keys on a topic"),
+    /** As its own code and Kafka's see it. */
+    CLOCK(Target.PROCESS, 3, 10, 25, "wall clock set hours forwards or back while it runs, then right again"),
+    /** Its log-probs are none of any version's. */
+    LIAR(Target.GENERATOR, 1, 0, 0, "lies about its log-probs until it is in quarantine, which the command then lifts"),
+    /** Whole batches of records, acknowledged or not, as a power loss takes them. */
+    TAIL_LOST(Target.LOG, 6, 1, 4, "the end of a topic lost while the broker was away"),
+    /** Records that nobody has read yet. */
+    RETENTION(Target.UNREAD, 3, 0, 0, "records deleted that are still needed"),
+    /** Of three brokers. */
+    UNCLEAN_ELECTION(
+            Target.COPIES,
+            3,
+            3,
+            6,
+            "a copy that is behind elected as the leader: what was acknowledged meanwhile is gone");
 
     /** What a fault is done to. */
     public enum Target {
@@ -45,7 +62,21 @@ public enum FaultKind {
         TOPOLOGY,
         BROKER,
         NETWORK,
-        TOPIC
+        TOPIC,
+        GENERATOR,
+        /** A member or a broker. */
+        PROCESS,
+        /** A topic of which there are several copies; each in turn. */
+        COPIES,
+        /** A topic that can lose its end; each in turn. */
+        LOG,
+        /** A topic whose records somebody waits for; each in turn. */
+        UNREAD;
+
+        /** Whether each of this kind is hit before one is hit again. */
+        boolean isInTurn() {
+            return this == LOG || this == UNREAD || this == COPIES;
+        }
     }
 
     private final Target target;
@@ -83,6 +114,14 @@ public enum FaultKind {
     /** What is done. */
     public String words() {
         return words;
+    }
+
+    /**
+     * Whether it takes acknowledged records away, so that what they were is lost, and the promise is another: it is known what became of
+     * it, and the run goes on.
+     */
+    public boolean losesRecords() {
+        return this == TAIL_LOST || this == RETENTION || this == UNCLEAN_ELECTION;
     }
 
     /** As it is written: {@code broker-kill}. */

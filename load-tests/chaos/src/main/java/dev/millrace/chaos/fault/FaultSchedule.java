@@ -4,6 +4,7 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Collections;
+import java.util.EnumMap;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
@@ -21,6 +22,7 @@ public final class FaultSchedule {
     private final Set<FaultKind> kinds;
     private final Map<FaultKind.Target, List<String>> targets;
     private final ArrayDeque<FaultKind> round = new ArrayDeque<>();
+    private final Map<FaultKind.Target, ArrayDeque<String>> turns = new EnumMap<>(FaultKind.Target.class);
     private int drawn;
 
     /**
@@ -46,18 +48,35 @@ public final class FaultSchedule {
         if (round.isEmpty()) {
             List<FaultKind> all = new ArrayList<>();
             kinds.forEach(kind -> all.addAll(Collections.nCopies(kind.weight(), kind)));
-            for (int i = all.size() - 1; i > 0; i--) {
-                Collections.swap(all, i, random.nextInt(i + 1));
-            }
+            shuffle(all);
             round.addAll(all);
         }
         FaultKind kind = round.removeFirst();
-        List<String> of = targets.getOrDefault(kind.target(), List.of());
         return new Fault(
                 ++drawn,
                 kind,
-                of.get(random.nextInt(of.size())),
+                target(kind.target()),
                 kind.mostSeconds() == 0 ? 0 : random.nextDouble(kind.leastSeconds(), kind.mostSeconds()),
                 random.nextLong());
+    }
+
+    private void shuffle(List<?> all) {
+        for (int i = all.size() - 1; i > 0; i--) {
+            Collections.swap(all, i, random.nextInt(i + 1));
+        }
+    }
+
+    private String target(FaultKind.Target target) {
+        List<String> of = targets.getOrDefault(target, List.of());
+        if (!target.isInTurn()) {
+            return of.get(random.nextInt(of.size()));
+        }
+        ArrayDeque<String> turn = turns.computeIfAbsent(target, none -> new ArrayDeque<>());
+        if (turn.isEmpty()) {
+            List<String> all = new ArrayList<>(of);
+            shuffle(all);
+            turn.addAll(all);
+        }
+        return turn.removeFirst();
     }
 }

@@ -40,6 +40,11 @@ public final class LogWatch implements AutoCloseable {
      * @param ends offset of each partition, below which nothing is new
      */
     public record Mark(long nanos, Map<TopicPartition, Long> ends) {
+        /** From it to a later moment. */
+        public double secondsTo(long laterNanos) {
+            return (laterNanos - nanos) / 1e9;
+        }
+
         /** The same offsets at a later moment. */
         public Mark now() {
             return new Mark(System.nanoTime(), ends);
@@ -69,6 +74,7 @@ public final class LogWatch implements AutoCloseable {
     private final Deserializer<Rollout> rollouts;
     private final Thread thread = new Thread(this::watch, "log watch");
     private long versions;
+    private volatile boolean isHeld;
     private volatile boolean isOver;
 
     /** @param groupSize samples of each prompt */
@@ -112,13 +118,19 @@ public final class LogWatch implements AutoCloseable {
 
     private void watch() {
         while (!isOver) {
+            if (isHeld) {
+                pause();
+                continue;
+            }
             try (LogReader reader = reader()) {
                 reader.consumer().assign(partitions);
+                Map<TopicPartition, Long> ends = reader.consumer().endOffsets(partitions);
                 synchronized (this) {
+                    positions.replaceAll((partition, at) -> Math.min(at, ends.getOrDefault(partition, at)));
                     positions.forEach(reader.consumer()::seek);
                 }
                 reader.follow(this::note, () -> {
-                    if (isOver) {
+                    if (isOver || isHeld) {
                         reader.stop();
                     }
                 });
@@ -126,6 +138,16 @@ public final class LogWatch implements AutoCloseable {
                 pause();
             }
         }
+    }
+
+    /** Reads nothing while the log may lose its ends. */
+    public void hold() {
+        isHeld = true;
+    }
+
+    /** Reads on, from the log's ends where these lie before what was read. */
+    public void goOn() {
+        isHeld = false;
     }
 
     private static void pause() {

@@ -30,19 +30,31 @@ public record Launcher(String mainClass, Path directory, List<String> common, in
      * @param settings configuration keys of this life alone
      */
     RoleProcess start(RunMember member, int life, String state, List<String> options, List<String> settings) {
+        List<String> arguments = new ArrayList<>(
+                member.arguments(common, directory.resolve(state).toString()));
+        settings.forEach(setting -> arguments.addAll(List.of("--set", setting)));
+        return start(member.name() + "-" + life, options, arguments);
+    }
+
+    /** Starts a command that is no role of the run, with nothing but its own arguments. */
+    RoleProcess enter(String name, List<String> arguments) {
+        return start(name, List.of(), arguments);
+    }
+
+    private RoleProcess start(String name, List<String> options, List<String> arguments) {
         List<String> command = new ArrayList<>();
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
         ManagementFactory.getRuntimeMXBean().getInputArguments().stream()
                 .filter(Launcher::isOfTheMachine)
                 .forEach(command::add);
         Path logs = directory.resolve("logs");
-        String name = member.name() + "-" + life;
+        Path log = logs.resolve(name + ".log");
         command.addAll(List.of(
                 "-Xmx" + heapMegabytes + "m",
                 "-XX:+UseSerialGC",
                 "-XX:TieredStopAtLevel=1",
                 "-XX:-UsePerfData",
-                "-Dmillrace.log=" + logs.resolve(name + ".log")));
+                "-Dmillrace.log=" + log));
         command.addAll(options);
         command.addAll(List.of(
                 "-cp",
@@ -50,15 +62,14 @@ public record Launcher(String mainClass, Path directory, List<String> common, in
                 RoleMain.class.getName(),
                 Long.toString(ProcessHandle.current().pid()),
                 mainClass));
-        command.addAll(member.arguments(common, directory.resolve(state).toString()));
-        settings.forEach(setting -> command.addAll(List.of("--set", setting)));
+        command.addAll(arguments);
         Path out = logs.resolve(name + ".out");
         try {
             Files.createDirectories(logs);
             ProcessBuilder builder =
                     new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(out.toFile());
             builder.environment().putIfAbsent("ORT_DISABLE_TELEMETRY", "1");
-            return new RoleProcess(name, builder.start(), out);
+            return new RoleProcess(name, builder.start(), out, log);
         } catch (IOException e) {
             throw new ChaosException(name + " did not start: " + e.getMessage(), e);
         }

@@ -7,22 +7,25 @@ import java.util.function.Function;
 
 /** What a process of a run does. */
 public enum Part {
-    ADMISSION("admit", RunTopics::prompts, List.of("prompts")),
-    GENERATOR("generate", RunTopics::rollouts, List.of("rollouts", "serving")),
-    SCORER("score", RunTopics::scores, List.of("scores", "serving")),
-    TOPOLOGY("stream", RunTopics::trajectories, List.of("trajectories", "batches")),
+    ADMISSION("admit", RunTopics::prompts, List.of(), List.of("prompts")),
+    GENERATOR("generate", RunTopics::rollouts, List.of("prompts"), List.of("rollouts", "serving")),
+    SCORER("score", RunTopics::scores, List.of("rollouts"), List.of("scores", "serving")),
+    TOPOLOGY("stream", RunTopics::trajectories, List.of("rollouts", "scores"), List.of("trajectories", "batches")),
     LEARNER(
             "learn",
             RunTopics::policyVersions,
+            List.of("trajectories", "batches"),
             List.of("weights", "optimizer-state", "policy-versions", "training-log"));
 
     private final String command;
     private final Function<RunTopics, String> output;
+    private final List<String> reads;
     private final List<String> sendsTo;
 
-    Part(String command, Function<RunTopics, String> output, List<String> sendsTo) {
+    Part(String command, Function<RunTopics, String> output, List<String> reads, List<String> sendsTo) {
         this.command = command;
         this.output = output;
+        this.reads = reads;
         this.sendsTo = sendsTo;
     }
 
@@ -34,6 +37,11 @@ public enum Part {
     /** The topic whose records show that it works. */
     public String output(RunTopics topics) {
         return output.apply(topics);
+    }
+
+    /** Topics whose records it waits for, each of which is for it alone or for a few, without the run's prefix. */
+    public List<String> reads() {
+        return reads;
     }
 
     /** Every topic that it writes to while it works, without the run's prefix. */

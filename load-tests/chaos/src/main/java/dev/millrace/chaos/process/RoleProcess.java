@@ -14,12 +14,14 @@ public final class RoleProcess {
     private final String name;
     private final Process process;
     private final Path out;
+    private final Path log;
     private final long startedNanos = System.nanoTime();
 
-    RoleProcess(String name, Process process, Path out) {
+    RoleProcess(String name, Process process, Path out, Path log) {
         this.name = name;
         this.process = process;
         this.out = out;
+        this.log = log;
     }
 
     /** The member's, and which life it is. */
@@ -69,18 +71,31 @@ public final class RoleProcess {
         return process.exitValue();
     }
 
+    /** All that it has written to its output. */
+    List<String> said() {
+        return lines(out);
+    }
+
+    /** All that it has logged. */
+    List<String> logged() {
+        return lines(log);
+    }
+
+    private static List<String> lines(Path file) {
+        try {
+            return Files.exists(file) ? Files.readAllLines(file) : List.of();
+        } catch (IOException e) {
+            return List.of(file + " cannot be read: " + e.getMessage());
+        }
+    }
+
     /** With which status it ended, and the last thing that it said. */
     public String lastWords() {
-        String said;
-        try {
-            List<String> lines = Files.readAllLines(out);
-            said = lines.stream()
-                    .filter(line -> line.startsWith("millrace: "))
-                    .reduce((first, second) -> second)
-                    .orElse(lines.isEmpty() ? "nothing" : lines.get(lines.size() - 1));
-        } catch (IOException e) {
-            said = "its output cannot be read: " + e.getMessage();
-        }
-        return (process.isAlive() ? "alive" : "status " + process.exitValue()) + ", " + said;
+        List<String> lines = said();
+        String last = lines.stream()
+                .filter(line -> line.startsWith("millrace: "))
+                .reduce((first, second) -> second)
+                .orElse(lines.isEmpty() ? "nothing" : lines.get(lines.size() - 1));
+        return (process.isAlive() ? "alive" : "status " + process.exitValue()) + ", " + last;
     }
 }

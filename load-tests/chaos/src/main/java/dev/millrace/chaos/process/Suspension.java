@@ -21,7 +21,7 @@ public final class Suspension implements AutoCloseable {
         this.guard = guard;
     }
 
-    /** Suspends a process of ours; it stands still when this returns. */
+    /** Suspends a process of ours. */
     public static Suspension of(long pid) {
         try {
             Process guard = new ProcessBuilder("sh", "-c", GUARD, "guard", Long.toString(pid))

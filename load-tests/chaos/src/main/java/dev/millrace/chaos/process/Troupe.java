@@ -19,6 +19,7 @@ public final class Troupe implements AutoCloseable {
     private static final long LOOK_EVERY_MS = 200;
     private static final long AGAIN_AFTER_MS = 1_000;
     private static final long STOP_LIMIT_S = 45;
+    private static final long NEW_EPOCH_S = 60;
 
     /** A member that ended though nobody had asked it to. */
     public record Departure(String member, double ageSeconds, String words, long atMs) {}
@@ -32,6 +33,7 @@ public final class Troupe implements AutoCloseable {
     private final List<Departure> departures = new CopyOnWriteArrayList<>();
     private final Thread supervisor = new Thread(this::supervise, "supervisor");
     private volatile boolean isOver;
+    private volatile long askedUntilNanos = System.nanoTime();
 
     public Troupe(Launcher launcher, List<RunMember> members) {
         this.launcher = launcher;
@@ -70,6 +72,11 @@ public final class Troupe implements AutoCloseable {
     /** Members that ended by themselves so far. */
     public List<Departure> departures() {
         return List.copyOf(departures);
+    }
+
+    /** A new epoch has begun: every role of the old one ends, as it should, and is started again. */
+    public void newEpoch() {
+        askedUntilNanos = System.nanoTime() + NEW_EPOCH_S * 1_000_000_000;
     }
 
     /** From now on the caller answers for it. */
@@ -132,6 +139,9 @@ public final class Troupe implements AutoCloseable {
         long now = System.nanoTime();
         if (since == null) {
             endedAt.put(name, now);
+            if (askedUntilNanos - now > 0) {
+                return;
+            }
             departures.add(new Departure(life.name(), life.ageSeconds(), life.lastWords(), System.currentTimeMillis()));
         } else if (now - since > AGAIN_AFTER_MS * 1_000_000) {
             endedAt.remove(name);

@@ -47,6 +47,19 @@ class FaultScheduleTest {
     }
 
     @Test
+    void shouldTakeTheEndOfEachTopicInTurn() {
+        List<String> topics = List.of("prompts", "rollouts", "scores", "batches");
+        FaultSchedule schedule =
+                new FaultSchedule(4, Set.of(FaultKind.TAIL_LOST), Map.of(FaultKind.Target.LOG, topics));
+
+        for (int round = 0; round < 3; round++) {
+            assertThat(IntStream.range(0, topics.size())
+                            .mapToObj(i -> schedule.next().target()))
+                    .containsExactlyInAnyOrderElementsOf(topics);
+        }
+    }
+
+    @Test
     void shouldRefuseAKindForWhichNothingIsThere() {
         assertThatThrownBy(() -> new FaultSchedule(1, Set.of(FaultKind.DISK_FULL), TARGETS))
                 .hasMessage("nothing is there that disk-full could be done to");

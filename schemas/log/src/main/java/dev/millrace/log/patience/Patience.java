@@ -6,6 +6,7 @@ import java.util.Optional;
 import java.util.function.BooleanSupplier;
 import java.util.function.LongSupplier;
 import java.util.function.Supplier;
+import org.apache.kafka.common.errors.InvalidTimestampException;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -113,7 +114,7 @@ public final class Patience {
                     who,
                     "it has not got on for " + lasted.toSeconds() + " s, and tries for " + limit.toSeconds()
                             + " s (run.patience_seconds): " + why,
-                    cause.isPresent() ? "" : "bring back what is away");
+                    cause.isPresent() ? "" : remedy(failure));
         }
         try {
             pause.of(shorter(FIRST_PAUSE.multipliedBy(1L << Math.min(attempts, 10)), LONGEST_PAUSE));
@@ -123,6 +124,18 @@ public final class Patience {
         }
         attempts++;
         return !stopped.getAsBoolean();
+    }
+
+    /** A broker refuses what is dated in its future, which looks as if it were away. */
+    private static String remedy(Throwable failure) {
+        Throwable cause = failure;
+        while (cause != null && !(cause instanceof InvalidTimestampException)) {
+            cause = cause.getCause();
+        }
+        return cause == null
+                ? "bring back what is away"
+                : "set the clock of this machine or of the broker's right: they differ by more than the topic's"
+                        + " message.timestamp.after.max.ms";
     }
 
     private static Duration shorter(Duration one, Duration other) {

@@ -9,6 +9,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import org.apache.kafka.common.KafkaException;
+import org.apache.kafka.common.errors.InvalidTimestampException;
 import org.apache.kafka.common.errors.RecordTooLargeException;
 import org.apache.kafka.common.errors.TimeoutException;
 import org.apache.kafka.common.errors.TopicAuthorizationException;
@@ -83,6 +84,23 @@ class PatienceTest {
 
         lasting.succeeded();
         assertThat(alarms.standing()).isEmpty();
+    }
+
+    @Test
+    void shouldSayThatAClockIsToBeSetWhereTheBrokerRefusesWhatIsDatedInItsFuture() {
+        Patience lasting = patience(Duration.ofSeconds(60));
+        KafkaException refused =
+                new KafkaException("not committed", new InvalidTimestampException("Timestamp 2 is out of range"));
+        lasting.again(refused, () -> false);
+        nanos += Duration.ofSeconds(12).toNanos();
+        lasting.again(refused, () -> false);
+
+        assertThat(alarms.standing())
+                .singleElement()
+                .satisfies(alarm -> assertThat(alarm.remedy())
+                        .isEqualTo(
+                                "set the clock of this machine or of the broker's right: they differ by more than the"
+                                        + " topic's message.timestamp.after.max.ms"));
     }
 
     @Test

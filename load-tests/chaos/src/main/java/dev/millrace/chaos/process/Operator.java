@@ -1,0 +1,65 @@
+package dev.millrace.chaos.process;
+
+import java.util.List;
+import java.util.Optional;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/**
+ * Does what a message says: enters commands as whoever runs the run would, each in a process of its own.
+ *
+ * <p>Owned by one thread.
+ */
+public final class Operator {
+    private static final long LIMIT_S = 120;
+    private static final Pattern COMMAND = Pattern.compile("millrace (?:repair|rollback|quarantine) .*");
+
+    private final Launcher launcher;
+    private int entered;
+
+    /**
+     * What a command ended with.
+     *
+     * @param status its exit code
+     * @param lines all it said
+     */
+    public record Said(int status, List<String> lines) {
+        public Said {
+            lines = List.copyOf(lines);
+        }
+
+        /** The first command that it names. */
+        public Optional<String> advice() {
+            return lines.stream()
+                    .map(COMMAND::matcher)
+                    .filter(Matcher::find)
+                    .map(matcher -> matcher.group().strip())
+                    .findFirst();
+        }
+    }
+
+    public Operator(Launcher launcher) {
+        this.launcher = launcher;
+    }
+
+    /** Enters a command as it stands in a message, {@code millrace ...}. */
+    public Said enter(String command) {
+        RoleProcess process = launcher.enter(
+                "command-" + entered++, List.of(command.split(" ")).subList(1, command.split(" ").length));
+        if (!process.awaitEnd(LIMIT_S)) {
+            process.kill();
+        }
+        return new Said(process.exitStatus(), process.said());
+    }
+
+    /** The command that ends a standing alarm of this name about this subject, in what a process has logged; empty if none stands. */
+    public Optional<String> remedy(RoleProcess process, String name, String subject) {
+        String begun = "alarm " + name + ", " + subject + ": ";
+        Optional<String> last =
+                process.logged().stream().filter(line -> line.contains(begun)).reduce((first, second) -> second);
+        return last.filter(line -> !line.contains(begun + "over after"))
+                .map(COMMAND::matcher)
+                .filter(Matcher::find)
+                .map(matcher -> matcher.group().strip());
+    }
+}
