@@ -7,9 +7,9 @@ import dev.millrace.chaos.fault.FaultKind;
 import dev.millrace.chaos.fault.FaultSchedule;
 import dev.millrace.chaos.garbage.Litter;
 import dev.millrace.chaos.observe.Holdings;
-import dev.millrace.chaos.observe.LiveHeap;
 import dev.millrace.chaos.observe.LogWatch;
 import dev.millrace.chaos.observe.ProcessFigures;
+import dev.millrace.chaos.observe.ProcessHeap;
 import dev.millrace.chaos.process.Part;
 import dev.millrace.chaos.process.RunMember;
 import dev.millrace.log.run.RunLog;
@@ -215,10 +215,10 @@ public final class Chaos {
             while (true) {
                 Map<String, Long> settled = settled(scene);
                 settled.forEach((name, pid) -> ProcessFigures.of(pid).ifPresent(figures -> add(name, figures)));
-                if (LiveHeap.isAvailable() && System.nanoTime() - heapsNanos > 1e9 * everySeconds) {
+                if (ProcessHeap.isAvailable() && System.nanoTime() - heapsNanos > 1e9 * everySeconds) {
                     heapsNanos = System.nanoTime();
                     for (Map.Entry<String, Long> one : settled.entrySet()) {
-                        LiveHeap.megabytes(one.getValue()).ifPresent(megabytes -> add(one.getKey(), megabytes));
+                        ProcessHeap.megabytes(one.getValue()).ifPresent(megabytes -> add(one.getKey(), megabytes));
                     }
                 }
                 TimeUnit.MILLISECONDS.sleep(SAMPLE_MS);

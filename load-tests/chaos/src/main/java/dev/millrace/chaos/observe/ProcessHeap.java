@@ -17,7 +17,7 @@ import java.util.regex.Pattern;
  *
  * <p>Resident memory says how large a heap has grown, which a collector decides; this says whether something leaks.
  */
-public final class LiveHeap {
+public final class ProcessHeap {
     private static final Path JCMD = Path.of(System.getProperty("java.home"), "bin", "jcmd");
     private static final Path PROCESSES = Path.of("/proc");
     private static final long LIMIT_S = 15;
@@ -27,7 +27,7 @@ public final class LiveHeap {
     private static final Pattern STILL = Pattern.compile("State:\\s+[TtZ]");
     private static final double MEGABYTE = 1 << 20;
 
-    private LiveHeap() {}
+    private ProcessHeap() {}
 
     /** Whether this machine can say: Linux, and a JDK. */
     public static boolean isAvailable() {

@@ -8,23 +8,23 @@ import java.lang.ref.Reference;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-class LiveHeapTest {
+class ProcessHeapTest {
     private static final double MEGABYTES = 48;
 
     @BeforeEach
     void needAJdkOnLinux() {
-        assumeTrue(LiveHeap.isAvailable(), "live heaps are asked for with the JDK's jcmd, on Linux");
+        assumeTrue(ProcessHeap.isAvailable(), "live heaps are asked for with the JDK's jcmd, on Linux");
     }
 
     @Test
     void shouldCountWhatIsHeldAndNotWhatWasLetGoOf() throws Exception {
         long pid = ProcessHandle.current().pid();
         byte[] held = new byte[(int) MEGABYTES << 20];
-        double before = LiveHeap.megabytes(pid).orElseThrow();
+        double before = ProcessHeap.megabytes(pid).orElseThrow();
         Reference.reachabilityFence(held);
         held = new byte[0];
 
-        double after = LiveHeap.megabytes(pid).orElseThrow();
+        double after = ProcessHeap.megabytes(pid).orElseThrow();
 
         Reference.reachabilityFence(held);
         assertThat(before - after).isBetween(MEGABYTES - 16, MEGABYTES + 16);
@@ -35,6 +35,6 @@ class LiveHeapTest {
         Process gone = new ProcessBuilder("true").start();
         gone.waitFor();
 
-        assertThat(LiveHeap.megabytes(gone.pid())).isEmpty();
+        assertThat(ProcessHeap.megabytes(gone.pid())).isEmpty();
     }
 }
