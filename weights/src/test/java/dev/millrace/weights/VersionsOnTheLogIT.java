@@ -329,6 +329,40 @@ class VersionsOnTheLogIT {
     }
 
     @Test
+    void shouldSayAtOnceThatAVersionIsLostWhoseChunksLieBehindTheEndOfTheLog() {
+        publish(0, Weights.random(SHAPE, 0), fresh());
+        PolicyVersion one = publish(1, Weights.random(SHAPE, 1), fresh());
+        TensorLocation weights = one.getWeights();
+        publish(moved(one, 2, weights.getFirstOffset(), weights.getLastOffset() + 1_000));
+        publish(moved(one, 3, weights.getFirstOffset() + 1_000, weights.getLastOffset() + 1_000));
+
+        WeightsConfig patient = new WeightsConfig(
+                "kafka", Dtype.F32, 4, 1, 0, 30_000, BrokenVersionPolicy.STOP, 256, 100, 3_600_000, 10_000);
+        try (PolicyFeed feed = new PolicyFeed(connection, patient)) {
+            feed.awaitAtLeast(3, LIMIT);
+            for (long version : List.of(2L, 3L)) {
+                assertThatThrownBy(() -> feed.load(version))
+                        .isInstanceOf(VersionUnavailableException.class)
+                        .hasMessageContaining("version " + version + " is lost: its chunks go on to offset "
+                                + (weights.getLastOffset() + 1_000) + " of " + weights.getTopic()
+                                + "-0, and the log ends at");
+            }
+        }
+    }
+
+    private static PolicyVersion moved(PolicyVersion like, long version, long firstOffset, long lastOffset) {
+        return PolicyVersion.newBuilder(like)
+                .setVersion(version)
+                .setParentVersion(version - 1)
+                .setWeights(TensorLocation.newBuilder(like.getWeights())
+                        .setFirstOffset(firstOffset)
+                        .setLastOffset(lastOffset)
+                        .build())
+                .setOptimizer(null)
+                .build();
+    }
+
+    @Test
     void shouldSayThatAVersionIsNoLongerKept() throws Exception {
         PolicyVersion zero = publish(0, Weights.random(SHAPE, 0), fresh());
         publish(1, Weights.random(SHAPE, 1), fresh());
