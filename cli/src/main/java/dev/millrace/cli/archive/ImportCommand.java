@@ -1,11 +1,13 @@
 package dev.millrace.cli.archive;
 
+import dev.millrace.cli.records.ImportedRecords;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.log.topics.TopicsConfig;
 import dev.millrace.replay.archive.ArchivedRun;
 import dev.millrace.replay.archive.RunImport;
 import dev.millrace.report.Lines;
+import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigBinder;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigLayers;
@@ -36,13 +38,46 @@ import picocli.CommandLine.Spec;
         sortOptions = false,
         description = {
             "Verifies the hashes of an archive that 'millrace export' wrote, and puts every record back at its own offset: on a",
-            "cluster, or into a new run folder with a broker of its own. Topics keep their names and are kept for ever."
+            "cluster, or into a new run folder with a broker of its own. Topics keep their names and are kept for ever.",
+            "With --records: makes an archive of records that another system dumped, for doctor and replay --corrections."
         },
-        footer = {"", "millrace import my-run.archive --run-dir runs/my-run", "millrace import my-run.archive --verify"
+        footer = {
+            "",
+            "millrace import my-run.archive --run-dir runs/my-run",
+            "millrace import my-run.archive --verify",
+            "millrace import --records 'dump/*.jsonl' --archive my-run.archive"
         })
 public final class ImportCommand implements Callable<Integer> {
-    @Parameters(paramLabel = "DIR", description = "The archive's folder.")
+    @Parameters(arity = "0..1", paramLabel = "DIR", description = "The archive's folder.")
     private Path folder;
+
+    @Option(
+            names = "--records",
+            paramLabel = "FILES",
+            description =
+                    "Files of another system's records, one JSON object per line and sequence, in place of an archive: a file, or a folder and a "
+                            + "pattern of names in quotes; may be given often.")
+    private List<String> records = new ArrayList<>();
+
+    @Option(
+            names = "--archive",
+            paramLabel = "DIR",
+            description = "With --records: new folder for the archive that is made of them.")
+    private Path made;
+
+    @Option(
+            names = "--run",
+            paramLabel = "ID",
+            description = "With --records: what the run shall be called (default: the name of the archive's folder).")
+    private String run;
+
+    @Option(
+            names = "--algorithm",
+            paramLabel = "WHAT",
+            description =
+                    "With --records: what the other system trained by, a named algorithm or a YAML file with keys of algorithm, beside which others "
+                            + "are put (default: none, which is without weights and masks).")
+    private String algorithm;
 
     @Option(names = "--run-dir", paramLabel = "DIR", description = "New folder of the run, as of 'millrace train'.")
     private Path runDirectory;
@@ -70,6 +105,16 @@ public final class ImportCommand implements Callable<Integer> {
         if (verbose) {
             System.setProperty("millrace.log.level", "debug");
         }
+        if (!records.isEmpty()) {
+            return ofRecords();
+        }
+        if (made != null || run != null || algorithm != null) {
+            throw new ConfigException(
+                    "--archive, --run and --algorithm belong to --records; leave them out, or give --records FILES");
+        }
+        if (folder == null) {
+            throw new ConfigException("say what to import: an archive's folder, or --records FILES of another system");
+        }
         if (onlyVerify
                 ? runDirectory != null || bootstrapServers != null
                 : (runDirectory == null) == (bootstrapServers == null)) {
@@ -79,6 +124,10 @@ public final class ImportCommand implements Callable<Integer> {
         PrintWriter out = spec.commandLine().getOut();
         try (ArchivedRun archive = new ArchivedRun(folder)) {
             archive.verify();
+            if (archive.origin().isPresent() && !onlyVerify) {
+                throw new RefusedRequestException(ImportedRecords.whatCanBeAsked(archive)
+                        + "; give the folder to doctor --archive or replay --archive as it is");
+            }
             out.println("every file in " + folder + " is as it was exported: run "
                     + archive.run().runId() + ", topics " + archive.topics().prefix() + "*"
                     + (archive.isWhole() ? "" : ", a range of it"));
@@ -96,6 +145,28 @@ public final class ImportCommand implements Callable<Integer> {
             }
             return 0;
         }
+    }
+
+    private int ofRecords() {
+        if (folder != null || runDirectory != null || bootstrapServers != null || !settings.isEmpty()) {
+            throw new ConfigException(
+                    "--records become an archive; leave out the folder, --run-dir, --bootstrap-servers and --set, and give --archive DIR");
+        }
+        if (onlyVerify == (made != null)) {
+            throw new ConfigException("say what becomes of the records: --archive DIR, or --verify for nothing");
+        }
+        String id = run != null
+                ? run
+                : made == null
+                        ? "records"
+                        : made.toAbsolutePath().normalize().getFileName().toString();
+        ImportedRecords imported = new ImportedRecords(
+                records,
+                id,
+                algorithm == null ? "none" : algorithm,
+                spec.commandLine().getOut(),
+                spec.commandLine().getErr());
+        return onlyVerify ? imported.verify() : imported.archive(made);
     }
 
     private MillraceConfig config(ArchivedRun archive, String servers) {

@@ -1,5 +1,7 @@
 package dev.millrace.cli.correct;
 
+import dev.millrace.cli.sequences.FactsLine;
+import dev.millrace.cli.sequences.FactsSchema;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.stage.StageFacts;
 import dev.millrace.corrections.stage.StageInput;

@@ -1,5 +1,7 @@
 package dev.millrace.cli.correct;
 
+import dev.millrace.cli.sequences.BadLineException;
+import dev.millrace.cli.sequences.BoundedLines;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.ratio.RatioKind;

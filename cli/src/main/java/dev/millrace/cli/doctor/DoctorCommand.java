@@ -9,10 +9,14 @@ import dev.millrace.audit.doctor.Finding;
 import dev.millrace.cli.audit.AuditedRun;
 import dev.millrace.cli.audit.RunOptions;
 import dev.millrace.log.LogConnection;
+import dev.millrace.replay.archive.ArchivedRun;
 import dev.millrace.report.Lines;
 import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.live.ConsumerLag;
+import dev.millrace.schemas.run.RunIdentity;
 import java.io.PrintWriter;
+import java.nio.file.Path;
 import java.time.Clock;
 import java.time.Duration;
 import java.util.LinkedHashMap;
@@ -37,12 +41,14 @@ import picocli.CommandLine.Spec;
         description = {
             "Reads a run's topics and says what is wrong with it, most important first: the ledger, the gap between",
             "sampler and learner, progress, who serves what, what was refused, dropped or masked, and the last steps. After a",
-            "rollback it judges the run's valid epoch; the ledger has to add up over all of them."
+            "rollback it judges the run's valid epoch; the ledger has to add up over all of them.",
+            "Of an archive: the gap between sampler and learner, and what follows from it, alone."
         },
         footer = {
             "",
             "millrace doctor --run-dir runs/<run id>",
             "millrace doctor --bootstrap-servers kafka:9092 --run my-run",
+            "millrace doctor --archive my-run.archive",
             "",
             "Exit codes: 0 nothing is broken or sick; 4 something is; 1 a failure; 2 a mistake in the command line."
         })
@@ -55,6 +61,12 @@ public final class DoctorCommand implements Callable<Integer> {
     @Mixin
     private RunOptions run;
 
+    @Option(
+            names = "--archive",
+            paramLabel = "DIR",
+            description = "An archive that 'millrace export' or 'millrace import --records' made, in place of a run.")
+    private Path archive;
+
     @Option(names = "--json", description = "Print JSON.")
     private boolean json;
 
@@ -63,34 +75,57 @@ public final class DoctorCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws InterruptedException {
-        PrintWriter out = spec.commandLine().getOut();
+        if (archive == null) {
+            return ofRun();
+        }
+        if (run.isGiven()) {
+            throw new ConfigException(
+                    "--archive says which run; leave out --run-dir, --run and --bootstrap-servers, or --archive");
+        }
+        try (ArchivedRun archived = new ArchivedRun(archive)) {
+            ArchiveExamination examined = ArchiveExamination.of(archived, run.file());
+            return tell(
+                    "run " + archived.run().runId() + ", " + examined.steps() + " steps",
+                    archived.run(),
+                    examined.findings());
+        }
+    }
+
+    private int ofRun() throws InterruptedException {
         try (AuditedRun audited = run.open()) {
             Examination examination = new ExaminationReader(audited.connection(), PATIENCE, Clock.systemUTC())
                     .read(lags(audited.connection()), run.alarms());
-            List<Finding> findings = new Doctor().findings(examination);
-            boolean ill = findings.stream().anyMatch(finding -> finding.weight().compareTo(Finding.Weight.SICK) <= 0);
-            if (json) {
-                ObjectNode tree = new ObjectMapper()
-                        .createObjectNode()
-                        .put("run_id", audited.connection().run().runId())
-                        .put("epoch", examination.epoch())
-                        .put("ill", ill);
-                var array = tree.putArray("findings");
-                findings.forEach(finding -> array.addObject()
-                        .put("weight", finding.weight().name().toLowerCase(Locale.ROOT))
-                        .put("subject", finding.subject())
-                        .put("sentence", finding.sentence())
-                        .put("advice", finding.advice()));
-                out.println(tree.toPrettyString());
-            } else {
-                out.println(audited.title() + ", " + examination.steps().size() + " steps");
-                findings.forEach(finding -> print(finding, out));
-                out.println();
-                out.println(ill ? "The run needs attention." : "Nothing is broken or sick.");
-            }
-            out.flush();
-            return ill ? ILL : 0;
+            return tell(
+                    audited.title() + ", " + examination.steps().size() + " steps",
+                    audited.connection().run(),
+                    new Doctor().findings(examination));
         }
+    }
+
+    private int tell(String title, RunIdentity of, List<Finding> findings) {
+        PrintWriter out = spec.commandLine().getOut();
+        boolean ill = findings.stream().anyMatch(finding -> finding.weight().compareTo(Finding.Weight.SICK) <= 0);
+        if (json) {
+            ObjectNode tree = new ObjectMapper()
+                    .createObjectNode()
+                    .put("run_id", of.runId())
+                    .put("epoch", of.epoch())
+                    .put("ill", ill);
+            var array = tree.putArray("findings");
+            findings.forEach(finding -> array.addObject()
+                    .put("weight", finding.weight().name().toLowerCase(Locale.ROOT))
+                    .put("subject", finding.subject())
+                    .put("sentence", finding.sentence())
+                    .put("advice", finding.advice()));
+            out.println(tree.toPrettyString());
+        } else {
+            out.println(title);
+            findings.forEach(finding -> print(finding, out));
+            out.println();
+            out.println(ill ? "The run needs attention." : "Nothing is broken or sick.");
+        }
+        out.flush();
+        return ill ? ILL : 0;
     }
 
     private static void print(Finding finding, PrintWriter out) {

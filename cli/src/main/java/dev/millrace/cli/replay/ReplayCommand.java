@@ -3,12 +3,14 @@ package dev.millrace.cli.replay;
 import dev.millrace.cli.TypedCommand;
 import dev.millrace.cli.archive.ProgressLine;
 import dev.millrace.cli.audit.RunOptions;
+import dev.millrace.cli.records.ImportedRecords;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.replay.Alternative;
 import dev.millrace.replay.AsRecorded;
 import dev.millrace.replay.ReplayedStep;
 import dev.millrace.replay.TaskVerdict;
 import dev.millrace.replay.WhatIf;
+import dev.millrace.replay.archive.ArchivedRun;
 import dev.millrace.replay.report.ReplayTotals;
 import dev.millrace.replay.report.WhatIfReport;
 import dev.millrace.replay.report.WhatIfReport.StepUnder;
@@ -134,6 +136,7 @@ public final class ReplayCommand implements Callable<Integer> {
             out.println("run " + replayed.recorded().run().runId() + (epoch == 0 ? "" : ", epoch " + epoch)
                     + ", topics " + replayed.recorded().topics().prefix() + "*");
             out.flush();
+            requireRecorded(replayed);
             if (counterfactual.isGiven() && rescore != null) {
                 throw new ConfigException(
                         "--rescore belongs to --corrections; --retrain and --gradients compute log-probs at their own weights, so leave it out");
@@ -163,6 +166,15 @@ public final class ReplayCommand implements Callable<Integer> {
                 return asRecorded(replayed, out);
             }
             return whatIf(replayed, out);
+        }
+    }
+
+    /** Of records of another system there are batches and trajectories alone. */
+    private void requireRecorded(ReplayedRun replayed) {
+        if (replayed.recorded() instanceof ArchivedRun archived
+                && archived.origin().isPresent()
+                && (counterfactual.isGiven() || rescore != null || corrections.isEmpty())) {
+            throw new RefusedRequestException(ImportedRecords.whatCanBeAsked(archived));
         }
     }
 

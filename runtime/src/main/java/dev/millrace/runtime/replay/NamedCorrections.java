@@ -39,7 +39,9 @@ public final class NamedCorrections {
             return new Alternative(
                     named,
                     NamedAlgorithms.withPreset(ofRun, named)
-                            .orElseGet(() -> NamedAlgorithms.of(named).with(a -> a.staleness(ofRun.staleness()))));
+                            .orElseGet(() -> NamedAlgorithms.of(named)
+                                    .with(a -> a.staleness(ofRun.staleness())
+                                            .missingOldLogProbs(ofRun.missingOldLogProbs()))));
         } catch (IllegalArgumentException e) {
             throw new ConfigException(
                     "--corrections " + named

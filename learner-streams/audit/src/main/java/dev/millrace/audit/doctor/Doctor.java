@@ -4,6 +4,7 @@ import dev.millrace.audit.doctor.Finding.Weight;
 import dev.millrace.audit.ledger.Balance;
 import dev.millrace.audit.ledger.Tally;
 import dev.millrace.corrections.diagnostics.Cause;
+import dev.millrace.corrections.diagnostics.Diagnosis;
 import dev.millrace.corrections.diagnostics.Diagnosis.Branch;
 import dev.millrace.corrections.diagnostics.Fix;
 import dev.millrace.log.alarm.Alarm;
@@ -31,6 +32,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class Doctor {
     static final int WINDOW = 10;
+    private static final String OFF_POLICY = "off policy";
     private static final double LOW_ESS = 0.3;
     private static final double MANY_STALE = 0.2;
     private static final double MANY_MASKED = 0.5;
@@ -52,7 +54,7 @@ public final class Doctor {
         List<Finding> findings = new ArrayList<>();
         ledger(examination.account().balance(), findings);
         alarms(examination.alarms(), findings);
-        offPolicy(examination, findings);
+        examination.offPolicy().ifPresent(diagnosis -> findings.addAll(offPolicy(diagnosis)));
         progress(examination, findings);
         serving(examination, findings);
         lost(examination, findings);
@@ -97,21 +99,21 @@ public final class Doctor {
                 Weight.SICK, "alarm " + alarm.name(), alarm.subject() + ": " + alarm.sentence(), alarm.remedy())));
     }
 
-    /** Every branch of the tree that holds, by name; then mistakes in reading or answering it. */
-    private static void offPolicy(Examination examination, List<Finding> findings) {
-        examination.offPolicy().ifPresent(diagnosis -> {
-            diagnosis.branches().stream()
-                    .filter(branch -> branch.cause() != Cause.NONE)
-                    .forEach(branch -> findings.add(new Finding(
-                            weight(branch),
-                            "off policy",
-                            branch.finding(),
-                            branch.fix().advice())));
-            diagnosis.pitfalls().forEach(pitfall -> {
-                String[] parts = pitfall.sentence().split(": ", 2);
-                findings.add(new Finding(Weight.WEAK, "off policy", parts[0], parts[1]));
-            });
+    /** What the decision tree of the corrections says: every branch that holds, by name; then mistakes in reading or answering it. */
+    public static List<Finding> offPolicy(Diagnosis diagnosis) {
+        List<Finding> findings = new ArrayList<>();
+        diagnosis.branches().stream()
+                .filter(branch -> branch.cause() != Cause.NONE)
+                .forEach(branch -> findings.add(new Finding(
+                        weight(branch),
+                        OFF_POLICY,
+                        branch.finding(),
+                        branch.fix().advice())));
+        diagnosis.pitfalls().forEach(pitfall -> {
+            String[] parts = pitfall.sentence().split(": ", 2);
+            findings.add(new Finding(Weight.WEAK, OFF_POLICY, parts[0], parts[1]));
         });
+        return findings;
     }
 
     private static Weight weight(Branch branch) {

@@ -35,6 +35,7 @@ import org.jspecify.annotations.Nullable;
  * @param topicPrefix what its topics' names began with
  * @param isWhole whether all that the log held of the topics was exported, rather than a range
  * @param held what it holds if it was exported for some batches; null if not
+ * @param origin of a run that was never on a log of ours: what its records were made from, in a sentence; null if it was
  * @param configuration the run's configuration as YAML; empty if it was not known
  * @param schemas by the ids that stand in the records
  * @param files one for each partition
@@ -48,6 +49,7 @@ record ArchiveIndex(
         String topicPrefix,
         boolean isWhole,
         @Nullable HeldRange held,
+        @Nullable String origin,
         String configuration,
         Map<Integer, String> schemas,
         List<PartitionFile> files) {

@@ -62,6 +62,11 @@ public final class ArchivedRun implements RecordedRun {
         return Optional.ofNullable(index.held());
     }
 
+    /** What its records were made from, if the run was never on a log of ours; it then has batches and trajectories alone. */
+    public Optional<String> origin() {
+        return Optional.ofNullable(index.origin());
+    }
+
     Map<Integer, String> schemas() {
         return index.schemas();
     }

@@ -95,6 +95,7 @@ public final class RunExport {
                             run.topics().prefix(),
                             isWhole,
                             held,
+                            null,
                             run.configuration().orElse(""),
                             schemas(),
                             files)

@@ -35,6 +35,7 @@ public class ArchiveFileFuzzTest {
                         made.topicPrefix(),
                         made.isWhole(),
                         made.held(),
+                        made.origin(),
                         made.configuration(),
                         made.schemas(),
                         List.of(

@@ -36,6 +36,7 @@ final class MadeArchive {
                 PREFIX,
                 true,
                 null,
+                null,
                 "run: {}",
                 Map.of(1, "\"string\""),
                 files);

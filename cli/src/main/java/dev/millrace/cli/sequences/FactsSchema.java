@@ -1,4 +1,4 @@
-package dev.millrace.cli.correct;
+package dev.millrace.cli.sequences;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
@@ -14,9 +14,9 @@ import java.util.Map;
 import java.util.Set;
 
 /** What a line may and must have where the stages of an algorithm run; see the package. */
-final class FactsSchema {
+public final class FactsSchema {
     /** One number per token. */
-    static final Map<StageInput, String> VECTORS = new EnumMap<>(Map.of(
+    public static final Map<StageInput, String> VECTORS = new EnumMap<>(Map.of(
             StageInput.BEHAVIOR, "behavior_log_probs",
             StageInput.OLD, "old_log_probs",
             StageInput.PROXIMAL, "proximal_log_probs",
@@ -28,31 +28,36 @@ final class FactsSchema {
             StageInput.TOKEN_REWARDS, "token_rewards"));
 
     /** One whole number per token. */
-    static final Map<StageInput, String> INTEGERS = new EnumMap<>(
+    public static final Map<StageInput, String> INTEGERS = new EnumMap<>(
             Map.of(StageInput.VERSIONS, "versions", StageInput.TURNS, "turns", StageInput.FORCED_TOKENS, "forced"));
 
     /** One number per sequence. */
-    static final Map<StageInput, String> NUMBERS =
+    public static final Map<StageInput, String> NUMBERS =
             new EnumMap<>(Map.of(StageInput.AGES, "age_ms", StageInput.GREEDY_REWARDS, "greedy_reward"));
 
     private static final String TURN_REWARDS = "turn_rewards";
     private static final String COMPONENTS = "reward_components";
 
-    private final LineSchema lines = new LineSchema();
     private final Set<StageInput> needed;
     private final Set<String> known = new LinkedHashSet<>(List.of("id", "mask", "group", "reward"));
 
     /** @param needed what every line must have beside id, mask, group and reward */
-    FactsSchema(Set<StageInput> needed) {
+    public FactsSchema(Set<StageInput> needed) {
+        this(needed, List.of());
+    }
+
+    /** @param others fields that its reader takes out of a line before; known here for the sake of misspelt ones */
+    public FactsSchema(Set<StageInput> needed, List<String> others) {
         this.needed = Set.copyOf(needed);
         known.addAll(VECTORS.values());
         known.addAll(INTEGERS.values());
         known.addAll(NUMBERS.values());
         known.addAll(List.of(TURN_REWARDS, COMPONENTS));
+        known.addAll(others);
     }
 
     /** Whether a file of sequences can hold it at all. */
-    static boolean canHold(StageInput input) {
+    public static boolean canHold(StageInput input) {
         return VECTORS.containsKey(input)
                 || INTEGERS.containsKey(input)
                 || NUMBERS.containsKey(input)
@@ -60,8 +65,13 @@ final class FactsSchema {
                 || input == StageInput.REWARD_COMPONENTS;
     }
 
-    FactsLine read(int number, String text) throws BadLineException {
-        ObjectNode line = lines.parsed(text);
+    /** Reads a line as it stands in a file. */
+    public FactsLine read(int number, String text) throws BadLineException {
+        return read(number, LineFields.parsed(text));
+    }
+
+    /** Reads a line that was parsed. */
+    public FactsLine read(int number, ObjectNode line) throws BadLineException {
         for (Map.Entry<String, JsonNode> field : line.properties()) {
             if (!known.contains(field.getKey())) {
                 throw new BadLineException("unknown field " + field.getKey()
@@ -73,14 +83,14 @@ final class FactsSchema {
         if (line.has("group") && !line.get("group").isTextual()) {
             throw new BadLineException("group must be a text: " + line.get("group"));
         }
-        byte[] mask = LineSchema.mask(LineSchema.list(line, "mask"));
+        byte[] mask = LineFields.mask(LineFields.list(line, "mask"));
         Map<StageInput, float[]> vectors = new HashMap<>();
         for (Map.Entry<StageInput, String> field : VECTORS.entrySet()) {
             if (isThere(line, field.getKey(), field.getValue())) {
                 vectors.put(
                         field.getKey(),
-                        LineSchema.numbers(
-                                LineSchema.list(line, field.getValue()),
+                        LineFields.numbers(
+                                LineFields.list(line, field.getValue()),
                                 field.getValue(),
                                 mask,
                                 field.getValue().endsWith("_log_probs")));
@@ -100,7 +110,7 @@ final class FactsSchema {
         }
         List<Double> turnRewards = new ArrayList<>();
         if (isThere(line, StageInput.TURN_REWARDS, TURN_REWARDS)) {
-            JsonNode list = LineSchema.list(line, TURN_REWARDS);
+            JsonNode list = LineFields.list(line, TURN_REWARDS);
             for (int i = 0; i < list.size(); i++) {
                 turnRewards.add(finite(list.get(i), TURN_REWARDS + "[" + i + "]"));
             }
@@ -116,7 +126,7 @@ final class FactsSchema {
         }
         return new FactsLine(
                 number,
-                LineSchema.id(line),
+                LineFields.id(line),
                 mask,
                 line.path("group").asText(""),
                 finite(line.path("reward"), "reward"),
@@ -135,7 +145,7 @@ final class FactsSchema {
     }
 
     private static long[] integers(JsonNode line, StageInput input, String field, int length) throws BadLineException {
-        JsonNode list = LineSchema.list(line, field);
+        JsonNode list = LineFields.list(line, field);
         if (list.size() != length) {
             throw new BadLineException(field + " has " + list.size() + " elements, mask has " + length);
         }
@@ -161,7 +171,7 @@ final class FactsSchema {
             throw new BadLineException(
                     value.isMissingNode()
                             ? field + " is missing"
-                            : field + " must be a finite number: " + LineSchema.text(value));
+                            : field + " must be a finite number: " + LineFields.text(value));
         }
         return value.doubleValue();
     }

@@ -1,10 +1,10 @@
-package dev.millrace.cli.correct;
+package dev.millrace.cli.sequences;
 
 /** A line that is not a sequence of the documented form; the message says what is wrong with it. */
-final class BadLineException extends Exception {
+public final class BadLineException extends Exception {
     private static final long serialVersionUID = 1L;
 
-    BadLineException(String message) {
+    public BadLineException(String message) {
         super(message);
     }
 }

@@ -1,4 +1,4 @@
-package dev.millrace.cli.correct;
+package dev.millrace.cli.sequences;
 
 import dev.millrace.runtime.RefusedRequestException;
 import java.io.BufferedReader;
@@ -10,7 +10,7 @@ import java.nio.file.Path;
 import org.jspecify.annotations.Nullable;
 
 /** The lines of a file or a pipe, of which none has more than {@value #MOST_CHARACTERS} characters: a device may have no end, nor line ends. */
-final class BoundedLines implements AutoCloseable {
+public final class BoundedLines implements AutoCloseable {
     static final int MOST_CHARACTERS = 1 << 26;
     static final int MOST_LINES = 10_000_000;
 
@@ -19,13 +19,13 @@ final class BoundedLines implements AutoCloseable {
     private final StringBuilder line = new StringBuilder();
     private int number;
 
-    BoundedLines(Path path) throws IOException {
+    public BoundedLines(Path path) throws IOException {
         this.path = path;
         this.reader = Files.newBufferedReader(path, StandardCharsets.UTF_8);
     }
 
     /** Of the line that {@link #next} gave last, from 1. */
-    int number() {
+    public int number() {
         return number;
     }
 
@@ -35,7 +35,7 @@ final class BoundedLines implements AutoCloseable {
      * @throws RefusedRequestException if it is too long, one too many, or no text
      */
     @Nullable
-    String next() throws IOException {
+    public String next() throws IOException {
         line.setLength(0);
         try {
             int next = reader.read();
@@ -43,8 +43,7 @@ final class BoundedLines implements AutoCloseable {
                 return null;
             }
             if (++number > MOST_LINES) {
-                throw new RefusedRequestException(
-                        path + " has more than " + MOST_LINES + " lines; a file is one batch, so split it");
+                throw new RefusedRequestException(path + " has more than " + MOST_LINES + " lines; split it");
             }
             for (; next >= 0 && next != '\n'; next = reader.read()) {
                 if (line.length() == MOST_CHARACTERS) {

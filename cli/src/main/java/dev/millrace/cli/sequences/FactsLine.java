@@ -1,4 +1,4 @@
-package dev.millrace.cli.correct;
+package dev.millrace.cli.sequences;
 
 import dev.millrace.corrections.stage.StageInput;
 import java.util.List;
@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
  * @param turnRewards one per turn; null if the line has none
  * @param components parts of the reward by name; null if the line has none
  */
-record FactsLine(
+public record FactsLine(
         int number,
         String id,
         byte[] mask,
