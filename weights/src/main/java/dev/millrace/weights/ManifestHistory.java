@@ -176,6 +176,9 @@ final class ManifestHistory {
     private void take(Taken next) {
         Taken taken = next;
         while (taken != null) {
+            if (tip != null) {
+                taken = new Taken(SharedNames.with(taken.manifest(), tip.manifest()), taken.offset());
+            }
             byVersion.put(taken.version(), taken);
             tip = taken;
             while (byVersion.size() > kept) {

@@ -4,8 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.TensorEntry;
 import dev.millrace.schemas.TensorLocation;
 import dev.millrace.schemas.run.EpochLineage.Ancestor;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
 
@@ -47,6 +50,39 @@ class ManifestHistoryTest {
         assertThatThrownBy(() -> history.get(1))
                 .isInstanceOf(VersionUnavailableException.class)
                 .hasMessage("version 1 is older than the 2 newest manifests that are kept (kept_manifests)");
+    }
+
+    /** As a reader decodes it, so that nothing is shared by itself. */
+    private static PolicyVersion decoded(long version) {
+        TensorEntry tensor = TensorEntry.newBuilder()
+                .setName(new String("lm_head.weight".toCharArray()))
+                .setDtype(new String("BF16".toCharArray()))
+                .setDims(new ArrayList<>(List.of(16L, 8L)))
+                .setBytes(256)
+                .setChunks(1)
+                .setSha256("hash " + version)
+                .build();
+        PolicyVersion whole = Manifests.of(version, "hash " + version);
+        return PolicyVersion.newBuilder(whole)
+                .setWeights(TensorLocation.newBuilder(whole.getWeights())
+                        .setTensors(List.of(tensor))
+                        .build())
+                .build();
+    }
+
+    @Test
+    void shouldKeepTheNamesOfTensorsOnceForAllManifests() {
+        PolicyVersion second = decoded(1);
+        add(decoded(0));
+        add(second);
+
+        TensorEntry one = history.get(0).getWeights().getTensors().get(0);
+        TensorEntry other = history.get(1).getWeights().getTensors().get(0);
+        assertThat(other.getName()).isSameAs(one.getName());
+        assertThat(other.getDtype()).isSameAs(one.getDtype());
+        assertThat(other.getDims()).isSameAs(one.getDims());
+        assertThat(history.get(1)).as("every value stays").isEqualTo(decoded(1));
+        assertThat(history.get(0)).isEqualTo(decoded(0));
     }
 
     @Test
