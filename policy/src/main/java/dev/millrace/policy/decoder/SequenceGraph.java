@@ -6,10 +6,12 @@ import dev.millrace.policy.autodiff.ReverseMode;
 import dev.millrace.policy.onnx.Dim;
 import dev.millrace.policy.onnx.ElementType;
 import dev.millrace.policy.onnx.GraphBuilder;
+import dev.millrace.policy.onnx.Loop;
 import dev.millrace.policy.onnx.Operators;
 import dev.millrace.policy.onnx.Shape;
 import dev.millrace.policy.onnx.Value;
 import dev.millrace.policy.onnx.proto.ModelProto;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -18,6 +20,7 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The graph that reads whole sequences: log-prob, entropy and sum of squared probabilities per wanted token, and on request
@@ -59,6 +62,8 @@ public final class SequenceGraph {
     /** Summands of each sequence's squared gradient norm, [B, summands]. */
     public static final String SQUARED_NORMS = "squared_norms";
 
+    private static final String HIDDEN_GRADIENT = "gradient.hidden";
+
     private static final Dim BATCH = Dim.symbol("B");
     private static final Dim LENGTH = Dim.symbol("L");
 
@@ -68,44 +73,116 @@ public final class SequenceGraph {
         CUT
     }
 
+    /** How the rows that reach the head go through it. */
+    public enum Rows {
+        /** All at once: logits are [R, vocabulary]. */
+        AT_ONCE,
+        /**
+         * One chunk after the other: {@link #ROWS} is [C, S], R is C*S elsewhere, and logits with all that is made of them, their
+         * gradients too, are [S, vocabulary].
+         */
+        IN_CHUNKS
+    }
+
+    private static final Dim CHUNKS = Dim.symbol("C");
+    private static final Dim OF_A_CHUNK = Dim.symbol("S");
+
     private final GraphBuilder graph;
     private final Transformer transformer;
     private final Value embedded;
-    private final Value logProbs;
-    private final Value entropies;
-    private final Value all;
-    private final Value probs;
+    private final Value hidden; // of the wanted rows
+    private final RowSoftmax.Inputs inputs;
+    private @Nullable Value hiddenGradient; // by the hidden rows, where chunks have left it
 
-    /** @param rows the wanted tokens: {@code [R]} one after the other, or {@code [B, P]} as many for every sequence */
+    /** @param rows the wanted tokens: {@code [R]} one after the other, or cut into parts */
     private SequenceGraph(DecoderShape shape, String name, Shape rows, Vocabulary vocabulary) {
         this.graph = new GraphBuilder(name);
         this.transformer = Transformer.declare(shape, graph);
         Operators ops = transformer.ops();
-        Dim batch = BATCH;
-        Dim length = LENGTH;
         Dim count = rows.product();
-        Value tokens = graph.input(TOKENS, ElementType.INT64, Shape.of(batch, length));
-        Value positions = graph.input(POSITIONS, ElementType.INT64, Shape.of(batch, length));
-        Value cos = graph.input(COS, ElementType.FLOAT, Shape.of(length, Dim.of(shape.headSize() / 2)));
+        Value tokens = graph.input(TOKENS, ElementType.INT64, Shape.of(BATCH, LENGTH));
+        Value positions = graph.input(POSITIONS, ElementType.INT64, Shape.of(BATCH, LENGTH));
+        Value cos = graph.input(COS, ElementType.FLOAT, Shape.of(LENGTH, Dim.of(shape.headSize() / 2)));
         Value sin = graph.input(SIN, ElementType.FLOAT, cos.shape());
         List<Value> masks = masks(shape);
         Value wanted = ops.reshape(graph.input(ROWS, ElementType.INT64, rows), Shape.of(count));
         Value targets = graph.input(TARGETS, ElementType.INT64, Shape.of(count));
         Value inverseTemperature = graph.input(INVERSE_TEMPERATURE, ElementType.FLOAT, Shape.of(count, Dim.ONE));
+        boolean cut = vocabulary == Vocabulary.CUT;
+        Shape kept = Shape.of(count, Dim.symbol("M"));
+        this.inputs = new RowSoftmax.Inputs(
+                targets,
+                inverseTemperature,
+                cut ? graph.input(KEPT, ElementType.INT64, kept) : null,
+                cut ? graph.input(KEPT_MASK, ElementType.FLOAT, kept) : null);
+        this.embedded = transformer.embed(ops.reshape(tokens, Shape.of(BATCH.times(LENGTH))));
+        this.hidden = ops.gather(
+                transformer.layers(embedded, new FullAttention(shape, ops, positions, cos, sin, masks)), wanted);
+    }
 
-        this.embedded = transformer.embed(ops.reshape(tokens, Shape.of(batch.times(length))));
-        Value hidden = transformer.layers(embedded, new FullAttention(shape, ops, positions, cos, sin, masks));
-        Value whole = transformer.logits(ops.gather(hidden, wanted));
-        Value logits = vocabulary == Vocabulary.WHOLE
-                ? ops.mul(whole, inverseTemperature)
-                : keptLogits(whole, count, inverseTemperature);
-        this.all = ops.logSoftmax(logits, -1);
-        this.probs = ops.exp(all);
-        this.logProbs = ops.squeeze(ops.gatherElements(all, ops.unsqueeze(targets, -1), 1), 1);
-        this.entropies = ops.neg(rowDots(probs, all));
-        graph.output(LOG_PROBS, logProbs);
-        graph.output(ENTROPIES, entropies);
-        graph.output(SUM_SQUARED_PROBS, rowDots(probs, probs));
+    private static SequenceGraph of(DecoderShape shape, String name, Vocabulary vocabulary, Rows rows) {
+        Shape wanted = rows == Rows.AT_ONCE ? Shape.of(Dim.symbol("R")) : Shape.of(CHUNKS, OF_A_CHUNK);
+        return new SequenceGraph(shape, name, wanted, vocabulary);
+    }
+
+    /** What the softmax says of all rows at once, with its outputs. */
+    private RowSoftmax atOnce() {
+        RowSoftmax softmax = RowSoftmax.append(transformer.ops(), transformer.logits(hidden), inputs);
+        graph.output(LOG_PROBS, softmax.logProbs());
+        graph.output(ENTROPIES, softmax.entropies());
+        graph.output(SUM_SQUARED_PROBS, softmax.sumSquaredProbs());
+        return softmax;
+    }
+
+    /** What is made of a chunk beyond what every graph says of its rows: values handed on, and values per row. */
+    private record OfChunk(List<Value> states, Map<String, Value> perRow) {}
+
+    @FunctionalInterface
+    private interface ChunkBody {
+        /** @param number of the chunk */
+        OfChunk write(Transformer inside, Value number, Value hidden, RowSoftmax softmax, List<Value> states);
+    }
+
+    /** The head over one chunk after the other, with its outputs; what is handed on is returned. */
+    private List<Value> inChunks(List<Loop.State> states, ChunkBody body) {
+        Operators ops = transformer.ops();
+        Value chunks = chunked(hidden);
+        RowSoftmax.Inputs inputsOfChunks = inputs.map(this::chunked);
+        List<String> names = new ArrayList<>();
+        Loop loop = Loop.append(graph, ops.length(CHUNKS), CHUNKS, states, (insideGraph, number, entering) -> {
+            Transformer inside = transformer.inside(insideGraph);
+            Operators o = inside.ops();
+            Value chunk = o.gather(chunks, number);
+            RowSoftmax softmax =
+                    RowSoftmax.append(o, inside.logits(chunk), inputsOfChunks.map(input -> o.gather(input, number)));
+            OfChunk made = body.write(inside, number, chunk, softmax, entering);
+            Map<String, Value> perRow = new LinkedHashMap<>();
+            perRow.put(LOG_PROBS, softmax.logProbs());
+            perRow.put(ENTROPIES, softmax.entropies());
+            perRow.put(SUM_SQUARED_PROBS, softmax.sumSquaredProbs());
+            perRow.putAll(made.perRow());
+            names.addAll(perRow.keySet());
+            return new Loop.Iteration(made.states(), List.copyOf(perRow.values()));
+        });
+        for (int i = 0; i < names.size(); i++) {
+            Value stacked = loop.results().get(i);
+            List<Dim> dims = new ArrayList<>(List.of(CHUNKS.times(OF_A_CHUNK)));
+            dims.addAll(stacked.shape().dims().subList(2, stacked.shape().rank()));
+            Value flat = ops.reshape(stacked, new Shape(dims));
+            if (names.get(i).equals(HIDDEN_GRADIENT)) {
+                hiddenGradient = flat;
+            } else {
+                graph.output(names.get(i), flat);
+            }
+        }
+        return loop.states();
+    }
+
+    /** {@code [C*S, ...]} as {@code [C, S, ...]}. */
+    private Value chunked(Value perRow) {
+        List<Dim> dims = new ArrayList<>(List.of(CHUNKS, OF_A_CHUNK));
+        dims.addAll(perRow.shape().dims().subList(1, perRow.shape().rank()));
+        return transformer.ops().reshape(perRow, new Shape(dims));
     }
 
     /** Whether the graphs take {@link #MASK}. */
@@ -128,26 +205,15 @@ public final class SequenceGraph {
                 .toList();
     }
 
-    private Value keptLogits(Value whole, Dim count, Value inverseTemperature) {
-        Operators ops = transformer.ops();
-        Value kept = graph.input(KEPT, ElementType.INT64, Shape.of(count, Dim.symbol("M")));
-        Value mask = graph.input(KEPT_MASK, ElementType.FLOAT, kept.shape());
-        return ops.add(ops.mul(ops.gatherElements(whole, kept, 1), inverseTemperature), mask);
-    }
-
-    /**
-     * {@code sum_i a_i b_i} of each row, as products of single rows: the CPU's ReduceSum groups its terms by the memory
-     * alignment of the row, which would let the place in the batch show in the last bit.
-     */
-    private Value rowDots(Value a, Value b) {
-        Operators ops = transformer.ops();
-        Value dots = ops.fusedMatMul(ops.unsqueeze(a, 1), ops.unsqueeze(b, 1), false, true, 1f);
-        return ops.squeeze(ops.squeeze(dots, 2), 1);
-    }
-
     /** The forward pass alone. */
-    public static ModelProto scoring(DecoderShape shape, Vocabulary vocabulary) {
-        return new SequenceGraph(shape, "scoring", Shape.of(Dim.symbol("R")), vocabulary).graph.model();
+    public static ModelProto scoring(DecoderShape shape, Vocabulary vocabulary, Rows rows) {
+        SequenceGraph sequence = of(shape, "scoring", vocabulary, rows);
+        if (rows == Rows.AT_ONCE) {
+            sequence.atOnce();
+        } else {
+            sequence.inChunks(List.of(), (inside, number, hidden, softmax, states) -> new OfChunk(List.of(), Map.of()));
+        }
+        return sequence.graph.model();
     }
 
     /**
@@ -155,35 +221,90 @@ public final class SequenceGraph {
      * as {@link #TARGETS}, all of a row different; further outputs {@link #ENTRY_LOG_PROBS} [R, k] and
      * {@link #ENTRY_REMAINDERS} [R], the log of the probability of all others together.
      */
-    public static ModelProto scoringEntries(DecoderShape shape, Vocabulary vocabulary, int k) {
-        SequenceGraph sequence = new SequenceGraph(shape, "scoring-entries", Shape.of(Dim.symbol("R")), vocabulary);
-        Operators ops = sequence.transformer.ops();
-        Value entries = sequence.graph.input(ENTRIES, ElementType.INT64, Shape.of(Dim.symbol("R"), Dim.of(k)));
-        Value taken = ops.neg(ops.gatherElements(sequence.probs, entries, 1));
-        Value rest = ops.scatterElementsAdd(sequence.probs, entries, taken, 1); // p - p is exactly 0
-        sequence.graph.output(ENTRY_LOG_PROBS, ops.gatherElements(sequence.all, entries, 1));
-        sequence.graph.output(ENTRY_REMAINDERS, ops.log(ops.reduceSum(rest, false, 1)));
-        return sequence.graph.model();
+    public static ModelProto scoringEntries(DecoderShape shape, Vocabulary vocabulary, Rows rows, int k) {
+        SequenceGraph sequence = of(shape, "scoring-entries", vocabulary, rows);
+        GraphBuilder graph = sequence.graph;
+        Value entries = graph.input(
+                ENTRIES, ElementType.INT64, Shape.of(sequence.inputs.targets().dim(0), Dim.of(k)));
+        if (rows == Rows.AT_ONCE) {
+            entries(sequence.transformer.ops(), sequence.atOnce(), entries).forEach(graph::output);
+        } else {
+            Value chunks = sequence.chunked(entries);
+            sequence.inChunks(List.of(), (inside, number, hidden, softmax, states) -> {
+                Value ofChunk = inside.ops().gather(chunks, number);
+                return new OfChunk(List.of(), entries(inside.ops(), softmax, ofChunk));
+            });
+        }
+        return graph.model();
+    }
+
+    private static Map<String, Value> entries(Operators ops, RowSoftmax softmax, Value entries) {
+        Value taken = ops.neg(ops.gatherElements(softmax.probs(), entries, 1));
+        Value rest = ops.scatterElementsAdd(softmax.probs(), entries, taken, 1); // p - p is exactly 0
+        Map<String, Value> said = new LinkedHashMap<>();
+        said.put(ENTRY_LOG_PROBS, ops.gatherElements(softmax.all(), entries, 1));
+        said.put(ENTRY_REMAINDERS, ops.log(ops.reduceSum(rest, false, 1)));
+        return said;
     }
 
     /**
      * The forward pass and the gradient: further inputs {@link #LOG_PROB_COEFFICIENTS} and {@link #ENTROPY_COEFFICIENTS}
      * [R], further outputs {@link #EMBEDDED_GRADIENT} and, for every tensor of {@link #differentiated}, {@link #gradientOf}.
      */
-    public static ModelProto gradient(DecoderShape shape, Vocabulary vocabulary) {
-        SequenceGraph sequence = new SequenceGraph(shape, "gradient", Shape.of(Dim.symbol("R")), vocabulary);
-        Map<Value, Value> seeds = new LinkedHashMap<>();
-        Shape perToken = sequence.logProbs.shape();
-        seeds.put(sequence.logProbs, sequence.graph.input(LOG_PROB_COEFFICIENTS, ElementType.FLOAT, perToken));
-        seeds.put(sequence.entropies, sequence.graph.input(ENTROPY_COEFFICIENTS, ElementType.FLOAT, perToken));
+    public static ModelProto gradient(DecoderShape shape, Vocabulary vocabulary, Rows rows) {
+        SequenceGraph sequence = of(shape, "gradient", vocabulary, rows);
+        GraphBuilder graph = sequence.graph;
+        Shape perToken = sequence.inputs.targets().shape();
+        Value logProbCoefficients = graph.input(LOG_PROB_COEFFICIENTS, ElementType.FLOAT, perToken);
+        Value entropyCoefficients = graph.input(ENTROPY_COEFFICIENTS, ElementType.FLOAT, perToken);
         Map<String, Value> leaves = new LinkedHashMap<>();
         leaves.put(EMBEDDED_GRADIENT, sequence.embedded);
         differentiated(shape)
                 .forEach(spec -> leaves.put(gradientOf(spec.name()), sequence.transformer.weight(spec.name())));
-        Map<Value, Value> gradients = ReverseMode.append(sequence.graph, seeds, List.copyOf(leaves.values()));
+        Map<Value, Value> seeds = new LinkedHashMap<>();
+        Map<Value, Value> gradients = new LinkedHashMap<>();
+        if (rows == Rows.AT_ONCE) {
+            RowSoftmax softmax = sequence.atOnce();
+            seeds.put(softmax.logProbs(), logProbCoefficients);
+            seeds.put(softmax.entropies(), entropyCoefficients);
+        } else {
+            Value head = sequence.transformer.head();
+            gradients.put(head, sequence.headGradientInChunks(logProbCoefficients, entropyCoefficients));
+            seeds.put(sequence.hidden, Objects.requireNonNull(sequence.hiddenGradient, "the chunks leave it"));
+        }
+        gradients.putAll(ReverseMode.append(
+                graph,
+                seeds,
+                leaves.values().stream()
+                        .filter(leaf -> !gradients.containsKey(leaf))
+                        .toList()));
         leaves.forEach((name, leaf) ->
-                sequence.graph.output(name, Objects.requireNonNull(gradients.get(leaf), "every leaf was asked for")));
-        return sequence.graph.model();
+                graph.output(name, Objects.requireNonNull(gradients.get(leaf), "every leaf was asked for")));
+        return graph.model();
+    }
+
+    /** Forward and backward pass of the head, chunk after chunk: what flows into the hidden rows, and the head's gradient. */
+    private Value headGradientInChunks(Value logProbCoefficients, Value entropyCoefficients) {
+        Value head = transformer.head();
+        Value logProbSeeds = chunked(logProbCoefficients);
+        Value entropySeeds = chunked(entropyCoefficients);
+        // a single zero, which the first product stretches: nothing of the head's size is held before there is
+        // something in it
+        Loop.State sum =
+                new Loop.State(graph.zero(), Shape.of(Dim.symbol("V_so_far"), Dim.symbol("H_so_far")), head.shape());
+        List<Value> sums = inChunks(List.of(sum), (inside, number, chunk, softmax, states) -> {
+            Operators o = inside.ops();
+            Map<Value, Value> seeds = new LinkedHashMap<>();
+            seeds.put(softmax.logProbs(), o.gather(logProbSeeds, number));
+            seeds.put(softmax.entropies(), o.gather(entropySeeds, number));
+            Value logits = softmax.logits();
+            Value dLogits = Objects.requireNonNull(
+                    ReverseMode.append(o.graph(), seeds, List.of(logits)).get(logits), "the softmax is of them");
+            return new OfChunk(
+                    List.of(o.gemm(dLogits, chunk, states.get(0), true, false)),
+                    Map.of(HIDDEN_GRADIENT, o.gemm(dLogits, head, false, false)));
+        });
+        return sums.get(0);
     }
 
     /**
@@ -196,12 +317,13 @@ public final class SequenceGraph {
     public static ModelProto gradientNorms(DecoderShape shape, Vocabulary vocabulary, Set<String> byGram) {
         Dim scored = Dim.symbol("P");
         SequenceGraph sequence = new SequenceGraph(shape, "gradient-norms", Shape.of(BATCH, scored), vocabulary);
-        Value coefficients = sequence.graph.input(LOG_PROB_COEFFICIENTS, ElementType.FLOAT, sequence.logProbs.shape());
+        Value logProbs = sequence.atOnce().logProbs();
+        Value coefficients = sequence.graph.input(LOG_PROB_COEFFICIENTS, ElementType.FLOAT, logProbs.shape());
         sequence.graph.output(
                 SQUARED_NORMS,
                 ExampleNorms.append(
                         sequence.graph,
-                        Map.of(sequence.logProbs, coefficients),
+                        Map.of(logProbs, coefficients),
                         sequence.embedded,
                         sequence.transformer.weights().values(),
                         new Examples(BATCH, List.of(LENGTH, scored)),

@@ -85,7 +85,12 @@ final class Transformer {
 
     /** [rows, hidden] to [rows, vocab]. */
     Value logits(Value hidden) {
-        return ops.gemm(hidden, weight(shape.tiedHead() ? TensorNames.EMBEDDING : TensorNames.HEAD), false, true);
+        return ops.gemm(hidden, head(), false, true);
+    }
+
+    /** [vocab, hidden], of the head: the embedding where it is tied. */
+    Value head() {
+        return weight(shape.tiedHead() ? TensorNames.EMBEDDING : TensorNames.HEAD);
     }
 
     /** SwiGLU: {@code down(silu(gate(h)) * up(h))}. */

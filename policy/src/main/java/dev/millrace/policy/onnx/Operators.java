@@ -140,7 +140,7 @@ public final class Operators {
         return gemm(List.of(a, b), transposeA, transposeB);
     }
 
-    /** {@code a' b' + bias} of two matrices and a row that is added to every row. */
+    /** {@code a' b' + bias} of two matrices and what is added to the product: a row to every row, or as much as there is of it. */
     public Value gemm(Value a, Value b, Value bias, boolean transposeA, boolean transposeB) {
         return gemm(List.of(a, b, bias), transposeA, transposeB);
     }
@@ -295,6 +295,15 @@ public final class Operators {
             lengths[axis] = dim.symbols().stream().map(outer::length).reduce(outer.constant(dim.factor()), ops::mul);
         }
         return ops.concat(0, lengths);
+    }
+
+    /** The length of an axis whose symbol an input of the graph defines, as an int64 scalar. */
+    public Value length(Dim axis) {
+        if (axis.factor() != 1 || axis.symbols().size() != 1) {
+            throw new IllegalArgumentException("the length " + axis + " is not one symbol");
+        }
+        Value length = graph.outermost().length(axis.symbols().get(0));
+        return append("Squeeze", List.of(length, graph.constant(0)), length.type(), Shape.SCALAR);
     }
 
     // ---- indexing

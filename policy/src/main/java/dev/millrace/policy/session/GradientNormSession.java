@@ -48,7 +48,8 @@ public final class GradientNormSession implements AutoCloseable {
         public OrtSession of(MicroBatch micro) {
             return compiled.computeIfAbsent(
                     new Kind(micro.vocabulary(), SequenceGraph.cheaperByGram(shape, micro.length(), micro.aligned())),
-                    kind -> engine.compile(SequenceGraph.gradientNorms(shape, kind.vocabulary(), kind.byGram())));
+                    kind -> engine.compileForAnySize(
+                            SequenceGraph.gradientNorms(shape, kind.vocabulary(), kind.byGram())));
         }
 
         @Override

@@ -33,9 +33,18 @@ public final class GradientSession implements AutoCloseable {
 
     /** @param tokenBudget padded tokens per micro-batch: bounds memory, and decides the order of summation */
     public GradientSession(Engine engine, DecoderShape shape, int tokenBudget) {
+        this(engine, shape, tokenBudget, LogitsMemory.DEFAULT);
+    }
+
+    /** @param logits likewise */
+    public GradientSession(Engine engine, DecoderShape shape, int tokenBudget, LogitsMemory logits) {
         this.shape = shape;
-        this.runner =
-                new SequenceRunner(engine, shape, tokenBudget, vocabulary -> SequenceGraph.gradient(shape, vocabulary));
+        this.runner = new SequenceRunner(
+                engine,
+                shape,
+                tokenBudget,
+                logits.gradientRows(shape),
+                (vocabulary, rows) -> SequenceGraph.gradient(shape, vocabulary, rows));
         this.partial = new TensorSet(SequenceGraph.differentiated(shape));
         this.pinned = new Feeds(engine.environment()).set(partial, SequenceGraph.gradientOf(""));
         this.outputs.add(SequenceGraph.EMBEDDED_GRADIENT);

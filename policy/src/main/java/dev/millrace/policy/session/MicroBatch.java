@@ -1,6 +1,7 @@
 package dev.millrace.policy.session;
 
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.SequenceGraph.Rows;
 import dev.millrace.policy.decoder.SequenceGraph.Vocabulary;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -20,8 +21,9 @@ import java.util.TreeMap;
  * @param length    padded number of input tokens (a sequence of n tokens feeds n-1)
  * @param width     padded number of tokens that a row was drawn from; 0 is the whole vocabulary
  * @param aligned   rows of every sequence, its scored tokens first; 0 if scored tokens follow each other without gaps
+ * @param chunks    parts of as many rows that go through the head one after the other; 1 if all rows do at once
  */
-record MicroBatch(SequenceBatch batch, int[] sequences, int length, int width, int aligned) {
+record MicroBatch(SequenceBatch batch, int[] sequences, int length, int width, int aligned, int chunks) {
     /** The kernels take another way through a product with a single row, with other roundings: never give them one. */
     private static final int SMALLEST_LENGTH = 4;
 
@@ -54,7 +56,7 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length, int width, i
                 int[] part = sequences.subList(from, Math.min(sequences.size(), from + height)).stream()
                         .mapToInt(Integer::intValue)
                         .toArray();
-                plan.add(new MicroBatch(batch, part, size.length(), size.width(), 0));
+                plan.add(new MicroBatch(batch, part, size.length(), size.width(), 0, 1));
             }
         });
         return plan;
@@ -99,7 +101,14 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length, int width, i
                 .max()
                 .orElse(0);
         return new MicroBatch(
-                batch, sequences, length, width, (most + SMALLEST_LENGTH - 1) / SMALLEST_LENGTH * SMALLEST_LENGTH);
+                batch, sequences, length, width, (most + SMALLEST_LENGTH - 1) / SMALLEST_LENGTH * SMALLEST_LENGTH, 1);
+    }
+
+    /** The same rectangle with its rows cut into equal parts of at most so many. */
+    MicroBatch inChunks(int mostRows) {
+        int scored = scoredCount();
+        return new MicroBatch(
+                batch, sequences, length, width, aligned, Math.max(1, (scored + mostRows - 1) / mostRows));
     }
 
     long[] dims() {
@@ -135,12 +144,27 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length, int width, i
 
     /** Rows that reach the head, at least two; those that nobody asked for repeat the first input and are not read. */
     int rowCount() {
-        return aligned > 0 ? sequences.length * aligned : Math.max(2, scoredCount());
+        if (aligned > 0) {
+            return sequences.length * aligned;
+        }
+        return chunks == 1 ? Math.max(2, scoredCount()) : chunks * chunkRows();
     }
 
-    /** {@code [rows]}, or {@code [sequences, rows of each]}. */
+    private int chunkRows() {
+        int rows = (scoredCount() + chunks - 1) / chunks;
+        return (rows + SMALLEST_LENGTH - 1) / SMALLEST_LENGTH * SMALLEST_LENGTH;
+    }
+
+    /** {@code [rows]}, {@code [sequences, rows of each]}, or {@code [chunks, rows of each]}. */
     long[] rowDims() {
-        return aligned > 0 ? new long[] {sequences.length, aligned} : new long[] {rowCount()};
+        if (aligned > 0) {
+            return new long[] {sequences.length, aligned};
+        }
+        return chunks == 1 ? new long[] {rowCount()} : new long[] {chunks, chunkRows()};
+    }
+
+    Rows rowsInGraph() {
+        return chunks == 1 ? Rows.AT_ONCE : Rows.IN_CHUNKS;
     }
 
     /** For each wanted token the flat index of the token before it. */

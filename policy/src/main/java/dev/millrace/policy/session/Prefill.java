@@ -157,7 +157,7 @@ final class Prefill implements AutoCloseable {
     /** Compiled when it is first needed: who only forces tokens has none. */
     private OrtSession session() {
         if (session == null) {
-            session = engine.compile(PrefillGraph.model(shape));
+            session = engine.compileForAnySize(PrefillGraph.model(shape));
         }
         return session;
     }

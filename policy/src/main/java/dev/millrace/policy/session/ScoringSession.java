@@ -30,16 +30,27 @@ public final class ScoringSession implements AutoCloseable {
     private final Engine engine;
     private final DecoderShape shape;
     private final int tokenBudget;
+    private final int mostRows;
     private final SequenceRunner runner;
     private final Map<Integer, SequenceRunner> entryRunners = new ConcurrentHashMap<>();
 
     /** @param tokenBudget padded tokens per micro-batch: bounds the memory of a call; one longer sequence goes alone */
     public ScoringSession(Engine engine, DecoderShape shape, int tokenBudget) {
+        this(engine, shape, tokenBudget, LogitsMemory.DEFAULT);
+    }
+
+    /** @param logits bounds the memory of a call, too */
+    public ScoringSession(Engine engine, DecoderShape shape, int tokenBudget, LogitsMemory logits) {
         this.engine = engine;
         this.shape = shape;
         this.tokenBudget = tokenBudget;
-        this.runner =
-                new SequenceRunner(engine, shape, tokenBudget, vocabulary -> SequenceGraph.scoring(shape, vocabulary));
+        this.mostRows = logits.scoringRows(shape);
+        this.runner = new SequenceRunner(
+                engine,
+                shape,
+                tokenBudget,
+                mostRows,
+                (vocabulary, rows) -> SequenceGraph.scoring(shape, vocabulary, rows));
     }
 
     /**
@@ -74,7 +85,8 @@ public final class ScoringSession implements AutoCloseable {
                                 engine,
                                 shape,
                                 tokenBudget,
-                                vocabulary -> SequenceGraph.scoringEntries(shape, vocabulary, k)))
+                                mostRows,
+                                (vocabulary, rows) -> SequenceGraph.scoringEntries(shape, vocabulary, rows, k)))
                 .run(
                         weights,
                         batch,

@@ -6,6 +6,7 @@ import ai.onnxruntime.OrtException;
 import ai.onnxruntime.OrtSession;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.SequenceGraph;
+import dev.millrace.policy.decoder.SequenceGraph.Rows;
 import dev.millrace.policy.decoder.SequenceGraph.Vocabulary;
 import dev.millrace.policy.onnx.proto.ModelProto;
 import dev.millrace.policy.weights.Weights;
@@ -15,7 +16,6 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.function.Function;
 
 /** Runs one sequence graph over micro-batches: what scoring and gradient sessions share. Thread-safe. */
 final class SequenceRunner implements AutoCloseable {
@@ -40,29 +40,49 @@ final class SequenceRunner implements AutoCloseable {
         void close() throws OrtException;
     }
 
-    /** One graph for each vocabulary: that of the whole one at once, the other when it is first needed. */
-    SequenceRunner(Engine engine, DecoderShape shape, int tokenBudget, Function<Vocabulary, ModelProto> model) {
-        this(engine, shape, tokenBudget, new VocabularyGraphs(engine, model));
+    /** Writes the graph for one kind of micro-batch. */
+    @FunctionalInterface
+    interface ModelOf {
+        ModelProto write(Vocabulary vocabulary, Rows rows);
     }
 
-    private static final class VocabularyGraphs implements Graphs {
-        private final Engine engine;
-        private final Function<Vocabulary, ModelProto> model;
-        private final Map<Vocabulary, OrtSession> compiled = new ConcurrentHashMap<>();
+    /**
+     * One graph for each kind of micro-batch: that of the whole vocabulary at once, the others when they are first needed.
+     *
+     * @param mostRows that go through the head at once
+     */
+    SequenceRunner(Engine engine, DecoderShape shape, int tokenBudget, int mostRows, ModelOf model) {
+        this(engine, shape, tokenBudget, new KindGraphs(engine, mostRows, model));
+    }
 
-        VocabularyGraphs(Engine engine, Function<Vocabulary, ModelProto> model) {
+    private static final class KindGraphs implements Graphs {
+        private final Engine engine;
+        private final int mostRows;
+        private final ModelOf model;
+        private final Map<Kind, OrtSession> compiled = new ConcurrentHashMap<>();
+
+        private record Kind(Vocabulary vocabulary, Rows rows) {}
+
+        KindGraphs(Engine engine, int mostRows, ModelOf model) {
             this.engine = engine;
+            this.mostRows = mostRows;
             this.model = model;
-            of(Vocabulary.WHOLE);
+            of(new Kind(Vocabulary.WHOLE, Rows.AT_ONCE));
         }
 
         @Override
         public OrtSession of(MicroBatch micro) {
-            return of(micro.vocabulary());
+            return of(new Kind(micro.vocabulary(), micro.rowsInGraph()));
         }
 
-        private OrtSession of(Vocabulary vocabulary) {
-            return compiled.computeIfAbsent(vocabulary, absent -> engine.compile(model.apply(vocabulary)));
+        @Override
+        public MicroBatch laidOut(MicroBatch planned) {
+            return planned.inChunks(mostRows);
+        }
+
+        private OrtSession of(Kind kind) {
+            return compiled.computeIfAbsent(
+                    kind, absent -> engine.compileForAnySize(model.write(kind.vocabulary(), kind.rows())));
         }
 
         @Override

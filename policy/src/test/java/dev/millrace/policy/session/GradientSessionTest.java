@@ -19,6 +19,9 @@ import org.junit.jupiter.params.provider.FieldSource;
 
 class GradientSessionTest {
     static final List<DecoderShape> SHAPES = Shapes.VARIED;
+    /** Room for next to nothing: chunks are as small as they get. */
+    private static final LogitsMemory FOUR_ROWS = new LogitsMemory(1);
+
     private static final int[] LENGTHS = {6, 2, 9, 1, 13, 6};
 
     @ParameterizedTest
@@ -33,13 +36,26 @@ class GradientSessionTest {
         requireFiniteDifferences(shape, RaggedBatches.cut(shape, 7, RaggedBatches.random(shape, 2, LENGTHS)));
     }
 
+    @ParameterizedTest
+    @FieldSource("SHAPES")
+    void shouldAgreeWithFiniteDifferencesWhereTheHeadTakesChunks(DecoderShape shape) {
+        SequenceBatch batch = RaggedBatches.random(shape, 2, LENGTHS);
+        requireFiniteDifferences(shape, batch, 100, FOUR_ROWS);
+        requireFiniteDifferences(shape, RaggedBatches.cut(shape, 7, batch), 100, FOUR_ROWS);
+    }
+
     private static void requireFiniteDifferences(DecoderShape shape, SequenceBatch batch) {
+        requireFiniteDifferences(shape, batch, 20, LogitsMemory.DEFAULT);
+    }
+
+    private static void requireFiniteDifferences(
+            DecoderShape shape, SequenceBatch batch, int budget, LogitsMemory logits) {
         Weights weights = RaggedBatches.weights(shape, 1);
         float[] temperatures = RaggedBatches.temperatures(3, LENGTHS.length);
         float[] logProbCoefficients = coefficients(4, batch);
         float[] entropyCoefficients = coefficients(5, batch);
         Gradients gradients = new Gradients(shape);
-        try (GradientSession session = new GradientSession(Engine.cpu(), shape, 20)) {
+        try (GradientSession session = new GradientSession(Engine.cpu(), shape, budget, logits)) {
             session.accumulate(weights, batch, temperatures, logProbCoefficients, entropyCoefficients, gradients);
         }
         NaiveDecoder twin = new NaiveDecoder(weights);
@@ -133,6 +149,39 @@ class GradientSessionTest {
             parts.scale(-1);
             parts.add(whole);
             assertThat(parts.l2Norm()).as("micro-batches of %d tokens", budget).isLessThan(1e-6 * norm);
+        }
+    }
+
+    /** Scores have the same bits, and of the gradients all but the head's have, which is summed in another order. */
+    @ParameterizedTest
+    @FieldSource("SHAPES")
+    void shouldFindInChunksWhatItFindsAtOnce(DecoderShape shape) {
+        Weights weights = RaggedBatches.weights(shape, 1);
+        SequenceBatch ragged = RaggedBatches.random(shape, 2, 12, 7, 30, 12, 12, 9, 11, 12, 10);
+        for (SequenceBatch batch : List.of(ragged, RaggedBatches.cut(shape, 7, ragged))) {
+            float[] temperatures = RaggedBatches.temperatures(3, 9);
+            float[] c = coefficients(4, batch);
+            float[] e = coefficients(5, batch);
+            try (GradientSession whole = new GradientSession(Engine.cpu(), shape, 200);
+                    GradientSession chunks = new GradientSession(Engine.cpu(), shape, 200, FOUR_ROWS)) {
+                Gradients expected = new Gradients(shape);
+                TokenScores scores = whole.accumulate(weights, batch, temperatures, c, e, expected);
+                Gradients found = new Gradients(shape);
+                TokenScores again = chunks.accumulate(weights, batch, temperatures, c, e, found);
+                assertThat(again.logProbs()).containsExactly(scores.logProbs());
+                assertThat(again.entropies()).containsExactly(scores.entropies());
+                assertThat(again.sumSquaredProbs()).containsExactly(scores.sumSquaredProbs());
+                Gradients repeated = new Gradients(shape);
+                chunks.accumulate(weights, batch, temperatures, c, e, repeated);
+                for (TensorSpec spec : shape.tensors()) {
+                    assertThat(repeated.tensor(spec.name())).containsExactly(found.tensor(spec.name()));
+                }
+                double norm = expected.l2Norm();
+                assertThat(norm).isGreaterThan(1);
+                found.scale(-1);
+                found.add(expected);
+                assertThat(found.l2Norm()).isBetween(Double.MIN_VALUE, 1e-6 * norm);
+            }
         }
     }
 

@@ -133,37 +133,41 @@ class ScoringSessionTest {
                     .map(i -> (first + i / k + 2 * (i % k)) % shape.vocabSize())
                     .toArray();
         }
-        try (ScoringSession session = new ScoringSession(Engine.cpu(), shape, 40)) {
-            for (SequenceBatch batch : List.of(whole, RaggedBatches.cut(shape, 7, whole))) {
-                EntryScores found = session.scoreEntries(weights, batch, temperatures, entries, k);
+        for (LogitsMemory logits : List.of(LogitsMemory.DEFAULT, new LogitsMemory(1))) {
+            try (ScoringSession session = new ScoringSession(Engine.cpu(), shape, 40, logits)) {
+                for (SequenceBatch batch : List.of(whole, RaggedBatches.cut(shape, 7, whole))) {
+                    EntryScores found = session.scoreEntries(weights, batch, temperatures, entries, k);
 
-                assertSameBits(found.scores(), session.score(weights, batch, temperatures));
-                for (int s = 0; s < LENGTHS.length; s++) {
-                    double[][] expected = twin.logProbs(RaggedBatches.sequence(batch, s), temperatures[s]);
-                    for (int t = batch.firstScored(s); t < batch.length(s); t++) {
-                        int row = t - batch.firstScored(s);
-                        double[] distribution = RaggedBatches.renormalised(batch, s, t, expected[t - 1]);
-                        double rest = 1;
-                        for (int i = 0; i < k; i++) {
-                            double logProb = distribution[entries[s][row * k + i]];
-                            float claimed = found.logProbs()[(batch.offset(s) + row) * k + i];
-                            if (logProb == Double.NEGATIVE_INFINITY) {
-                                assertThat(claimed).isEqualTo(Float.NEGATIVE_INFINITY);
-                            } else {
-                                assertThat((double) claimed).isCloseTo(logProb, within(1e-5));
+                    assertSameBits(found.scores(), session.score(weights, batch, temperatures));
+                    for (int s = 0; s < LENGTHS.length; s++) {
+                        double[][] expected = twin.logProbs(RaggedBatches.sequence(batch, s), temperatures[s]);
+                        for (int t = batch.firstScored(s); t < batch.length(s); t++) {
+                            int row = t - batch.firstScored(s);
+                            double[] distribution = RaggedBatches.renormalised(batch, s, t, expected[t - 1]);
+                            double rest = 1;
+                            for (int i = 0; i < k; i++) {
+                                double logProb = distribution[entries[s][row * k + i]];
+                                float claimed = found.logProbs()[(batch.offset(s) + row) * k + i];
+                                if (logProb == Double.NEGATIVE_INFINITY) {
+                                    assertThat(claimed).isEqualTo(Float.NEGATIVE_INFINITY);
+                                } else {
+                                    assertThat((double) claimed).isCloseTo(logProb, within(1e-5));
+                                }
+                                rest -= Math.exp(logProb);
                             }
-                            rest -= Math.exp(logProb);
+                            assertThat(Math.exp(found.remainders()[batch.offset(s) + row]))
+                                    .as("sequence %d token %d", s, t)
+                                    .isCloseTo(Math.max(0, rest), within(1e-5));
                         }
-                        assertThat(Math.exp(found.remainders()[batch.offset(s) + row]))
-                                .as("sequence %d token %d", s, t)
-                                .isCloseTo(Math.max(0, rest), within(1e-5));
                     }
                 }
+                assertThatThrownBy(() -> session.scoreEntries(weights, whole, temperatures, entries, 2))
+                        .hasMessageStartingWith("k=2 entries per scored token: ");
+                assertThatThrownBy(() ->
+                                session.scoreEntries(weights, whole, temperatures, entries, shape.vocabSize() + 1))
+                        .hasMessageStartingWith(
+                                "k must be at least 1 and at most the vocabulary of " + shape.vocabSize());
             }
-            assertThatThrownBy(() -> session.scoreEntries(weights, whole, temperatures, entries, 2))
-                    .hasMessageStartingWith("k=2 entries per scored token: ");
-            assertThatThrownBy(() -> session.scoreEntries(weights, whole, temperatures, entries, shape.vocabSize() + 1))
-                    .hasMessageStartingWith("k must be at least 1 and at most the vocabulary of " + shape.vocabSize());
         }
     }
 

@@ -62,7 +62,8 @@ public final class BatchOptimizer implements AutoCloseable {
         this.algorithm = algorithm;
         this.shape = shape;
         this.learningRate = new LearningRate(config.optimizer());
-        this.shards = new GradientShards(engine, shape, config.tokensPerMicrobatch(), config.shards(), threads);
+        this.shards = new GradientShards(
+                engine, shape, config.tokensPerMicrobatch(), config.logits(), config.shards(), threads);
         this.gradients = new Gradients(shape);
         this.references = new ReferenceLogProbs(algorithm.kl(), shards);
         this.starts = new StepStart(algorithm, references, shards);

@@ -6,6 +6,7 @@ import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.EntryScores;
 import dev.millrace.policy.session.GradientNormSession;
 import dev.millrace.policy.session.GradientSession;
+import dev.millrace.policy.session.LogitsMemory;
 import dev.millrace.policy.session.NonFiniteScoreException;
 import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.session.TokenScores;
@@ -48,14 +49,15 @@ final class GradientShards implements AutoCloseable {
 
     /**
      * @param tokenBudget padded tokens per micro-batch and shard: bounds memory
+     * @param logits      memory of each shard for what is as wide as the vocabulary
      * @param shards      at least 1; decides the order of summation
      * @param threads     that work on them; decides nothing but the time it takes
      */
-    GradientShards(Engine engine, DecoderShape shape, int tokenBudget, int shards, int threads) {
-        this.scoring = new ScoringSession(engine, shape, tokenBudget);
+    GradientShards(Engine engine, DecoderShape shape, int tokenBudget, LogitsMemory logits, int shards, int threads) {
+        this.scoring = new ScoringSession(engine, shape, tokenBudget, logits);
         this.norms = new GradientNormSession(engine, shape, tokenBudget);
         for (int i = 0; i < shards; i++) {
-            sessions.add(new GradientSession(engine, shape, tokenBudget));
+            sessions.add(new GradientSession(engine, shape, tokenBudget, logits));
             partial.add(new Gradients(shape));
         }
         AtomicInteger named = new AtomicInteger();

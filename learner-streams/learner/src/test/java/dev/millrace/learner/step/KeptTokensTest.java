@@ -12,6 +12,7 @@ import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.GradientSession;
+import dev.millrace.policy.session.LogitsMemory;
 import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.session.SequenceBatch;
 import dev.millrace.policy.session.TokenScores;
@@ -65,7 +66,7 @@ class KeptTokensTest {
         }
         Gradients found = new Gradients(SHAPE);
         float[] scored = new float[ones.length];
-        try (GradientShards shards = new GradientShards(Engine.cpu(), SHAPE, 64, 2, 2)) {
+        try (GradientShards shards = new GradientShards(Engine.cpu(), SHAPE, 64, LogitsMemory.DEFAULT, 2, 2)) {
             int[] all = IntStream.range(0, members.count()).toArray();
             shards.score(weights, members, all, scored, new StepMetricsTally());
             shards.differentiate(weights, members.select(all), ones, zeros, found);
@@ -95,7 +96,7 @@ class KeptTokensTest {
         CurrentMoments moments =
                 CurrentMoments.recorded(members, Set.of(StageInput.DISTRIBUTIONS), new int[] {0, 1, 2});
         float[] logProbs = members.proximal().clone();
-        try (GradientShards shards = new GradientShards(Engine.cpu(), SHAPE, 64, 2, 2)) {
+        try (GradientShards shards = new GradientShards(Engine.cpu(), SHAPE, 64, LogitsMemory.DEFAULT, 2, 2)) {
             shards.score(weights, members, new int[] {0, 1, 2}, logProbs, moments, new StepMetricsTally());
         }
         StageFacts.Builder facts = StageFacts.of(members.own(), members.rewards());

@@ -14,5 +14,8 @@ class StepConfigTest {
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> StepConfig.defaults().withCut(1, 0))
                 .withMessage("shards must be at least 1: 0");
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> new StepConfig(OptimizerConfig.defaults(), 1, 0, 1))
+                .withMessage("logits_mb must be at least 1: 0");
     }
 }

@@ -21,8 +21,7 @@ import java.util.SplittableRandom;
  * and copied to all, and tokens sampled behind them. Every round takes each once, in turns, so that what else runs on the machine
  * meets all of them alike.
  *
- * <p>Arguments: {@code 15m} or {@code 113m}, and how many rounds. Both are random weights in the shape of a Llama with a
- * vocabulary of 32,000 and a tied head.
+ * <p>Arguments: a {@link RandomLlama}, and how many rounds.
  */
 public final class GenerationSpeed {
     private static final int SLOTS = 16;
@@ -34,7 +33,7 @@ public final class GenerationSpeed {
     private GenerationSpeed() {}
 
     public static void main(String[] arguments) {
-        DecoderShape shape = shape(arguments[0]);
+        DecoderShape shape = RandomLlama.shape(arguments[0]);
         int rounds = Integer.parseInt(arguments[1]);
         System.out.printf(
                 Locale.ROOT,
@@ -99,14 +98,6 @@ public final class GenerationSpeed {
                                 ratios[times.length / 2],
                                 ratios[0],
                                 ratios[times.length - 1]));
-    }
-
-    private static DecoderShape shape(String name) {
-        return switch (name) {
-            case "15m" -> new DecoderShape(32_000, 288, 6, 6, 6, 48, 768, 1024, 10_000, 1e-5, true, false);
-            case "113m" -> new DecoderShape(32_000, 768, 12, 12, 12, 64, 2048, 1024, 10_000, 1e-5, true, false);
-            default -> throw new IllegalArgumentException("15m or 113m: " + name);
-        };
     }
 
     private static void forced(DecodeSession session, Weights weights, int[][] prompts) {
