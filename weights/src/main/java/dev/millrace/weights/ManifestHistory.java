@@ -32,8 +32,25 @@ final class ManifestHistory {
     private long lightUpTo = -1;
     private boolean settled;
 
-    /** @param offset where on the log it lies */
-    private record Taken(PolicyVersion manifest, long offset) {
+    /**
+     * @param offset where on the log it lies
+     * @param stateOffset where the copy lies that came with the optimiser's state; {@code offset} where no such copy came
+     */
+    private record Taken(PolicyVersion manifest, long offset, long stateOffset) {
+        Taken(PolicyVersion manifest, long offset) {
+            this(manifest, offset, offset);
+        }
+
+        /** The same with the state that a copy of it came with. */
+        Taken withStateOf(Taken copy) {
+            return new Taken(copy.manifest(), offset, copy.offset());
+        }
+
+        /** The same as of before an offset that lies behind it. */
+        Taken before(long end) {
+            return stateOffset < end ? this : new Taken(withoutState(manifest), offset);
+        }
+
         long version() {
             return manifest.getVersion();
         }
@@ -97,8 +114,8 @@ final class ManifestHistory {
         cut.settled = settled;
         for (Taken taken : byVersion.values()) {
             if (taken.offset() < offset) {
-                cut.byVersion.put(taken.version(), taken);
-                cut.tip = taken;
+                cut.byVersion.put(taken.version(), taken.before(offset));
+                cut.tip = cut.byVersion.get(taken.version());
             }
         }
         return cut.tip == null ? Optional.empty() : Optional.of(cut);
@@ -107,6 +124,10 @@ final class ManifestHistory {
     private Optional<String> known(Taken offered) {
         Taken known = byVersion.get(offered.version());
         if (known == null || known.hash().equals(offered.hash())) {
+            if (known != null && isWithState(offered.manifest(), known.manifest())) {
+                byVersion.put(known.version(), known.withStateOf(offered));
+                tip = Objects.requireNonNull(byVersion.lastEntry()).getValue();
+            }
             return Optional.empty();
         }
         if (tip != null && known.version() == tip.version() && isConfirmed(offered)) {
@@ -121,6 +142,17 @@ final class ManifestHistory {
         }
         return Optional.of("version " + offered.version() + " has the weights " + known.hash()
                 + " on the chain, this one says " + offered.hash());
+    }
+
+    /** A learner that stops writes the manifest of its last version once more, with the optimiser's state. */
+    private static boolean isWithState(PolicyVersion copy, PolicyVersion known) {
+        return copy.getOptimizer() != null
+                && known.getOptimizer() == null
+                && withoutState(copy).equals(known);
+    }
+
+    private static PolicyVersion withoutState(PolicyVersion manifest) {
+        return PolicyVersion.newBuilder(manifest).setOptimizer(null).build();
     }
 
     /** Whether a delta that waits is one against exactly these weights. */

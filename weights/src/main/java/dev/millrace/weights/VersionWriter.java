@@ -60,6 +60,10 @@ public final class VersionWriter {
     private final Serializer<PolicyVersion> manifestSerializer;
     /** What the next version may be a delta against; null before there is one. */
     private @Nullable Base base;
+    /** The last manifest, and the time of its record. */
+    private @Nullable PolicyVersion sent;
+
+    private long sentAtMs;
 
     /**
      * A version that was published.
@@ -93,7 +97,7 @@ public final class VersionWriter {
      * @param weights of that version; copied
      */
     public void continueFrom(PolicyVersion published, Weights weights) {
-        if (config.anchorEvery() == 1) {
+        if (config.anchorEvery(weights.shape()) == 1) {
             return;
         }
         // the buffers of the last one are used again, unless they are another model's
@@ -174,13 +178,51 @@ public final class VersionWriter {
                 .setPublishedAtMs(facts.publishedAtMs())
                 .setParentEpoch(facts.parentEpoch())
                 .build();
+        sent = manifest;
+        sentAtMs = System.currentTimeMillis();
+        send(manifest, sentAtMs);
+        return manifest;
+    }
+
+    /**
+     * Sends the optimiser's state of a version that was published without it, and its manifest once more, with the state: then
+     * training can go on from there.
+     *
+     * @return the manifest as it is now
+     * @throws KafkaException as {@link #write}
+     */
+    public PolicyVersion writeState(PolicyVersion published, AdamW.State optimizer) {
+        if (published.getOptimizer() != null || published.getOptimizerSteps() != optimizer.steps()) {
+            throw new IllegalArgumentException("the state after " + optimizer.steps() + " steps is not what version "
+                    + published.getVersion() + " lacks, which was made by " + published.getOptimizerSteps());
+        }
+        List<EncodedTensor> tensors = EncodedTensor.whole(OptimizerTensors.named(optimizer));
+        TensorLocation location;
+        if (store.isPresent()) {
+            location = put(store.get(), published.getVersion(), VersionObject.Part.OPTIMIZER, tensors)
+                    .build();
+        } else {
+            Sent sent = send(published.getVersion(), topics.optimizerState(), tensors);
+            List<TensorEntry> entries = entries(published.getVersion(), tensors);
+            producer.flush();
+            location = location(sent, entries, tensors).build();
+        }
+        PolicyVersion manifest =
+                PolicyVersion.newBuilder(published).setOptimizer(location).build();
+        // compaction leaves the copy alone, and who reads it then must find the version's own time
+        boolean isOurs = sent != null && sent.getVersion() == manifest.getVersion();
+        send(manifest, isOurs ? sentAtMs : published.getPublishedAtMs());
+        return manifest;
+    }
+
+    private void send(PolicyVersion manifest, long timestampMs) {
         String topic = topics.policyVersions();
         producer.send(new ProducerRecord<>(
                 topic,
                 PolicyPartition.of(run.policyId(), topic, producer.partitionsFor(topic)),
+                timestampMs,
                 VersionKey.of(manifest).bytes(),
                 manifestSerializer.serialize(topic, manifest)));
-        return manifest;
     }
 
     private List<EncodedTensor> encoded(VersionFacts facts, Weights weights) {
@@ -189,7 +231,7 @@ public final class VersionWriter {
         if (base == null
                 || base.published().getVersion() != facts.parentVersion()
                 || !base.isLike(weights)
-                || facts.version() - anchorOf(base.published()) >= config.anchorEvery()) {
+                || facts.version() - anchorOf(base.published()) >= config.anchorEvery(weights.shape())) {
             return EncodedTensor.whole(tensors);
         }
         return tensors.stream()

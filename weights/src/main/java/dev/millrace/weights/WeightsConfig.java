@@ -14,7 +14,8 @@ import java.util.Objects;
  *     weights are rounded while the optimiser keeps them as float32; a run that begins with a checkpoint has {@code bf16} unless
  *     it says otherwise
  * @param anchorEvery     every so many versions one is written whole, an anchor, and those between as deltas against
- *     their parent; 1 writes every version whole
+ *     their parent; 1 writes every version whole; 0 decides by what a version is: every 8th, and of {@code bf16} from 64 MiB on every
+ *     16th, whose deltas are small
  * @param checkpointEvery after so many versions the optimiser's state is on the log again; what lies between, a learner that starts
  *     learns again from the batches. 1 has it with every version; 0 decides by its size: one version for each 16 MiB, 64 at most
  * @param keepVersions    how many of the newest versions are kept in any case; older ones are removed once no rollout in
@@ -43,11 +44,17 @@ public record WeightsConfig(
 
     private static final long BYTES_A_VERSION = 16L << 20;
     private static final int MOST_BETWEEN = 64;
+    private static final long LARGE_VERSION = 64L << 20;
+    private static final int CHAIN = 8;
+    private static final int LONG_CHAIN = 16;
 
     public WeightsConfig {
         ObjectStore.of(store);
         Objects.requireNonNull(dtype, "dtype must be f32 or bf16");
-        atLeastOne("anchor_every", anchorEvery);
+        if (anchorEvery < 0) {
+            throw new IllegalArgumentException(
+                    "anchor_every must be at least 1, or 0 to decide by the model's size: " + anchorEvery);
+        }
         if (checkpointEvery < 0) {
             throw new IllegalArgumentException(
                     "checkpoint_every must be at least 1, or 0 to decide by the model's size: " + checkpointEvery);
@@ -65,12 +72,21 @@ public record WeightsConfig(
                             + readTimeoutMs + " and " + sendTimeoutMs);
         }
         int longest = checkpointEvery == 0 ? MOST_BETWEEN : checkpointEvery;
-        if (keptManifests < (long) keepVersions + anchorEvery + longest) {
+        int chain = anchorEvery == 0 ? LONG_CHAIN : anchorEvery;
+        if (keptManifests < (long) keepVersions + chain + longest) {
             throw new IllegalArgumentException("kept_manifests must be at least keep_versions=" + keepVersions
-                    + ", anchor_every=" + anchorEvery + " and checkpoint_every=" + longest
+                    + ", anchor_every=" + chain + " and checkpoint_every=" + longest
                     + " together, or a reader forgets the anchor of a version that is kept, or of its checkpoint: "
                     + keptManifests);
         }
+    }
+
+    /** After how many versions of a policy one is written whole, at least 1. */
+    public int anchorEvery(DecoderShape shape) {
+        if (anchorEvery > 0) {
+            return anchorEvery;
+        }
+        return dtype == Dtype.BF16 && dtype.bytes() * shape.parameterCount() >= LARGE_VERSION ? LONG_CHAIN : CHAIN;
     }
 
     /** After how many versions of a policy the optimiser's state is on the log again, at least 1. */
@@ -89,7 +105,23 @@ public record WeightsConfig(
 
     public static WeightsConfig defaults() {
         return new WeightsConfig(
-                "kafka", Dtype.F32, 8, 0, 512, 30_000, BrokenVersionPolicy.WAIT, 512 * 1024, 1024, 0, 0);
+                "kafka", Dtype.F32, 0, 0, 512, 30_000, BrokenVersionPolicy.WAIT, 512 * 1024, 1024, 0, 0);
+    }
+
+    /** The same whose versions are of another type. */
+    public WeightsConfig with(Dtype other) {
+        return new WeightsConfig(
+                store,
+                other,
+                anchorEvery,
+                checkpointEvery,
+                keepVersions,
+                unservedAlarmMs,
+                onBrokenVersion,
+                chunkBytes,
+                keptManifests,
+                readTimeoutMs,
+                sendTimeoutMs);
     }
 
     private static void atLeastOne(String key, long value) {

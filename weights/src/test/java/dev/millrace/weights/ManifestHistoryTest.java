@@ -189,6 +189,32 @@ class ManifestHistoryTest {
     }
 
     @Test
+    void shouldTakeTheOptimisersStateThatACopyComesWith() {
+        for (int version = 0; version < 3; version++) {
+            add(version, "hash-" + version);
+        }
+        PolicyVersion plain = Manifests.of(2, "hash-2");
+        PolicyVersion state = PolicyVersion.newBuilder(plain)
+                .setOptimizer(Manifests.of(2, "state").getWeights())
+                .build();
+        PolicyVersion other =
+                PolicyVersion.newBuilder(state).setTokensTrained(7).build();
+
+        assertThat(history.add(other, 3)).isEmpty();
+        assertThat(history.newest()).as("which is none in all else").contains(plain);
+        assertThat(history.add(state, 4)).isEmpty();
+        assertThat(history.newest()).contains(state);
+        assertThat(history.get(2)).isEqualTo(state);
+        assertThat(history.add(plain, 5)).isEmpty();
+        assertThat(history.newest()).as("it stays").contains(state);
+        assertThat(history.add(Manifests.of(3, "hash-3"), 6)).isEmpty();
+        assertThat(history.before(6).orElseThrow().newest()).contains(state);
+        assertThat(history.before(4).orElseThrow().newest())
+                .as("the log was cut off before it")
+                .contains(plain);
+    }
+
+    @Test
     void shouldBeginALaterEpochWithTheVersionThatItsClaimNames() {
         ManifestHistory second = new ManifestHistory(Optional.of(new Ancestor(0, 5, "e")), 9);
         PolicyVersion right = PolicyVersion.newBuilder(Manifests.of(5, "e"))

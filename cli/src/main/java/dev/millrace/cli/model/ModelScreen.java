@@ -163,7 +163,7 @@ final class ModelScreen {
         long parameters = shape.parameterCount();
         long weights = parameters * Float.BYTES;
         long cache = 2L * shape.layers() * shape.kvHeads() * shape.headSize() * Float.BYTES;
-        WeightsConfig defaults = WeightsConfig.defaults();
+        WeightsConfig defaults = WeightsConfig.defaults().with(Dtype.BF16);
         lines.add("");
         lines.add("memory (float32, whatever the files have)");
         say("weights", bytes(weights) + " for each copy: generator, scorer and learner have one of their own");
@@ -176,8 +176,8 @@ final class ModelScreen {
         lines.add("on the log");
         say(
                 "version",
-                bytes(parameters * Dtype.BF16.bytes()) + " of bfloat16 (weights.dtype), every " + defaults.anchorEvery()
-                        + "th; between them what changed");
+                bytes(parameters * Dtype.BF16.bytes()) + " of bfloat16 (weights.dtype), every "
+                        + defaults.anchorEvery(shape) + "th; between them what changed");
         int every = defaults.checkpointEvery(shape);
         say(
                 "optimiser",

@@ -22,7 +22,9 @@ import dev.millrace.log.transaction.Incarnation;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TrainingStep;
+import dev.millrace.weights.Checkpoints;
 import dev.millrace.weights.PolicyFeed;
+import dev.millrace.weights.VersionHash;
 import dev.millrace.weights.WeightsConfig;
 import io.micrometer.core.instrument.MeterRegistry;
 import java.time.Clock;
@@ -197,8 +199,36 @@ public final class Learner implements AutoCloseable {
                 committer.learntBefore(reader.consumed().learntBefore());
                 care.start();
                 patience.reopened();
-                return train(state, new Log(feed, committer, reader, trajectories, foreign));
+                try {
+                    return train(state, new Log(feed, committer, reader, trajectories, foreign));
+                } finally {
+                    if (stopped) {
+                        checkpoint(state, committer);
+                    }
+                }
             }
+        }
+    }
+
+    /**
+     * In the end the newest version gets the optimiser's state, so that whoever goes on needs to learn nothing again, and may do so under other
+     * settings. Where that does not succeed, or a step had begun to change the state, it is learnt again from the last checkpoint.
+     */
+    private void checkpoint(TrainingState state, VersionCommitter committer) {
+        PolicyVersion newest = state.newest();
+        if (Checkpoints.is(newest)
+                || state.optimizer().state().steps() != newest.getOptimizerSteps()
+                || !VersionHash.of(state.weights()).equals(newest.getWeights().getSha256())) {
+            return;
+        }
+        try {
+            state.published(committer.commitState(newest, state.optimizer().state()));
+            LOG.info("the optimiser's state of version {} is on the log", newest.getVersion());
+        } catch (RuntimeException e) {
+            LOG.warn(
+                    "the optimiser's state of version {} could not be written; the next start learns again from the last that was",
+                    newest.getVersion(),
+                    e);
         }
     }
 

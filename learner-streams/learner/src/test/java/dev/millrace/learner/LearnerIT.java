@@ -143,7 +143,7 @@ class LearnerIT {
     void shouldLearnAgainSinceTheLastCheckpointAndGoOnBitForBit() {
         produceWithOneStarved(log);
         for (int batches = 1; batches <= 6; batches++) {
-            RunningLearner.whenConsumed(log, batches, weights(Dtype.BF16, 3));
+            RunningLearner.killedWhenConsumed(log, batches, weights(Dtype.BF16, 3));
             assertThat(log.committedOffset()).isEqualTo(batches);
         }
 
@@ -175,7 +175,7 @@ class LearnerIT {
     @Test
     void shouldNameTheVersionThatComesOutOtherwiseAndTheCheckpointToGoBackTo() {
         log.produce(3, 6);
-        RunningLearner.whenConsumed(log, 2, weights(Dtype.F32, 3));
+        RunningLearner.killedWhenConsumed(log, 2, weights(Dtype.F32, 3));
         LearnerConfig other = config(0, 2e-2);
 
         try (RunningLearner learner = RunningLearner.start(log, other, weights(Dtype.F32, 3))) {
@@ -189,6 +189,31 @@ class LearnerIT {
             assertThat(alarm.remedy()).isEqualTo(log.connection().command("rollback --to-version 0"));
         }
         assertThat(log.hashes()).isEqualTo(RUNS.undisturbed().subList(0, 3));
+    }
+
+    @Test
+    void shouldGoOnUnderOtherSettingsFromWhereItWasStoppedInGoodOrder() {
+        log.produce(5, 6);
+        RunningLearner.whenConsumed(log, 2, weights(Dtype.F32, 50));
+
+        List<PolicyVersion> published = log.versions();
+        assertThat(published).extracting(PolicyVersion::getVersion).containsExactly(0L, 1L, 2L, 2L);
+        PolicyVersion stopped = published.get(3);
+        assertThat(stopped.getOptimizer()).as("once more, with the state").isNotNull();
+        assertThat(PolicyVersion.newBuilder(stopped).setOptimizer(null).build()).isEqualTo(published.get(2));
+        List<Long> times = log.times(log.connection().topics().policyVersions());
+        assertThat(times.get(3)).as("the version's own time").isEqualTo(times.get(2));
+
+        try (RunningLearner learner = RunningLearner.start(log, config(0, 2e-2), weights(Dtype.F32, 50))) {
+            learner.awaitOffset(5);
+            learner.awaitNoAlarm("version-differs");
+        }
+        assertThat(log.hashes().subList(0, 3)).isEqualTo(RUNS.undisturbed().subList(0, 3));
+        assertThat(log.versions())
+                .extracting(PolicyVersion::getVersion)
+                .as("and again where that one was stopped")
+                .containsExactly(0L, 1L, 2L, 2L, 3L, 4L, 5L, 5L);
+        assertThat(log.steps()).extracting(TrainingStep::getBatchId).containsExactly(0L, 1L, 2L, 3L, 4L);
     }
 
     @Test

@@ -11,13 +11,18 @@ import dev.millrace.policy.session.Engine;
 import dev.millrace.weights.WeightsConfig;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
 import java.time.Clock;
 import java.time.Duration;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
+import org.apache.kafka.clients.producer.Producer;
+import org.apache.kafka.common.KafkaException;
 
 /** A learner of little patience on a thread of its own, and the alarms that it raises. */
 final class RunningLearner implements AutoCloseable {
@@ -58,9 +63,32 @@ final class RunningLearner implements AutoCloseable {
     }
 
     static void whenConsumed(SyntheticLog log, int batches, WeightsConfig weights) {
-        try (Learner learner = learner(log.connection(), LearnerIT.config(0), weights, new SimpleMeterRegistry())) {
+        whenConsumed(log, batches, weights, new AtomicInteger(), VersionCommitter.Producers.kafka());
+    }
+
+    /** As {@link #whenConsumed}, and writes nothing after the last of them, as if it was killed. */
+    static void killedWhenConsumed(SyntheticLog log, int batches, WeightsConfig weights) {
+        AtomicInteger left = new AtomicInteger(Integer.MAX_VALUE);
+        whenConsumed(
+                log,
+                batches,
+                weights,
+                left,
+                properties -> mortal(VersionCommitter.Producers.kafka().create(properties), left));
+    }
+
+    /** @param left is set to 1 before the last transaction */
+    private static void whenConsumed(
+            SyntheticLog log,
+            int batches,
+            WeightsConfig weights,
+            AtomicInteger left,
+            VersionCommitter.Producers producers) {
+        try (Learner learner =
+                learner(log.connection(), LearnerIT.config(0), weights, new SimpleMeterRegistry(), producers)) {
             learner.observe(step -> {
                 if (step.batchId() == batches - 1) {
+                    left.set(1);
                     learner.stop();
                 }
             });
@@ -68,8 +96,33 @@ final class RunningLearner implements AutoCloseable {
         }
     }
 
+    /** Begins so many transactions and no more. */
+    @SuppressWarnings("unchecked")
+    private static Producer<byte[], byte[]> mortal(Producer<byte[], byte[]> producer, AtomicInteger left) {
+        return (Producer<byte[], byte[]>) Proxy.newProxyInstance(
+                RunningLearner.class.getClassLoader(), new Class<?>[] {Producer.class}, (proxy, method, arguments) -> {
+                    if (method.getName().equals("beginTransaction") && left.getAndDecrement() <= 0) {
+                        throw new KafkaException("it is dead");
+                    }
+                    try {
+                        return method.invoke(producer, arguments);
+                    } catch (InvocationTargetException e) {
+                        throw e.getCause();
+                    }
+                });
+    }
+
     private static Learner learner(
             LogConnection connection, LearnerConfig config, WeightsConfig weights, MeterRegistry registry) {
+        return learner(connection, config, weights, registry, VersionCommitter.Producers.kafka());
+    }
+
+    private static Learner learner(
+            LogConnection connection,
+            LearnerConfig config,
+            WeightsConfig weights,
+            MeterRegistry registry,
+            VersionCommitter.Producers producers) {
         return new Learner(
                 connection,
                 config,
@@ -79,7 +132,7 @@ final class RunningLearner implements AutoCloseable {
                 Engine.cpu(),
                 registry,
                 Clock.systemUTC(),
-                VersionCommitter.Producers.kafka());
+                producers);
     }
 
     void awaitVersion(long version) {

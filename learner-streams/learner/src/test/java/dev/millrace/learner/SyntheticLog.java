@@ -251,6 +251,11 @@ final class SyntheticLog implements AutoCloseable {
         return read(connection.topics().policyVersions(), PolicyVersion.class);
     }
 
+    /** When each committed record of a topic was written, in the order of the log. */
+    List<Long> times(String topic) {
+        return read(topic).stream().map(ConsumerRecord::timestamp).toList();
+    }
+
     /** Hash of the weights of every committed version, in the order of the log. */
     List<String> hashes() {
         return versions().stream()

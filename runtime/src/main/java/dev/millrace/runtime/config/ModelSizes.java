@@ -4,6 +4,7 @@ import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.log.topics.TopicsConfig;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.weights.WeightsConfig;
+import java.time.Duration;
 import java.util.Locale;
 import java.util.Optional;
 
@@ -15,6 +16,8 @@ import java.util.Optional;
  * @param optimizer bytes of the optimiser's states
  */
 public record ModelSizes(long weights, long optimizer) {
+    private static final Duration STOP = Duration.ofSeconds(30);
+    private static final long STATE_BYTES_A_SECOND = 16L << 20;
 
     /** What is in force of what follows from the model's size, as a sentence for where a run starts; empty where every version is whole. */
     public static Optional<String> sentence(MillraceConfig config) {
@@ -34,7 +37,7 @@ public record ModelSizes(long weights, long optimizer) {
                         + " copy of the weights is %,d MB, and this JVM has at most %,d MB of heap and as much beside it (-Xmx)",
                 parameters,
                 megabytes(parameters * weights.dtype().bytes()),
-                weights.anchorEvery(),
+                weights.anchorEvery(shape),
                 megabytes(weights.stateBytes(shape)),
                 every,
                 kept(topics.weightsRetentionBytes()),
@@ -44,6 +47,19 @@ public record ModelSizes(long weights, long optimizer) {
                         Float.BYTES * parameters * (2L + config.learner().step().shards()) + weights.stateBytes(shape)),
                 megabytes(Float.BYTES * parameters),
                 megabytes(Runtime.getRuntime().maxMemory())));
+    }
+
+    /**
+     * How long roles may take to end in order: half a minute, and where the learner writes the optimiser's state before it ends, as long as that
+     * takes at 16 MiB a second.
+     */
+    public static Duration stopLimit(MillraceConfig config) {
+        DecoderShape shape =
+                config.model().shape(config.task().task().tokenizer().vocabSize());
+        WeightsConfig weights = config.weights();
+        return weights.checkpointEvery(shape) == 1
+                ? STOP
+                : STOP.plusSeconds(weights.stateBytes(shape) / STATE_BYTES_A_SECOND);
     }
 
     private static String kept(long bytes) {
@@ -56,7 +72,8 @@ public record ModelSizes(long weights, long optimizer) {
 
     static ModelSizes of(DecoderShape shape, WeightsConfig config, Algorithm algorithm) {
         long every = config.checkpointEvery(shape);
-        long versions = Math.min(Integer.MAX_VALUE, algorithm.staleness().maxVersions() + 1L + config.anchorEvery());
+        long versions =
+                Math.min(Integer.MAX_VALUE, algorithm.staleness().maxVersions() + 1L + config.anchorEvery(shape));
         // from the checkpoint before the oldest of them on
         long weights = Math.multiplyExact(config.dtype().bytes() * shape.parameterCount(), versions + every - 1);
         long states = (versions + every - 1) / every;

@@ -8,6 +8,7 @@ import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.config.ModelSizes;
 import dev.millrace.runtime.config.RecordedConfiguration;
 import dev.millrace.runtime.files.TokenizerFiles;
 import dev.millrace.runtime.http.HttpEndpoint;
@@ -25,7 +26,6 @@ import java.util.function.Function;
 /** One role in a process of its own, with a line now and then that says how it does. */
 public final class SingleRole {
     private static final long LINE_PERIOD_MS = 5_000;
-    private static final Duration STOP_PATIENCE = Duration.ofSeconds(30);
 
     private static final long LOOK_PERIOD_MS = 500;
     /** As long as roles wait for a first version by default: somebody may have to start what creates the run. */
@@ -152,7 +152,7 @@ public final class SingleRole {
             HttpEndpoint endpoint)
             throws Exception {
         try (Pipeline pipeline = new Pipeline(config, connection, meters.registry(), Clock.systemUTC());
-                RoleThreads threads = new RoleThreads(STOP_PATIENCE)) {
+                RoleThreads threads = new RoleThreads(ModelSizes.stopLimit(config))) {
             Role role = made.apply(pipeline);
             int number = connection.run().epoch();
             out.println(role.name() + " of run " + config.run().id() + (number == 0 ? "" : ", epoch " + number) + " on "

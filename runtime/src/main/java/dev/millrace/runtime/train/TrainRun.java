@@ -69,7 +69,6 @@ import org.jspecify.annotations.Nullable;
  * was begun is finished where that is quick and given up, to be repeated, where it is not.
  */
 public final class TrainRun {
-    private static final Duration STOP_PATIENCE = Duration.ofSeconds(30);
     private static final Duration LEDGER_PATIENCE = Duration.ofSeconds(30);
     private static final double STEPS_PERIOD_SECONDS = 5;
 
@@ -273,7 +272,7 @@ public final class TrainRun {
         double rolesStartedAt;
         Map<String, Double> idle;
         try (Pipeline pipeline = new Pipeline(config, connection, meters, Clock.systemUTC());
-                RoleThreads threads = new RoleThreads(STOP_PATIENCE);
+                RoleThreads threads = new RoleThreads(ModelSizes.stopLimit(config));
                 Admin admin = Admin.create(connection.admin())) {
             rolesStartedAt = elapsed.seconds();
             threads.start(pipeline.admission());

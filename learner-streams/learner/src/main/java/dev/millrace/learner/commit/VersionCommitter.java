@@ -199,6 +199,21 @@ public final class VersionCommitter implements AutoCloseable {
         });
     }
 
+    /**
+     * Writes the optimiser's state of the newest version, where that was published without it.
+     *
+     * @return the version's manifest, with the state
+     * @throws dev.millrace.log.transaction.FencedWriterException if another learner has taken over
+     * @throws KafkaException as {@link #commit}
+     */
+    public PolicyVersion commitState(PolicyVersion newest, AdamW.State optimizer) {
+        PolicyVersion manifest = inTransaction(
+                "the optimiser's state of version " + newest.getVersion(),
+                out -> versions.writeState(newest, optimizer));
+        checkpoints.published(manifest);
+        return manifest;
+    }
+
     /** Writes records that belong to no step, such as dead letters, on their own. */
     public void commit(String what, List<ProducerRecord<byte[], byte[]>> records) {
         inTransaction(what, out -> {

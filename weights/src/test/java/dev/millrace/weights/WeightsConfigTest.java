@@ -1,0 +1,43 @@
+package dev.millrace.weights;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.weights.Dtype;
+import org.junit.jupiter.api.Test;
+
+class WeightsConfigTest {
+    private static final DecoderShape SMALL = SmallDecoder.SHAPE;
+    /** 113 million parameters. */
+    private static final DecoderShape LARGE =
+            new DecoderShape(16, 768, 16, 12, 12, 64, 2048, 64, 10_000, 1e-5, true, false);
+
+    @Test
+    void shouldKeepAStepOfALargeModelSmallOnTheLog() {
+        WeightsConfig rounded = WeightsConfig.defaults().with(Dtype.BF16);
+        assertThat(rounded.anchorEvery(LARGE)).isEqualTo(16);
+        assertThat(rounded.checkpointEvery(LARGE)).isEqualTo(64);
+        long delta = 14_000_000; // measured at steps of 1e-5
+        long version = 2 * LARGE.parameterCount();
+        assertThat((version + 15 * delta) / 16 + rounded.stateBytes(LARGE) / 64)
+                .as("bytes a step")
+                .isLessThan(60_000_000);
+    }
+
+    @Test
+    void shouldDecideByTheModelsSizeUnlessSomebodyDoes() {
+        assertThat(WeightsConfig.defaults().anchorEvery(SMALL)).isEqualTo(8);
+        assertThat(WeightsConfig.defaults().anchorEvery(LARGE))
+                .as("deltas of float32 are half of it, and a chain of 16 would be read for long")
+                .isEqualTo(8);
+        assertThat(WeightsConfig.defaults().checkpointEvery(SMALL)).isEqualTo(1);
+        WeightsConfig given =
+                new WeightsConfig("kafka", Dtype.BF16, 3, 2, 0, 1, BrokenVersionPolicy.STOP, 4, 100, 1, 1);
+        assertThat(given.anchorEvery(LARGE)).isEqualTo(3);
+        assertThat(given.checkpointEvery(LARGE)).isEqualTo(2);
+        assertThatThrownBy(() ->
+                        new WeightsConfig("kafka", Dtype.BF16, -1, 2, 0, 1, BrokenVersionPolicy.STOP, 4, 100, 1, 1))
+                .hasMessage("anchor_every must be at least 1, or 0 to decide by the model's size: -1");
+    }
+}
