@@ -189,6 +189,11 @@ public final class Pipeline implements AutoCloseable {
         return learner;
     }
 
+    /** Before its roles are stopped: none of them waits for a schema registry that is away any longer. */
+    public void stopWaiting() {
+        connection.stopWaiting();
+    }
+
     @Override
     public void close() {
         while (!made.isEmpty()) {

@@ -1,5 +1,6 @@
 package dev.millrace.runtime.pipeline;
 
+import dev.millrace.schemas.registry.SchemaRegistryAwayException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -8,6 +9,8 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicReference;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Runs roles, each on a thread of its own, and stops them in the order in which they were started.
@@ -16,6 +19,8 @@ import java.util.concurrent.atomic.AtomicReference;
  * stopped, so that each can end its work in order. Used by one thread.
  */
 public final class RoleThreads implements AutoCloseable {
+    private static final Logger LOG = LoggerFactory.getLogger(RoleThreads.class);
+
     private final Map<Role, Thread> threads = new LinkedHashMap<>();
     private final AtomicReference<RoleFailedException> failure = new AtomicReference<>();
     private final Duration patience;
@@ -39,6 +44,12 @@ public final class RoleThreads implements AutoCloseable {
             role.run().run();
             if (!stopping && !role.endsByItself()) {
                 fail(new RoleFailedException(role.name(), "ended without being asked to", null));
+            }
+        } catch (SchemaRegistryAwayException e) {
+            if (stopping) {
+                LOG.warn("the {} stopped while it waited for the schema registry: {}", role.name(), e.getMessage());
+            } else {
+                fail(new RoleFailedException(role.name(), String.valueOf(e.getMessage()), e));
             }
         } catch (Throwable e) { // an Error of one role must reach the person, not only its thread
             fail(new RoleFailedException(role.name(), e.getMessage() == null ? e.toString() : e.getMessage(), e));

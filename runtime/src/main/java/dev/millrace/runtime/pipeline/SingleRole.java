@@ -165,6 +165,7 @@ public final class SingleRole {
             threads.start(epoch.role());
             threads.start(epoch.places());
             watch(role, new Rates(meters.registry()), threads);
+            pipeline.stopWaiting();
             threads.stop();
             if (threads.failure().isPresent()) {
                 throw epoch.explained(threads.failure().get());

@@ -304,6 +304,7 @@ public final class TrainRun {
             if (stop.isMade()) {
                 say("stopping; a second signal ends at once, without the summary");
             }
+            pipeline.stopWaiting();
             threads.stop();
             if (threads.failure().isPresent()) {
                 reportFailed(connection, idle, threads.failure().get());

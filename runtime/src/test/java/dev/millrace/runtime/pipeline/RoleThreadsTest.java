@@ -2,6 +2,7 @@ package dev.millrace.runtime.pipeline;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.schemas.registry.SchemaRegistryAwayException;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -39,6 +40,20 @@ class RoleThreadsTest {
         threads.start(waiting("learner"));
         threads.stop();
         assertThat(ended).containsExactly("admission", "generator", "learner");
+        assertThat(threads.failure()).isEmpty();
+    }
+
+    @Test
+    void shouldCallItNoFailureWhereARoleIsStoppedWhileTheSchemaRegistryIsAway() {
+        CountDownLatch stop = new CountDownLatch(1);
+        threads.start(new Role(
+                "generator",
+                () -> {
+                    await(stop);
+                    throw new SchemaRegistryAwayException("the registry is away", null);
+                },
+                stop::countDown));
+        threads.stop();
         assertThat(threads.failure()).isEmpty();
     }
 

@@ -121,6 +121,13 @@ public record LogConnection(
                 alarms);
     }
 
+    /** Who waits for a schema registry that is away waits no longer, now or later: the process is asked to stop. */
+    public void stopWaiting() {
+        if (registry instanceof PatientRegistry patient) {
+            patient.stopWaiting();
+        }
+    }
+
     /** The common settings with others put over them. */
     public Map<String, Object> with(Map<String, Object> overrides) {
         Map<String, Object> merged = common();

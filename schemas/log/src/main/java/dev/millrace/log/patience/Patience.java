@@ -3,6 +3,8 @@ package dev.millrace.log.patience;
 import dev.millrace.log.alarm.Alarms;
 import java.time.Duration;
 import java.util.Optional;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 import java.util.function.LongSupplier;
 import java.util.function.Supplier;
@@ -53,6 +55,16 @@ public final class Patience {
      */
     public Patience(String who, Duration limit, Alarms alarms, Supplier<Optional<String>> trueCause) {
         this(who, limit, alarms, trueCause, System::nanoTime, duration -> Thread.sleep(duration.toMillis()));
+    }
+
+    /** As the other, whose pauses end when somebody counts down. */
+    Patience(String who, Duration limit, Alarms alarms, Supplier<Optional<String>> trueCause, CountDownLatch stopped) {
+        this(who, limit, alarms, trueCause, System::nanoTime, duration -> {
+            boolean isStopped = stopped.await(duration.toMillis(), TimeUnit.MILLISECONDS);
+            if (isStopped) {
+                LOG.debug("{} waits no longer", who);
+            }
+        });
     }
 
     Patience(

@@ -2,6 +2,7 @@ package dev.millrace.log.patience;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
 
 import dev.millrace.log.alarm.Alarms;
 import dev.millrace.schemas.Serving;
@@ -11,6 +12,8 @@ import dev.millrace.schemas.registry.SchemaRegistryAwayException;
 import dev.millrace.schemas.registry.UnknownSchemaException;
 import java.time.Duration;
 import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 import org.apache.avro.Schema;
 import org.junit.jupiter.api.Test;
 
@@ -26,7 +29,8 @@ class PatientRegistryTest {
                     new Alarms(),
                     Optional::empty,
                     () -> nanos,
-                    pause -> nanos += pause.toNanos()));
+                    pause -> nanos += pause.toNanos()),
+            new CountDownLatch(1));
 
     @Test
     void shouldAskAgainUntilTheRegistryIsThere() {
@@ -46,6 +50,21 @@ class PatientRegistryTest {
                 .isInstanceOf(PatienceOverException.class)
                 .hasMessageStartingWith("the caller has tried for 10 s (run.patience_seconds=10)")
                 .hasMessageContaining("the registry is away");
+    }
+
+    @Test
+    void shouldWaitNoLongerOnceTheProcessIsAskedToStop() throws InterruptedException {
+        below.failures = Integer.MAX_VALUE;
+        PatientRegistry patient = (PatientRegistry) PatientRegistry.over(below, Duration.ofMinutes(10), new Alarms());
+        CompletableFuture<Throwable> ended = new CompletableFuture<>();
+        Thread asks = new Thread(() -> ended.complete(catchThrowable(() -> patient.byId(7))));
+        asks.start();
+
+        patient.stopWaiting();
+
+        assertThat(ended.join()).isInstanceOf(SchemaRegistryAwayException.class).hasMessage("the registry is away");
+        assertThatThrownBy(() -> patient.byId(8)).isInstanceOf(SchemaRegistryAwayException.class);
+        asks.join();
     }
 
     @Test
