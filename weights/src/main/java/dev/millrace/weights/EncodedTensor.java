@@ -1,36 +1,59 @@
 package dev.millrace.weights;
 
+import dev.millrace.policy.weights.Dtype;
 import dev.millrace.schemas.TensorEncoding;
 import dev.millrace.schemas.TensorEntry;
 import java.nio.ByteBuffer;
 import java.util.List;
+import java.util.Optional;
 
 /**
  * A tensor as it goes onto the log: whole, or as what changed against its base.
  *
- * @param tensor   what it is
+ * @param name on the log
+ * @param dims axis lengths, outermost first
+ * @param dtype what the values are
+ * @param bytes that it has when it is whole
+ * @param sha256 of these; empty where {@code data} is these and nobody has looked yet
  * @param encoding how {@code data} holds it
- * @param data     from position to limit; the tensor's own memory if it goes whole
+ * @param data from position to limit; the tensor's own memory if it goes whole
  */
-record EncodedTensor(NamedTensor tensor, TensorEncoding encoding, ByteBuffer data) {
+record EncodedTensor(
+        String name,
+        List<Long> dims,
+        Dtype dtype,
+        long bytes,
+        Optional<String> sha256,
+        TensorEncoding encoding,
+        ByteBuffer data) {
 
     static EncodedTensor whole(NamedTensor tensor) {
-        return new EncodedTensor(tensor, TensorEncoding.RAW, tensor.data());
+        return new EncodedTensor(
+                tensor.name(),
+                tensor.dims(),
+                tensor.dtype(),
+                tensor.data().remaining(),
+                Optional.empty(),
+                TensorEncoding.RAW,
+                tensor.data());
     }
 
     static List<EncodedTensor> whole(List<NamedTensor> tensors) {
         return tensors.stream().map(EncodedTensor::whole).toList();
     }
 
-    /** As a delta, or whole where a delta would not be smaller. */
+    /** As a delta, which holds none of the tensor's memory, or whole where a delta would not be smaller. */
     static EncodedTensor against(ByteBuffer base, NamedTensor tensor) {
         return TensorDelta.encode(base, tensor.data(), tensor.dtype())
-                .map(delta -> new EncodedTensor(tensor, TensorEncoding.DELTA, delta))
+                .map(delta -> new EncodedTensor(
+                        tensor.name(),
+                        tensor.dims(),
+                        tensor.dtype(),
+                        tensor.data().remaining(),
+                        Optional.of(ContentHash.of(tensor.data())),
+                        TensorEncoding.DELTA,
+                        delta))
                 .orElseGet(() -> whole(tensor));
-    }
-
-    String name() {
-        return tensor.name();
     }
 
     /**
@@ -40,12 +63,12 @@ record EncodedTensor(NamedTensor tensor, TensorEncoding encoding, ByteBuffer dat
      */
     TensorEntry entry(int chunks) {
         return TensorEntry.newBuilder()
-                .setName(tensor.name())
-                .setDtype(tensor.dtype().name())
-                .setDims(tensor.dims())
-                .setBytes(tensor.data().remaining())
+                .setName(name)
+                .setDtype(dtype.name())
+                .setDims(dims)
+                .setBytes(bytes)
                 .setChunks(chunks)
-                .setSha256(ContentHash.of(tensor.data()))
+                .setSha256(sha256.orElseGet(() -> ContentHash.of(data)))
                 .setEncoding(encoding)
                 .setEncodedBytes(encoding == TensorEncoding.RAW ? null : (long) data.remaining())
                 .build();

@@ -1,5 +1,6 @@
 package dev.millrace.weights;
 
+import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.TensorSet;
 import dev.millrace.policy.weights.Weights;
@@ -26,9 +27,12 @@ record NamedTensor(String name, List<Long> dims, Dtype dtype, ByteBuffer data) {
 
     /** The tensors of weights in their order. */
     static List<NamedTensor> of(Weights weights) {
-        return weights.tensors().specs().stream()
-                .map(spec -> new NamedTensor(spec.name(), spec.dims(), weights.dtype(), weights.bytes(spec.name())))
-                .toList();
+        return weights.tensors().specs().stream().map(spec -> of(weights, spec)).toList();
+    }
+
+    /** One tensor of weights; where these are rounded, in memory of its own. */
+    static NamedTensor of(Weights weights, TensorSpec spec) {
+        return new NamedTensor(spec.name(), spec.dims(), weights.dtype(), weights.bytes(spec.name()));
     }
 
     /** The tensors of a set of float32 in its order, each under {@code prefix} followed by its name. */

@@ -30,6 +30,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.function.Supplier;
 import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
@@ -137,28 +138,27 @@ public final class VersionWriter {
 
     private PolicyVersion write(
             VersionFacts facts, Weights weights, long optimizerSteps, Optional<AdamW.State> optimizer) {
-        List<EncodedTensor> weightTensors = encoded(facts, weights);
-        Optional<List<EncodedTensor>> optimizerTensors =
-                optimizer.map(state -> EncodedTensor.whole(OptimizerTensors.named(state)));
+        Encoded encoded = encoded(facts, weights);
+        Optional<Encoded> state = optimizer.map(known -> Encoded.whole(OptimizerTensors.named(known)));
         TensorLocation.Builder weightLocation;
         Optional<TensorLocation> optimizerLocation;
         if (store.isPresent()) {
-            weightLocation = put(store.get(), facts.version(), VersionObject.Part.WEIGHTS, weightTensors);
-            optimizerLocation = optimizerTensors.map(
-                    tensors -> put(store.get(), facts.version(), VersionObject.Part.OPTIMIZER, tensors)
+            weightLocation = put(store.get(), facts.version(), VersionObject.Part.WEIGHTS, encoded);
+            optimizerLocation =
+                    state.map(tensors -> put(store.get(), facts.version(), VersionObject.Part.OPTIMIZER, tensors)
                             .build());
         } else {
-            Sent sentWeights = send(facts.version(), topics.weights(), weightTensors);
+            Sent sentWeights = send(facts.version(), topics.weights(), encoded.tensors());
             Optional<Sent> sentOptimizer =
-                    optimizerTensors.map(tensors -> send(facts.version(), topics.optimizerState(), tensors));
+                    state.map(known -> send(facts.version(), topics.optimizerState(), known.tensors()));
             // hashing while the broker writes
-            List<TensorEntry> weightEntries = entries(facts.version(), weightTensors);
-            List<TensorEntry> optimizerEntries = entries(facts.version(), optimizerTensors.orElse(List.of()));
+            List<TensorEntry> weightEntries = entries(facts.version(), encoded.tensors());
+            List<TensorEntry> optimizerEntries =
+                    entries(facts.version(), state.map(Encoded::tensors).orElse(List.of()));
             producer.flush();
-            weightLocation = location(sentWeights, weightEntries, weightTensors);
-            optimizerLocation =
-                    sentOptimizer.map(sent -> location(sent, optimizerEntries, optimizerTensors.orElseThrow())
-                            .build());
+            weightLocation = location(sentWeights, weightEntries, encoded);
+            optimizerLocation = sentOptimizer.map(sent ->
+                    location(sent, optimizerEntries, state.orElseThrow()).build());
         }
         PolicyVersion manifest = PolicyVersion.newBuilder()
                 .setRunId(run.runId())
@@ -196,16 +196,16 @@ public final class VersionWriter {
             throw new IllegalArgumentException("the state after " + optimizer.steps() + " steps is not what version "
                     + published.getVersion() + " lacks, which was made by " + published.getOptimizerSteps());
         }
-        List<EncodedTensor> tensors = EncodedTensor.whole(OptimizerTensors.named(optimizer));
+        Encoded state = Encoded.whole(OptimizerTensors.named(optimizer));
         TensorLocation location;
         if (store.isPresent()) {
-            location = put(store.get(), published.getVersion(), VersionObject.Part.OPTIMIZER, tensors)
+            location = put(store.get(), published.getVersion(), VersionObject.Part.OPTIMIZER, state)
                     .build();
         } else {
-            Sent sent = send(published.getVersion(), topics.optimizerState(), tensors);
-            List<TensorEntry> entries = entries(published.getVersion(), tensors);
+            Sent sent = send(published.getVersion(), topics.optimizerState(), state.tensors());
+            List<TensorEntry> entries = entries(published.getVersion(), state.tensors());
             producer.flush();
-            location = location(sent, entries, tensors).build();
+            location = location(sent, entries, state).build();
         }
         PolicyVersion manifest =
                 PolicyVersion.newBuilder(published).setOptimizer(location).build();
@@ -225,19 +225,41 @@ public final class VersionWriter {
                 manifestSerializer.serialize(topic, manifest)));
     }
 
-    private List<EncodedTensor> encoded(VersionFacts facts, Weights weights) {
-        List<NamedTensor> tensors = NamedTensor.of(weights);
+    /**
+     * What goes onto the log of one version.
+     *
+     * @param sha256 of the values of all tensors in their order; where they go whole, found when it is asked for
+     */
+    private record Encoded(List<EncodedTensor> tensors, Supplier<String> sha256) {
+        static Encoded whole(List<NamedTensor> tensors) {
+            return new Encoded(EncodedTensor.whole(tensors), () -> {
+                ContentHash all = new ContentHash();
+                tensors.forEach(tensor -> all.add(tensor.data()));
+                return all.hex();
+            });
+        }
+    }
+
+    /** Tensor by tensor: of rounded weights a delta needs one tensor's values beside its base, and no copy of all. */
+    private Encoded encoded(VersionFacts facts, Weights weights) {
         Base base = this.base;
+        List<TensorSpec> specs = weights.tensors().specs();
         if (base == null
                 || base.published().getVersion() != facts.parentVersion()
                 || !base.isLike(weights)
                 || facts.version() - anchorOf(base.published()) >= config.anchorEvery(weights.shape())) {
-            return EncodedTensor.whole(tensors);
+            return Encoded.whole(NamedTensor.of(weights));
         }
-        return tensors.stream()
-                .map(tensor -> EncodedTensor.against(
-                        Objects.requireNonNull(base.tensors().get(tensor.name()), tensor.name()), tensor))
-                .toList();
+        ContentHash all = new ContentHash();
+        List<EncodedTensor> tensors = new ArrayList<>();
+        for (TensorSpec spec : specs) {
+            NamedTensor tensor = NamedTensor.of(weights, spec);
+            all.add(tensor.data());
+            tensors.add(EncodedTensor.against(
+                    Objects.requireNonNull(base.tensors().get(spec.name()), spec.name()), tensor));
+        }
+        String sha256 = all.hex();
+        return new Encoded(List.copyOf(tensors), () -> sha256);
     }
 
     private static long anchorOf(PolicyVersion version) {
@@ -278,8 +300,8 @@ public final class VersionWriter {
         return tensors.stream().map(chunks::entry).toList();
     }
 
-    private TensorLocation.Builder put(
-            ObjectStore into, long version, VersionObject.Part part, List<EncodedTensor> tensors) {
+    private TensorLocation.Builder put(ObjectStore into, long version, VersionObject.Part part, Encoded encoded) {
+        List<EncodedTensor> tensors = encoded.tensors();
         List<ByteBuffer> content = tensors.stream().map(EncodedTensor::data).toList();
         ContentHash hash = new ContentHash();
         content.forEach(hash::add);
@@ -299,16 +321,10 @@ public final class VersionWriter {
                 .setLastOffset(-1)
                 .setUri(uri.toString())
                 .setTensors(tensors.stream().map(tensor -> tensor.entry(0)).toList())
-                .setSha256(hashOfAll(tensors));
+                .setSha256(encoded.sha256().get());
     }
 
-    private static String hashOfAll(List<EncodedTensor> tensors) {
-        ContentHash all = new ContentHash();
-        tensors.forEach(tensor -> all.add(tensor.tensor().data()));
-        return all.hex();
-    }
-
-    private TensorLocation.Builder location(Sent sent, List<TensorEntry> entries, List<EncodedTensor> tensors) {
+    private TensorLocation.Builder location(Sent sent, List<TensorEntry> entries, Encoded encoded) {
         long first = Long.MAX_VALUE;
         long last = Long.MIN_VALUE;
         for (Future<RecordMetadata> acknowledgement : sent.acknowledgements()) {
@@ -322,7 +338,7 @@ public final class VersionWriter {
                 .setFirstOffset(first)
                 .setLastOffset(last)
                 .setTensors(entries)
-                .setSha256(hashOfAll(tensors));
+                .setSha256(encoded.sha256().get());
     }
 
     private long offsetOf(Future<RecordMetadata> acknowledgement, Sent sent) {

@@ -39,7 +39,13 @@ final class GradientShards implements AutoCloseable {
     private final ScoringSession scoring;
     private final GradientNormSession norms;
     private final List<GradientSession> sessions = new ArrayList<>();
+    /** Of every shard but the first, which adds up where the sum is wanted. */
     private final List<Gradients> partial = new ArrayList<>();
+
+    private final DecoderShape shape;
+    /** The first shard's, where no sum is wanted; null until it is needed. */
+    private @Nullable Gradients scratch;
+
     private final ExecutorService threads;
     private volatile boolean cancelled;
     private volatile List<Future<TokenScores>> running = List.of();
@@ -54,11 +60,14 @@ final class GradientShards implements AutoCloseable {
      * @param threads     that work on them; decides nothing but the time it takes
      */
     GradientShards(Engine engine, DecoderShape shape, int tokenBudget, LogitsMemory logits, int shards, int threads) {
+        this.shape = shape;
         this.scoring = new ScoringSession(engine, shape, tokenBudget, logits);
         this.norms = new GradientNormSession(engine, shape, tokenBudget);
         for (int i = 0; i < shards; i++) {
             sessions.add(new GradientSession(engine, shape, tokenBudget, logits));
-            partial.add(new Gradients(shape));
+            if (i > 0) {
+                partial.add(new Gradients(shape));
+            }
         }
         AtomicInteger named = new AtomicInteger();
         this.threads = Executors.newFixedThreadPool(threads, task -> {
@@ -136,7 +145,8 @@ final class GradientShards implements AutoCloseable {
             float[] entropyCoefficients,
             Gradients into) {
         Scores scores = run(minibatch, (shard, i) -> {
-            partial.get(i).zero();
+            Gradients sum = i == 0 ? into : partial.get(i - 1);
+            sum.zero();
             return sessions.get(i)
                     .accumulate(
                             weights,
@@ -144,9 +154,8 @@ final class GradientShards implements AutoCloseable {
                             shard.temperatures(),
                             shard.pick(logProbCoefficients),
                             shard.pick(entropyCoefficients),
-                            partial.get(i));
+                            sum);
         });
-        into.zero();
         partial.forEach(into::add);
         return scores;
     }
@@ -193,12 +202,15 @@ final class GradientShards implements AutoCloseable {
      */
     double[] sequenceNorms(Weights weights, Shard minibatch, float[] logProbCoefficients, float[] entropyCoefficients) {
         double[] norms = new double[minibatch.count()];
+        Gradients first = scratch == null ? new Gradients(shape) : scratch;
+        scratch = first;
         run(minibatch, (shard, i) -> {
+            Gradients own = i == 0 ? first : partial.get(i - 1);
             float[] ofLogProbs = shard.pick(logProbCoefficients);
             float[] ofEntropies = shard.pick(entropyCoefficients);
             for (int s = 0; s < shard.count(); s++) {
                 Shard one = shard.part(s, shard.count());
-                partial.get(i).zero();
+                own.zero();
                 sessions.get(i)
                         .accumulate(
                                 weights,
@@ -206,8 +218,8 @@ final class GradientShards implements AutoCloseable {
                                 one.temperatures(),
                                 one.pick(ofLogProbs),
                                 one.pick(ofEntropies),
-                                partial.get(i));
-                norms[i + s * sessions.size()] = partial.get(i).l2Norm();
+                                own);
+                norms[i + s * sessions.size()] = own.l2Norm();
             }
             int tokens = shard.sequences().scoredCount();
             return new TokenScores(new float[tokens], new float[tokens], new float[tokens]);

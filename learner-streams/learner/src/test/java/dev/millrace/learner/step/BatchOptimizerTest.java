@@ -32,8 +32,10 @@ import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.GradientSession;
+import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.session.SequenceBatch;
 import dev.millrace.policy.session.TokenScores;
+import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.BatchEntry;
@@ -212,6 +214,45 @@ class BatchOptimizerTest {
         }
         assertThat(weights).allSatisfy(bytes -> assertThat(bytes).isEqualTo(weights.get(0)));
         assertThat(weights.get(0)).isNotEqualTo(bytes(initial()));
+    }
+
+    /**
+     * What a scorer says of a rounded version is where the learner's next step begins: old and proximal are the same bits at staleness 0,
+     * however each of them cuts its batches.
+     */
+    @Test
+    void shouldBeginAStepWithTheBitsThatAScorerFindsUnderARoundedVersion() {
+        TrainingBatch batch = batch(12);
+        Weights trained = initial().as(Dtype.BF16);
+        BatchOptimizer learner = open(RECORDED, StepConfig.defaults().withCut(64, 3));
+        AdamW adamW = learner.newOptimizer();
+        learner.train(batch, 1, ControlState.initial(), trained, adamW);
+        learner.train(batch, 2, ControlState.initial(), trained, adamW);
+        assertThat(bytes(trained)).isNotEqualTo(bytes(initial().as(Dtype.BF16)));
+
+        Weights published = Weights.zeros(SHAPE, Dtype.BF16); // as it goes over the log
+        SHAPE.tensors().forEach(spec -> published.load(spec.name(), trained.bytes(spec.name())));
+        List<Float> old = new ArrayList<>();
+        for (int budget : new int[] {16, 4096}) {
+            old.clear();
+            try (ScoringSession scorer = new ScoringSession(Engine.cpu(), SHAPE, budget)) {
+                for (Member member : batch.members()) {
+                    Trajectory trajectory = member.trajectory();
+                    TokenScores scores = scorer.score(
+                            published, sequence(trajectory), new float[] {(float) trajectory.getTemperature()});
+                    for (float logProb : scores.logProbs()) {
+                        old.add(logProb);
+                    }
+                }
+            }
+            float[] proximal = learner.logProbs(batch, trained);
+            assertThat(old).as("micro-batches of %d tokens", budget).hasSize(proximal.length);
+            for (int t = 0; t < proximal.length; t++) {
+                assertThat(Float.floatToRawIntBits(old.get(t)))
+                        .as("token %d of %d: %s and %s", t, proximal.length, old.get(t), proximal[t])
+                        .isEqualTo(Float.floatToRawIntBits(proximal[t]));
+            }
+        }
     }
 
     /** m = (1 − b1) g after a first step, so the first moments show the gradient, element by element. */
