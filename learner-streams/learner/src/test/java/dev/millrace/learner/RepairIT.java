@@ -18,6 +18,7 @@ import java.time.Duration;
 import java.util.Map;
 import java.util.Objects;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.RecordsToDelete;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.junit.jupiter.api.Test;
@@ -38,6 +39,17 @@ class RepairIT {
             return new RunExaminer(
                             log.connection(), found.claim(), TopicsConfig.defaults(), LearnerIT.weights(), PATIENCE)
                     .examine(Duration.ofSeconds(10));
+        }
+    }
+
+    /** As retention does that is shorter than the way of a batch. */
+    private static void loseTrajectories(SyntheticLog log) throws Exception {
+        TopicPartition trajectories =
+                new TopicPartition(log.connection().topics().trajectories(), 0);
+        try (Admin admin = Admin.create(log.connection().admin())) {
+            admin.deleteRecords(Map.of(trajectories, RecordsToDelete.beforeOffset(-1)))
+                    .all()
+                    .get();
         }
     }
 
@@ -70,6 +82,26 @@ class RepairIT {
             RunningLearner.toVersion(log, 3);
             assertThat(log.versions()).extracting(PolicyVersion::getBatchId).containsExactly(-1L, 0L, 1L, 3L);
             assertThat(log.steps()).extracting(TrainingStep::getBatchId).containsExactly(0L, 1L, 2L, 3L);
+
+            log.produce(1, 6);
+            loseTrajectories(log);
+            Examined unusable = examine(log);
+            assertThat(unusable.lostBatches()).containsExactly(4L);
+            assertThat(unusable.inconsistencies())
+                    .extracting(Inconsistency::name)
+                    .containsExactly("batch-unusable");
+            assertThat(unusable.inconsistencies().get(0).sentence())
+                    .startsWith("batch 4 is due and cannot be trained on: it names offsets ")
+                    .contains(" of lost.trajectories-0, which holds none");
+            assertThat(unusable.ways().map(Way::command))
+                    .containsExactly(
+                            log.connection().command("repair --do skip-batch"),
+                            log.connection().command("rollback --to-version 3"));
+            assertThat(repair.skipBatches(unusable)).as("rollouts of the batch").isEqualTo(6);
+            assertThat(examine(log).inconsistencies()).isEmpty();
+            log.produce(1, 6);
+            RunningLearner.toVersion(log, 4);
+            assertThat(log.steps()).extracting(TrainingStep::getBatchId).containsExactly(0L, 1L, 2L, 3L, 4L, 5L);
 
             TopicPartition rollouts =
                     new TopicPartition(log.connection().topics().rollouts(), 0);

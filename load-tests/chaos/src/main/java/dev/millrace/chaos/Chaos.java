@@ -43,6 +43,9 @@ public final class Chaos {
     private static final int FIRST_VERSIONS = 3;
     private static final double SETTLED_AGE_SECONDS = 20;
     private static final long SAMPLE_MS = 3_000;
+    /** What a role comes to hold before it has met everything that a run does is no growth. */
+    private static final double WARM_SECONDS = 240;
+
     private static final double HEAPS_IN_A_RUN = 15;
     private static final double LEAST_HEAP_SECONDS = 45;
     private static final double MOST_HEAP_SECONDS = 240;
@@ -210,7 +213,7 @@ public final class Chaos {
     private void sample(Scene scene) {
         double everySeconds = Math.max(
                 LEAST_HEAP_SECONDS, Math.min(MOST_HEAP_SECONDS, plan.duration().toMillis() / 1e3 / HEAPS_IN_A_RUN));
-        long heapsNanos = System.nanoTime();
+        long heapsNanos = System.nanoTime() + (long) (1e9 * (WARM_SECONDS - everySeconds));
         try {
             while (true) {
                 Map<String, Long> settled = settled(scene);

@@ -106,7 +106,6 @@ public record ChaosPlan(
     public static Set<FaultKind> everyKind() {
         Set<FaultKind> kinds = EnumSet.allOf(FaultKind.class);
         kinds.removeIf(FaultKind::losesRecords);
-        kinds.remove(FaultKind.CLOCK);
         kinds.removeAll(leftOut().keySet());
         return kinds;
     }

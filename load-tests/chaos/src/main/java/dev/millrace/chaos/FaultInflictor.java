@@ -41,6 +41,7 @@ final class FaultInflictor {
     private static final int MOST_RECORDS_TO_A_POINT = 6;
     private static final int VERSIONS = 2;
     private static final double FOUND_OUT_LIMIT_S = 120;
+    private static final double NOTICED_S = 3;
     private static final double PILE_UP_S = 4;
     private static final double BY_ITSELF_S = 30;
     private static final int MOST_COMMANDS = 5;
@@ -367,8 +368,26 @@ final class FaultInflictor {
         } catch (ChaosException gone) {
             course.notes.add(String.valueOf(gone.getMessage()));
         }
-        FaultOutcome outcome = course.overAt(since(System.nanoTime()));
+        long nanos = System.nanoTime();
+        if (!isBroker) {
+            startAgainIfTold(course);
+        }
+        FaultOutcome outcome = course.overAt(since(nanos));
         return isBroker ? outcome.of("broker") : outcome;
+    }
+
+    /** Does what the alarm about a clock that was set back says, where it stands. */
+    private void startAgainIfTold(Course course) throws InterruptedException {
+        sleep(NOTICED_S);
+        String name = course.fault.target();
+        if (scene.operator().isStanding(troupe().of(name), "clock-set-back")) {
+            course.notes.add("started again, as its alarm says");
+            RoleProcess life = troupe().take(name);
+            if (!life.stop(STOP_LIMIT_S)) {
+                life.kill();
+            }
+            troupe().giveBack(name);
+        }
     }
 
     private FaultOutcome garbage(Course course) throws InterruptedException {

@@ -1,12 +1,14 @@
 package dev.millrace.runtime.pipeline;
 
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.alarm.ClockWatch;
 import dev.millrace.log.run.EpochWatch;
 import dev.millrace.log.run.PlaceWatch;
 import dev.millrace.log.run.TrueCause;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.MillraceConfig;
+import java.time.Clock;
 
 /** The roles of a process end with the epoch that they take part in: a rollback begins another, which shuts them out. */
 public final class EpochEnd {
@@ -51,6 +53,16 @@ public final class EpochEnd {
     /** Looks beside the roles whether cluster and topics are still those of the run; what is not is an alarm. */
     public Role places() {
         return new Role("run's topics", places::run, places::stop);
+    }
+
+    /**
+     * Looks beside the roles whether the wall clock was set back, which is an alarm.
+     *
+     * @param process what runs in it
+     */
+    public Role clock(String process) {
+        ClockWatch clock = new ClockWatch(process, connection.alarms(), Clock.systemUTC());
+        return new Role("clock", clock::run, clock::stop);
     }
 
     /**

@@ -164,6 +164,7 @@ public final class SingleRole {
             threads.start(role);
             threads.start(epoch.role());
             threads.start(epoch.places());
+            threads.start(epoch.clock(role.name()));
             watch(role, new Rates(meters.registry()), threads);
             pipeline.stopWaiting();
             threads.stop();

@@ -284,6 +284,7 @@ public final class TrainRun {
             threads.start(new Role("step log", stepLog, stepLog::stop));
             threads.start(epoch.role());
             threads.start(epoch.places());
+            threads.start(epoch.clock("train"));
             List<EvaluatedVersion> before = readEvaluations();
             Optional<Evaluator> evaluator =
                     config.evaluation().everySteps() > 0 ? Optional.of(pipeline.evaluator(before)) : Optional.empty();

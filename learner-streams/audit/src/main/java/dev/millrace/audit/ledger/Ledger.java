@@ -98,6 +98,11 @@ public final class Ledger {
         decide(partition, offset, ends.of(Kind.DROPPED, reason), "it is dropped as " + reason);
     }
 
+    /** An outcome about a rollout record, in the place of the one that was told before. */
+    void droppedAfterAll(int partition, long offset, String reason) {
+        states.setEnd(partition, offset, ends.of(Kind.DROPPED, reason));
+    }
+
     /** Whether it was told before what became of this rollout record. */
     boolean isDecided(RolloutPlace rollout) {
         return states.holds(rollout.partition(), rollout.offset())

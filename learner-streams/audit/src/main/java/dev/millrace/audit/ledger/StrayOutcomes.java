@@ -12,15 +12,20 @@ import java.util.Set;
  *
  * <p>An outcome that is there once more, word for word, is a copy. One that says something else may be about a copy: somebody put a
  * trajectory on its topic once more, and its group, which had gone on without it, stayed short. Then there are two trajectories of the
- * rollout; where there is one, the topology has decided twice. What is kept is in proportion to such outcomes, and the topics are
+ * rollout; where there is one, the topology has decided twice. It does so where the log has lost how far it had read: a record that it
+ * reads again is called a duplicate, though no other record has its name, and what was decided before holds. What is kept is in proportion to such outcomes, and the topics are
  * read again for them alone. Not thread-safe.
  */
 final class StrayOutcomes {
     private static final class Suspect {
         private final Set<RecordDigest> seen = new HashSet<>();
         private final List<String> reasons = new ArrayList<>();
+        private boolean isDecidedAsDuplicate;
         private int trajectories;
     }
+
+    /** Of a record that was read again, and of one whose name another one has. */
+    private static final String DUPLICATE = "duplicate";
 
     private final Ledger ledger;
     private final Map<RolloutPlace, Suspect> suspects = new HashMap<>();
@@ -50,6 +55,8 @@ final class StrayOutcomes {
             copies++;
         } else if (!isTheDecision) {
             suspect.reasons.add(reason);
+        } else {
+            suspect.isDecidedAsDuplicate = reason.equals(DUPLICATE);
         }
     }
 
@@ -80,6 +87,12 @@ final class StrayOutcomes {
             for (String reason : suspect.reasons) {
                 if (suspect.trajectories > 1) {
                     ledger.copy(trajectories);
+                } else if (reason.equals(DUPLICATE)) {
+                    ledger.copy(outcomes);
+                } else if (suspect.isDecidedAsDuplicate) {
+                    ledger.copy(outcomes);
+                    ledger.droppedAfterAll(place.partition(), place.offset(), reason);
+                    suspect.isDecidedAsDuplicate = false;
                 } else {
                     ledger.dropped(place.partition(), place.offset(), reason);
                 }

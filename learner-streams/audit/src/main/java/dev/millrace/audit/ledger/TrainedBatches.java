@@ -107,6 +107,9 @@ final class TrainedBatches {
         if (assembled.putIfAbsent(name, batch.getEntries().size()) != null) {
             ledger.contradict("there are two batches " + name + ", the second at " + at);
         }
+        if (isSkipped(name)) {
+            return; // outcomes say what became of its rollouts
+        }
         boolean isStepLost = !trained.containsKey(name) && wasPassed(name);
         if (isStepLost) {
             lostInBetween.add(name);
@@ -157,7 +160,7 @@ final class TrainedBatches {
                     ledger.contradict("version " + step.getVersion() + " was made from batch " + name
                             + ", which is not on the log");
                 }
-            } else if (entries != inStep) {
+            } else if (entries != inStep && !isSkipped(name)) {
                 ledger.contradict(
                         "batch " + name + " has " + entries + " rollouts, and the step on it counted " + inStep);
             }
@@ -173,13 +176,10 @@ final class TrainedBatches {
         }
     }
 
-    /** Whether a batch that the log has lost was given up, which leaves a starved step without a rollout. */
+    /** Whether a batch was given up since the log has lost it, or what it names, which leaves a starved step without a rollout. */
     private boolean isSkipped(Name name) {
         TrainingStep step = trained.get(name);
-        return step != null
-                && step.getStarved()
-                && step.getRolloutsTrained() + step.getRolloutsMasked() == 0
-                && !assembled.containsKey(name);
+        return step != null && step.getStarved() && step.getRolloutsTrained() + step.getRolloutsMasked() == 0;
     }
 
     /** The steps, without what each says of single rollouts, in their order. */

@@ -281,6 +281,51 @@ class LedgerTest {
     }
 
     @Test
+    void shouldKeepWhatWasDecidedOfARolloutThatWasReadAgainAndCalledADuplicateOfItself() {
+        ledger.batched(0, 0, 0, null, true);
+        ledger.dropped(0, 1, "stale");
+        ledger.dropped(0, 2, "duplicate");
+        StrayOutcomes strays = new StrayOutcomes(ledger);
+        for (int offset = 0; offset < 3; offset++) {
+            strays.suspect(new RolloutPlace(0, offset));
+        }
+        strays.outcome(new RolloutPlace(0, 0), "duplicate", new RecordDigest("a"));
+        strays.outcome(new RolloutPlace(0, 1), "stale", new RecordDigest("b"));
+        strays.outcome(new RolloutPlace(0, 1), "duplicate", new RecordDigest("c"));
+        strays.outcome(new RolloutPlace(0, 2), "duplicate", new RecordDigest("d"));
+        strays.outcome(new RolloutPlace(0, 2), "group-short", new RecordDigest("e"));
+        strays.settle("outcomes", "trajectories");
+        rollouts(0, 0, 3, FIRST);
+
+        assertThat(balance().copies()).isEqualTo(Map.of("outcomes", 3L));
+        assertThat(balance().all().trained()).isEqualTo(1);
+        assertThat(balance().all().dropped()).isEqualTo(Map.of("stale", 1L, "group-short", 1L));
+        assertThat(balance().addsUp()).isTrue();
+    }
+
+    @Test
+    void shouldBelieveTheOutcomesOfABatchThatWasGivenUpThoughItIsOnTheLog() {
+        TrainedBatches trained = new TrainedBatches(ledger, "training-log", false, "batches", false);
+        trained.step(step(0), new RecordDigest("a0"));
+        trained.step(
+                TrainingStep.newBuilder(step(1))
+                        .setStarved(true)
+                        .setRolloutsTrained(0)
+                        .setRolloutsMasked(0)
+                        .build(),
+                new RecordDigest("a1"));
+        trained.batch(batch(0, 0), "batches-0@0", new RecordDigest("b0"));
+        trained.batch(batch(1, 1), "batches-0@1", new RecordDigest("b1"));
+        ledger.dropped(0, 1, "batch-lost");
+        rollouts(0, 0, 2, FIRST);
+        trained.check();
+
+        assertThat(balance().all().trained()).isEqualTo(1);
+        assertThat(balance().all().dropped()).isEqualTo(Map.of("batch-lost", 1L));
+        assertThat(balance().addsUp()).isTrue();
+    }
+
+    @Test
     void shouldCountRolloutsByTheirBatchWhereItsStepIsLost() {
         TrainedBatches trained = new TrainedBatches(ledger, "training-log", false, "batches", false);
         trained.step(step(0), new RecordDigest("a0"));

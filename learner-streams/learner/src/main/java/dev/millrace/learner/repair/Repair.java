@@ -6,6 +6,7 @@ import dev.millrace.log.follow.LogReader;
 import dev.millrace.log.scan.ConsistentCut;
 import dev.millrace.log.scan.TopicScan;
 import dev.millrace.log.transaction.TransactionalWriter;
+import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.Outcome;
@@ -28,6 +29,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.TreeMap;
 import org.apache.avro.specific.SpecificRecord;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -90,7 +92,8 @@ public final class Repair {
      * Gives lost batches up: under the learner's transactional id, which shuts a running one out until it begins again, a starved
      * step for each, an outcome for each rollout that was in them, and the learner's place behind them.
      *
-     * <p>Which rollouts were in them is told by what is left: of those that were joined before the batch that comes next, and
+     * <p>Which rollouts were in them is told by the batches, where these are there and only their trajectories are lost, and else by
+     * what is left: of those that were joined before the batch that comes next, and
      * neither reached a batch nor left, the ones whose groups were complete first.
      *
      * @return rollouts that are accounted for as lost with the batches
@@ -159,6 +162,14 @@ public final class Repair {
                             .orElse(-1),
                     trajectory.getRolloutSource());
         }
+
+        static Joined of(LearnerBatch batch, BatchEntry entry, String rollouts) {
+            return new Joined(
+                    entry.getRolloutId(),
+                    entry.getGroupId(),
+                    batch.getAssembledVersion(),
+                    new LogCoordinates(rollouts, entry.getRolloutPartition(), entry.getRolloutOffset()));
+        }
     }
 
     /**
@@ -174,6 +185,7 @@ public final class Repair {
         Map<Long, Long> writtenAt = new HashMap<>();
         Map<String, List<Joined>> groups = new HashMap<>();
         Map<String, Long> joinedAt = new HashMap<>();
+        Map<Long, List<Joined>> unusable = new TreeMap<>();
         long end;
         try (TopicScan scan = new TopicScan(connection, patience)) {
             ConsistentCut cut = scan.cut(List.of(
@@ -191,6 +203,16 @@ public final class Repair {
                                 past.batch(
                                         batch.getBatchId(), batch.getEntries().size(), record.offset());
                                 writtenAt.putIfAbsent(batch.getBatchId(), record.timestamp());
+                                if (lost.contains(batch.getBatchId())) {
+                                    unusable.putIfAbsent(
+                                            batch.getBatchId(),
+                                            batch.getEntries().stream()
+                                                    .map(entry -> Joined.of(
+                                                            batch,
+                                                            entry,
+                                                            connection.topics().rollouts()))
+                                                    .toList());
+                                }
                             }));
             scan.read(
                     connection.topics().outcomes(),
@@ -212,8 +234,9 @@ public final class Repair {
         }
         long next = past.firstFrom(lost.get(lost.size() - 1) + 1);
         long before = writtenAt.getOrDefault(next, Long.MAX_VALUE);
-        int wanted = past.usualRollouts() * lost.size();
         List<Joined> rollouts = new ArrayList<>();
+        unusable.values().forEach(rollouts::addAll);
+        int wanted = rollouts.size() + past.usualRollouts() * (lost.size() - unusable.size());
         joinedAt.entrySet().stream()
                 .filter(group -> group.getValue() <= before)
                 .sorted(Map.Entry.<String, Long>comparingByValue().thenComparing(Map.Entry.comparingByKey()))
@@ -264,7 +287,7 @@ public final class Repair {
                 rollout.groupId(),
                 "repair",
                 BATCH_LOST,
-                "its batch is no longer on the log and was given up",
+                "its batch, or what that names, is no longer on the log and was given up",
                 rollout.newestVersion(),
                 rollout.source(),
                 clock.millis());

@@ -7,6 +7,7 @@ import dev.millrace.log.LogConnection;
 import dev.millrace.log.run.ClaimedRun;
 import dev.millrace.log.run.LogPlace;
 import dev.millrace.log.scan.ConsistentCut;
+import dev.millrace.log.scan.OffsetRange;
 import dev.millrace.log.scan.TopicScan;
 import dev.millrace.log.topics.TopicAdministration;
 import dev.millrace.log.topics.TopicsConfig;
@@ -24,7 +25,9 @@ import dev.millrace.weights.VersionUnavailableException;
 import dev.millrace.weights.WeightsConfig;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalDouble;
@@ -58,6 +61,11 @@ public final class RunExaminer {
 
     private final List<Inconsistency> found = new ArrayList<>();
     private final TrainingPast past = new TrainingPast();
+    /** Which offsets of trajectories each batch needs, by partition. */
+    private final Map<Long, Map<Integer, OffsetRange>> needs = new HashMap<>();
+    /** Which there are. */
+    private final Map<Integer, OffsetRange> trajectories = new HashMap<>();
+
     private boolean hasLostFirstSteps;
     private OptionalLong goodVersion = OptionalLong.empty();
     /** Why the newest version cannot be gone on from; empty if it can. */
@@ -142,8 +150,8 @@ public final class RunExaminer {
     }
 
     private SamplingCost readPast(Set<String> there) {
-        List<String> read =
-                new ArrayList<>(List.of(topics.trainingLog(), topics.batches(), topics.admission(), topics.rollouts()));
+        List<String> read = new ArrayList<>(List.of(
+                topics.trainingLog(), topics.batches(), topics.admission(), topics.rollouts(), topics.trajectories()));
         read.retainAll(there);
         try (TopicScan scan = new TopicScan(connection, patience)) {
             ConsistentCut cut = scan.cut(read);
@@ -163,11 +171,48 @@ public final class RunExaminer {
                         cut,
                         record -> decoded(record, LearnerBatch.class)
                                 .filter(batch -> isOurs(batch.getRunId(), batch.getEpoch(), batch.getPolicyId()))
-                                .ifPresent(batch -> past.batch(
-                                        batch.getBatchId(), batch.getEntries().size(), record.offset())));
+                                .ifPresent(batch -> {
+                                    past.batch(
+                                            batch.getBatchId(),
+                                            batch.getEntries().size(),
+                                            record.offset());
+                                    needs.putIfAbsent(batch.getBatchId(), needs(batch));
+                                }));
+            }
+            if (cut.has(topics.trajectories())) {
+                cut.partitions(topics.trajectories())
+                        .forEach(partition -> trajectories.put(partition.partition(), cut.of(partition)));
             }
             return SamplingCost.read(connection, scan, cut);
         }
+    }
+
+    private static Map<Integer, OffsetRange> needs(LearnerBatch batch) {
+        Map<Integer, OffsetRange> needs = new HashMap<>();
+        batch.getEntries()
+                .forEach(entry -> needs.merge(
+                        entry.getPartition(),
+                        new OffsetRange(entry.getOffset(), entry.getOffset() + 1),
+                        (one, other) -> new OffsetRange(
+                                Math.min(one.begin(), other.begin()), Math.max(one.end(), other.end()))));
+        return needs;
+    }
+
+    private static String words(OffsetRange range) {
+        return range.begin() == range.end() ? "none" : range.begin() + " to " + (range.end() - 1);
+    }
+
+    /** What a batch needs and the log does not hold, as a clause; empty if it holds all. */
+    private Optional<String> missing(long batch) {
+        for (Map.Entry<Integer, OffsetRange> need :
+                needs.getOrDefault(batch, Map.of()).entrySet()) {
+            OffsetRange there = trajectories.getOrDefault(need.getKey(), new OffsetRange(0, 0));
+            if (need.getValue().begin() < there.begin() || need.getValue().end() > there.end()) {
+                return Optional.of("it names offsets " + words(need.getValue()) + " of " + topics.trajectories() + "-"
+                        + need.getKey() + ", which holds " + words(there));
+            }
+        }
+        return Optional.empty();
     }
 
     private boolean isOurs(String runId, int epoch, String policyId) {
@@ -334,8 +379,11 @@ public final class RunExaminer {
             due = Math.max(due, said.get().batchId() + 1);
         }
         long next = past.firstFrom(due);
-        if (next == due || (next < 0 && past.lastBatch() < due)) {
-            return List.of(); // it is there, or is still to be assembled
+        if (next == due) {
+            return unusable(due, cost);
+        }
+        if (next < 0 && past.lastBatch() < due) {
+            return List.of(); // it is still to be assembled
         }
         long last = next < 0 ? past.lastBatch() : next - 1;
         List<Long> lost = LongStream.rangeClosed(due, last).boxed().toList();
@@ -356,6 +404,30 @@ public final class RunExaminer {
                                 : "; batch " + next + " is there and waits for it"),
                 ways));
         return lost;
+    }
+
+    /** The due batch, and those right behind it, that are there and whose trajectories are not. */
+    private List<Long> unusable(long due, SamplingCost cost) {
+        Optional<String> why = missing(due);
+        if (why.isEmpty()) {
+            return List.of();
+        }
+        List<Long> unusable = new ArrayList<>();
+        long batch = due;
+        while (past.firstFrom(batch) == batch && missing(batch).isPresent()) {
+            unusable.add(batch++);
+        }
+        List<Way> ways = new ArrayList<>();
+        ways.add(new Way(
+                Kind.SKIP_BATCH,
+                "gives " + (unusable.size() == 1 ? "it" : "batches " + due + " to " + (batch - 1))
+                        + " up and releases as many prompts; the learner goes on with batch " + batch,
+                cost.of((long) past.usualRollouts() * unusable.size()),
+                does(Kind.SKIP_BATCH)));
+        ways.addAll(newEpoch(cost));
+        found.add(new Inconsistency(
+                "batch-unusable", "batch " + due + " is due and cannot be trained on: " + why.get(), ways));
+        return unusable;
     }
 
     private List<Way> newEpoch(SamplingCost cost) {

@@ -18,7 +18,7 @@ record Growth(double share, double slack) {
     /** Resident memory, MB, in which a heap that is collected less often is not a leak. */
     static final Growth RESIDENT = new Growth(0.25, 64);
     /** Threads and handles. */
-    static final Growth COUNT = new Growth(0.3, 16);
+    static final Growth COUNT = new Growth(0.3, 32);
 
     private boolean isBeyond(double first, double last) {
         return last > first * (1 + share) + slack;

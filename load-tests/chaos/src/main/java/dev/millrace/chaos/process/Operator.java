@@ -52,14 +52,23 @@ public final class Operator {
         return new Said(process.exitStatus(), process.said());
     }
 
+    /** Whether an alarm of this name stands, in what a process has logged. */
+    public boolean isStanding(RoleProcess process, String name) {
+        return last(process, "alarm " + name + ", ").isPresent();
+    }
+
     /** The command that ends a standing alarm of this name about this subject, in what a process has logged; empty if none stands. */
     public Optional<String> remedy(RoleProcess process, String name, String subject) {
-        String begun = "alarm " + name + ", " + subject + ": ";
-        Optional<String> last =
-                process.logged().stream().filter(line -> line.contains(begun)).reduce((first, second) -> second);
-        return last.filter(line -> !line.contains(begun + "over after"))
+        return last(process, "alarm " + name + ", " + subject + ": ")
                 .map(COMMAND::matcher)
                 .filter(Matcher::find)
                 .map(matcher -> matcher.group().strip());
+    }
+
+    private static Optional<String> last(RoleProcess process, String begun) {
+        return process.logged().stream()
+                .filter(line -> line.contains(begun))
+                .reduce((first, second) -> second)
+                .filter(line -> !line.contains(": over after "));
     }
 }
