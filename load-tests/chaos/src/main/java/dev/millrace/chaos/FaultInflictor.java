@@ -506,7 +506,7 @@ final class FaultInflictor {
         LogWatch.Mark mark = since(System.nanoTime());
         Optional<Double> run = watch.await(Part.LEARNER, "", VERSIONS, mark, BY_ITSELF_S);
         for (int commands = 0; commands < MOST_COMMANDS; commands++) {
-            Optional<String> advice = advice();
+            Optional<String> advice = advice(run.isPresent());
             if (advice.isEmpty() && run.isPresent()) {
                 break;
             }
@@ -518,10 +518,15 @@ final class FaultInflictor {
         return course.over(run);
     }
 
-    /** What {@code repair} says is to be entered. */
-    private Optional<String> advice() {
+    /** What {@code repair} says is to be entered; where it names nothing and the run does not go on, what an alarm says. */
+    private Optional<String> advice(boolean goesOn) {
         Operator.Said said = scene.operator().enter(connection.command("repair"));
-        return said.status() == 0 ? Optional.empty() : said.advice();
+        Optional<String> ofRepair = said.status() == 0 ? Optional.empty() : said.advice();
+        return ofRepair.isPresent() || goesOn
+                ? ofRepair
+                : troupe().alive().values().stream()
+                        .flatMap(life -> scene.operator().remedy(life).stream())
+                        .findFirst();
     }
 
     private void enter(Course course, String command) {

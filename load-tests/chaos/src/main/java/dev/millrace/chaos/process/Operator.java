@@ -1,6 +1,8 @@
 package dev.millrace.chaos.process;
 
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -13,6 +15,8 @@ import java.util.regex.Pattern;
 public final class Operator {
     private static final long LIMIT_S = 120;
     private static final Pattern COMMAND = Pattern.compile("millrace (?:repair|rollback|quarantine) .*");
+
+    private static final Pattern ALARM = Pattern.compile("\\balarm [a-z-]+, [^:]+: ");
 
     private final Launcher launcher;
     private int entered;
@@ -50,6 +54,27 @@ public final class Operator {
             process.kill();
         }
         return new Said(process.exitStatus(), process.said());
+    }
+
+    /** A command that ends an alarm which stands in what a process has logged, and that does something; empty if there is none. */
+    public Optional<String> remedy(RoleProcess process) {
+        Map<String, String> standing = new LinkedHashMap<>();
+        for (String line : process.logged()) {
+            Matcher alarm = ALARM.matcher(line);
+            if (alarm.find()) {
+                if (line.contains(": over after ")) {
+                    standing.remove(alarm.group());
+                } else {
+                    standing.put(alarm.group(), line);
+                }
+            }
+        }
+        return standing.values().stream()
+                .map(COMMAND::matcher)
+                .filter(Matcher::find)
+                .map(matcher -> matcher.group().strip())
+                .filter(command -> !command.startsWith("millrace repair") || command.contains("--do "))
+                .findFirst();
     }
 
     /** Whether an alarm of this name stands, in what a process has logged. */
