@@ -156,8 +156,8 @@ def answer_length(request):
     sampling = request["sampling"]
     if request["environment"] != "fixed-answer":
         sys.exit("this generator plays fixed-answer, not %s" % request["environment"])
-    if sampling["top_k"] != 0 or sampling["top_p"] != 1:
-        sys.exit("this generator samples from the whole distribution; run with admission.sampling.top_k=0 and top_p=1")
+    if sampling["top_k"] != 0 or sampling["top_p"] != 1 or sampling.get("min_p", 0) != 0:
+        sys.exit("this generator samples from the whole distribution; run with admission.sampling.top_k=0, top_p=1 and min_p=0")
     return min(len(request["environment_state"]), sampling["max_tokens"])
 
 

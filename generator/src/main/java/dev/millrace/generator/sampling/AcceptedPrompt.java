@@ -26,6 +26,7 @@ record AcceptedPrompt(
                 (float) parameters.getTemperature(),
                 parameters.getTopK(),
                 (float) parameters.getTopP(),
+                (float) parameters.getMinP(),
                 parameters.getKeepSamplingMask(),
                 parameters.getTopLogProbs());
     }

@@ -137,6 +137,12 @@ final class PromptCheck {
                         "sampling.top_p",
                         "top_p must be above 0 and at most 1: " + sampling.getTopP());
             }
+            if (!(sampling.getMinP() >= 0 && sampling.getMinP() <= 1)) {
+                return refuse(
+                        RefusalReason.SAMPLING,
+                        "sampling.min_p",
+                        "min_p must be at least 0 and at most 1: " + sampling.getMinP());
+            }
             if (sampling.getMaxTokens() < 1) {
                 return refuse(
                         RefusalReason.SAMPLING,
@@ -148,12 +154,15 @@ final class PromptCheck {
 
         /** What is to be recorded of each draw. */
         private PromptReading checkRecording(SamplingParameters sampling) {
-            if (sampling.getKeepSamplingMask() && sampling.getTopK() == 0 && (float) sampling.getTopP() == 1f) {
+            if (sampling.getKeepSamplingMask()
+                    && sampling.getTopK() == 0
+                    && (float) sampling.getTopP() == 1f
+                    && (float) sampling.getMinP() == 0f) {
                 return refuse(
                         RefusalReason.SAMPLING,
                         "sampling.keep_sampling_mask",
-                        "keep_sampling_mask must be false with top_k=0 and top_p=" + sampling.getTopP()
-                                + ", which leave out no token: true");
+                        "keep_sampling_mask must be false with top_k=0, top_p=" + sampling.getTopP() + " and min_p="
+                                + sampling.getMinP() + ", which leave out no token: true");
             }
             if (sampling.getTopLogProbs() < 0 || sampling.getTopLogProbs() > vocabSize) {
                 return refuse(

@@ -140,6 +140,7 @@ public final class StalenessController implements AutoCloseable {
                 .setTemperature(config.temperature())
                 .setTopK(config.topK())
                 .setTopP(config.topP())
+                .setMinP(config.minP())
                 .setMaxTokens(maxTokens)
                 .setSeed(config.seed())
                 .setKeepSamplingMask(config.keepSamplingMask())

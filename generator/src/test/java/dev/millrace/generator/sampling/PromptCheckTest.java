@@ -58,6 +58,7 @@ class PromptCheckTest {
                 r -> r.setSampling(Requests.sampling(Double.NaN, 0, 1, 5)));
         refuses(RefusalReason.SAMPLING, "sampling.top_k", "-2", r -> r.setSampling(Requests.sampling(1, -2, 1, 5)));
         refuses(RefusalReason.SAMPLING, "sampling.top_p", "1.5", r -> r.setSampling(Requests.sampling(1, 0, 1.5, 5)));
+        refuses(RefusalReason.SAMPLING, "sampling.min_p", "-0.5", r -> r.setSampling(Requests.minP(-0.5)));
         refuses(RefusalReason.SAMPLING, "sampling.max_tokens", "0", r -> r.setSampling(Requests.sampling(1, 0, 1, 0)));
         refuses(
                 RefusalReason.SAMPLING,

@@ -87,7 +87,7 @@ class RolloutSamplerTest {
                     .setEnvironmentState(prompt.environmentState())
                     .setPromptTokens(PackedInts.of(prompt.tokens()))
                     .setSamples(samples)
-                    .setSampling(new SamplingParameters(1.0, 0, 1.0, maxTokens, 9L, false, 0))
+                    .setSampling(new SamplingParameters(1.0, 0, 1.0, maxTokens, 9L, false, 0, 0.0))
                     .setTokenizerHash("h")
                     .setAdmittedVersion(0)
                     .setReleasedAtMs(0)
@@ -141,7 +141,7 @@ class RolloutSamplerTest {
     @ParameterizedTest
     @CsvSource({"0, 0.9", "5, 1.0", "6, 0.8"})
     void shouldRecordTheKeptTokensOverWhichScoringGivesTheSameLogProbs(int topK, double topP) throws Exception {
-        SamplingParameters keeping = new SamplingParameters(1.3, topK, topP, 3, 9L, true, 4);
+        SamplingParameters keeping = new SamplingParameters(1.3, topK, topP, 3, 9L, true, 4, 0.0);
         List<PromptRequest> requests = requests(6, 4, DIGITS).stream()
                 .map(request -> PromptRequest.newBuilder(request)
                         .setEnvironment(new Guess().name())

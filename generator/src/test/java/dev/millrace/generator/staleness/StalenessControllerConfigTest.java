@@ -21,29 +21,34 @@ class StalenessControllerConfigTest {
         assertThatThrownBy(() -> new StalenessControllerConfig(
                         -1, 8, 8, 1, SamplingConfig.defaults(), 1000, 4, 1, 32, QuarantineConfig.defaults(), 0))
                 .hasMessage("eta must be at least 0: -1");
-        assertThatThrownBy(() -> new SamplingConfig(Double.NaN, 0, 1, 0, 1, false, 0))
+        assertThatThrownBy(() -> new SamplingConfig(Double.NaN, 0, 1, 0.0, 0, 1, false, 0))
                 .hasMessage("temperature must be finite and above 0: NaN");
-        assertThatThrownBy(() -> new SamplingConfig(1, -1, 1, 0, 1, false, 0))
+        assertThatThrownBy(() -> new SamplingConfig(1, -1, 1, 0.0, 0, 1, false, 0))
                 .hasMessageStartingWith("top_k must be at least 0");
-        assertThatThrownBy(() -> new SamplingConfig(1, 0, 0, 0, 1, false, 0))
+        assertThatThrownBy(() -> new SamplingConfig(1, 0, 0, 0.0, 0, 1, false, 0))
                 .hasMessageStartingWith("top_p must be above 0");
-        assertThatThrownBy(() -> new SamplingConfig(1, 0, 1, -5, 1, false, 0))
+        assertThatThrownBy(() -> new SamplingConfig(1, 0, 1, 1.5, 0, 1, false, 0))
+                .hasMessage("min_p must be at least 0 and at most 1: 1.5");
+        assertThatThrownBy(() -> new SamplingConfig(1, 0, 1, 0.0, -5, 1, false, 0))
                 .hasMessageStartingWith("max_tokens must be at least 0");
-        assertThatThrownBy(() -> new SamplingConfig(1, 0, 1, 0, 1, true, 0))
+        assertThatThrownBy(() -> new SamplingConfig(1, 0, 1, 0.0, 0, 1, true, 0))
                 .hasMessage(
-                        "keep_sampling_mask must be false with top_k=0 and top_p=1.0, which leave out no token: there"
-                                + " is no mask to keep; set one of these, or leave it out: true");
-        assertThatThrownBy(() -> new SamplingConfig(1, 0, 1, 0, 1, false, -1))
+                        "keep_sampling_mask must be false with top_k=0, top_p=1.0 and min_p=0.0, which leave out no token:"
+                                + " there is no mask to keep; set one of these, or leave it out: true");
+        assertThatThrownBy(() -> new SamplingConfig(1, 0, 1, 0.0, 0, 1, false, -1))
                 .hasMessage("top_log_probs must be at least 0, and 0 records none: -1");
     }
 
     @Test
     void shouldSayWhatIsComparedWhereTruncationKeepsNoMask() {
-        assertThat(new SamplingConfig(1, 5, 0.9, 0, 1, false, 0).notice())
+        assertThat(new SamplingConfig(1, 5, 0.9, 0.0, 0, 1, false, 0).notice())
                 .hasValueSatisfying(notice -> assertThat(notice)
-                        .startsWith("top_k=5 and top_p=0.9 leave out tokens, and keep_sampling_mask is false")
+                        .startsWith(
+                                "top_k=5, top_p=0.9 and min_p=0.0 leave out tokens, and keep_sampling_mask is false")
                         .contains("over the whole vocabulary"));
-        assertThat(new SamplingConfig(1, 5, 0.9, 0, 1, true, 0).notice()).isEmpty();
+        assertThat(new SamplingConfig(1, 5, 0.9, 0.0, 0, 1, true, 0).notice()).isEmpty();
+        assertThat(new SamplingConfig(1, 0, 1, 0.05, 0, 1, false, 0).notice()).isPresent();
+        assertThat(new SamplingConfig(1, 0, 1, 0.05, 0, 1, true, 0).notice()).isEmpty();
         assertThat(SamplingConfig.defaults().notice()).isEmpty();
     }
 

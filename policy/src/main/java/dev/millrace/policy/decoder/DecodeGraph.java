@@ -23,7 +23,7 @@ import java.util.stream.LongStream;
  * {@link #STEPS} int64 scalar T (at most the sliding window, if the decoder has one), {@link #LAST_TOKEN} and {@link #PAST} int64 [N], {@link #FORCED} int64 [T, N] (negative:
  * sample), {@link #UNIFORMS} [T, N] in [0, 1), {@link #INVERSE_TEMPERATURE} [N, 1], {@link #COS} and {@link #SIN} [C + T or
  * more, headSize/2], {@link #cache} [N, kvHeads, C, headSize] of which a slot's first {@code past} rows are read; with
- * truncation also {@link #TOP_K} and {@link #TOP_P} [N, 1], and {@link #RECORDS_KEPT} [N, 1] where kept tokens are recorded (1
+ * truncation also {@link #TOP_K}, {@link #TOP_P} and {@link #MIN_P} [N, 1], and {@link #RECORDS_KEPT} [N, 1] where kept tokens are recorded (1
  * for a slot that does). Outputs: {@link #TOKENS}, {@link #LOG_PROBS},
  * {@link #TEMPERATURE_LOG_PROBS}, {@link #ENTROPIES} [T, N], and {@link #window} [N, kvHeads, T, headSize], the keys and
  * values of this call, which the caller appends to the cache. On request also {@link #KEPT_COUNTS} [T, N] and
@@ -41,6 +41,7 @@ public final class DecodeGraph {
     public static final String SIN = "sin";
     public static final String TOP_K = "top_k";
     public static final String TOP_P = "top_p";
+    public static final String MIN_P = "min_p";
     public static final String TOKENS = "tokens";
     public static final String LOG_PROBS = "log_probs";
     public static final String TEMPERATURE_LOG_PROBS = "temperature_log_probs";
@@ -64,7 +65,7 @@ public final class DecodeGraph {
     /**
      * What a graph can do beyond sampling from the whole distribution; what is not asked for costs nothing.
      *
-     * @param truncating  whether top-k and top-p can be asked for; costs a sort of the vocabulary per step
+     * @param truncating  whether top-k, top-p and min-p can be asked for; costs a sort of the vocabulary per step
      * @param recordsKept whether draws can say what truncation left; needs {@code truncating}
      * @param topLogProbs how many of the likeliest tokens each step names; 0 names none
      */
@@ -200,6 +201,7 @@ public final class DecodeGraph {
         return new TruncatedChoice(
                 graph.input(TOP_K, ElementType.FLOAT, perSlot),
                 graph.input(TOP_P, ElementType.FLOAT, perSlot),
+                graph.input(MIN_P, ElementType.FLOAT, perSlot),
                 features.recordsKept() ? graph.input(RECORDS_KEPT, ElementType.FLOAT, perSlot) : null,
                 features.topLogProbs());
     }

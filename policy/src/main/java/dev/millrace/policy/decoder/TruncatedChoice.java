@@ -11,8 +11,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Samples from the likeliest tokens only: first the {@code k} likeliest (top-k), then of these, renormalised, the fewest
- * whose probabilities reach {@code p} (top-p, Holtzman et al., 2020). What remains is renormalised again; ties go to the
- * smaller id.
+ * whose probabilities reach {@code p} (top-p, Holtzman et al., 2020), and of these those that have at least {@code m} times the
+ * probability of the likeliest (min-p, Nguyen et al., 2024). What remains is renormalised again; ties go to the smaller id.
  *
  * <p>A forced token outside of what remains has a log-prob of minus infinity, which is the truth about it.
  */
@@ -21,18 +21,21 @@ final class TruncatedChoice implements TokenChoice {
 
     private final Value topK;
     private final Value topP;
+    private final Value minP;
     private final @Nullable Value records;
     private final int top;
 
     /**
      * @param topK    [slots, 1], the vocabulary's size or more to keep all
      * @param topP    [slots, 1], above 1 to keep all: at exactly 1 the running sum's rounding would cut a tail
+     * @param minP    [slots, 1], 0 to keep all
      * @param records [slots, 1], 1 for a slot whose kept tokens are recorded, else 0; null if there is none
      * @param top     how many of the likeliest tokens are recorded; 0 records none
      */
-    TruncatedChoice(Value topK, Value topP, @Nullable Value records, int top) {
+    TruncatedChoice(Value topK, Value topP, Value minP, @Nullable Value records, int top) {
         this.topK = topK;
         this.topP = topP;
+        this.minP = minP;
         this.records = records;
         this.top = top;
     }
@@ -52,7 +55,9 @@ final class TruncatedChoice implements TokenChoice {
         Value amongK = ops.where(ops.less(ranks, topK), sortedProbs, zero);
         Value reached = ops.cumSum(amongK, 1, true);
         Value enough = ops.mul(topP, ops.reduceSum(amongK, true, 1));
-        Value kept = ops.where(ops.less(reached, enough), amongK, zero);
+        Value nucleus = ops.where(ops.less(reached, enough), amongK, zero);
+        Value least = ops.mul(minP, ops.slice(sortedProbs, 1, 0, 1));
+        Value kept = ops.where(ops.lessOrEqual(least, nucleus), nucleus, zero);
 
         Value wanted = ops.unsqueeze(forced, 1);
         Value wantedRank = ops.cast(

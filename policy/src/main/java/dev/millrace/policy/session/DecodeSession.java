@@ -301,6 +301,7 @@ public final class DecodeSession implements AutoCloseable {
         float[] inverseTemperature = new float[rows];
         float[] topK = new float[rows];
         float[] topP = new float[rows];
+        float[] minP = new float[rows];
         float[] recordsKept = new float[rows];
         for (int slot = 0; slot < rows; slot++) {
             boolean active = in.steps(slot) > 0;
@@ -310,6 +311,7 @@ public final class DecodeSession implements AutoCloseable {
             inverseTemperature[slot] = 1f / sampling.temperature();
             topK[slot] = sampling.topK() == 0 ? shape.vocabSize() : sampling.topK();
             topP[slot] = sampling.topP() == 1 ? KEEP_ALL : sampling.topP();
+            minP[slot] = sampling.minP();
             recordsKept[slot] = sampling.recordsKept() ? 1f : 0f;
         }
         int half = shape.headSize() / 2;
@@ -324,7 +326,9 @@ public final class DecodeSession implements AutoCloseable {
                 .floats(DecodeGraph.COS, positions.cos(), tableRows, half)
                 .floats(DecodeGraph.SIN, positions.sin(), tableRows, half);
         if (features.truncating()) {
-            feeds.floats(DecodeGraph.TOP_K, topK, rows, 1).floats(DecodeGraph.TOP_P, topP, rows, 1);
+            feeds.floats(DecodeGraph.TOP_K, topK, rows, 1)
+                    .floats(DecodeGraph.TOP_P, topP, rows, 1)
+                    .floats(DecodeGraph.MIN_P, minP, rows, 1);
         }
         if (features.recordsKept()) {
             feeds.floats(DecodeGraph.RECORDS_KEPT, recordsKept, rows, 1);

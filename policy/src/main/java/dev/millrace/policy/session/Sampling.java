@@ -2,20 +2,22 @@ package dev.millrace.policy.session;
 
 /**
  * How a slot's tokens are drawn: {@code softmax(logits / temperature)}, of it the {@code topK} likeliest tokens, of these
- * the fewest that reach probability {@code topP}.
+ * the fewest that reach probability {@code topP}, and of these the tokens that are at least {@code minP} times as likely as the
+ * likeliest.
  *
  * @param temperature finite and above 0; for the likeliest token always, say {@code topK} 1
  * @param topK        0 keeps all
  * @param topP        above 0; 1 keeps all
+ * @param minP        at most 1; 0 keeps all
  * @param recordsKept whether each draw says which tokens were left to be drawn from; these are the distribution then, of
  *     which {@code topLogProbs} are taken, too
  * @param topLogProbs how many of the likeliest tokens each draw names with their log-probs; 0 names none
  */
-public record Sampling(float temperature, int topK, float topP, boolean recordsKept, int topLogProbs) {
+public record Sampling(float temperature, int topK, float topP, float minP, boolean recordsKept, int topLogProbs) {
 
     /** Nothing is recorded but the token and its log-probs. */
     public Sampling(float temperature, int topK, float topP) {
-        this(temperature, topK, topP, false, 0);
+        this(temperature, topK, topP, 0, false, 0);
     }
 
     public Sampling {
@@ -28,10 +30,13 @@ public record Sampling(float temperature, int topK, float topP, boolean recordsK
         if (!(topP > 0 && topP <= 1)) {
             throw new IllegalArgumentException("topP must be above 0 and at most 1: topP=" + topP);
         }
-        if (recordsKept && topK == 0 && topP == 1) {
+        if (!(minP >= 0 && minP <= 1)) {
+            throw new IllegalArgumentException("minP must be at least 0 and at most 1: minP=" + minP);
+        }
+        if (recordsKept && topK == 0 && topP == 1 && minP == 0) {
             throw new IllegalArgumentException(
-                    "recordsKept needs a topK above 0 or a topP below 1, since all tokens are"
-                            + " kept otherwise: topK=0, topP=1.0");
+                    "recordsKept needs a topK above 0, a topP below 1 or a minP above 0, since all tokens are"
+                            + " kept otherwise: topK=0, topP=1.0, minP=0.0");
         }
         if (topLogProbs < 0) {
             throw new IllegalArgumentException("topLogProbs must be at least 0: topLogProbs=" + topLogProbs);
@@ -45,6 +50,6 @@ public record Sampling(float temperature, int topK, float topP, boolean recordsK
 
     /** Whether some tokens are left out. */
     public boolean truncates() {
-        return topK > 0 || topP < 1;
+        return topK > 0 || topP < 1 || minP > 0;
     }
 }

@@ -123,6 +123,17 @@ class DecodeSessionTest {
     }
 
     @Test
+    void shouldSampleTheTokensThatAreLikelyBesideTheLikeliestUnderMinPAndRenormalise() {
+        Weights weights = RaggedBatches.weights(Shapes.TIED, 3);
+        double[] sorted = sortedDown(distribution(weights, new int[] {4, 7}, 1.2));
+        float share = (float) ((sorted[5] + sorted[6]) / 2 / sorted[0]);
+        assertTruncated(new Sampling(1.2f, 0, 1, share, false, 0), 6);
+        assertTruncated(new Sampling(1.2f, 4, 1, share, false, 0), 4);
+        assertTruncated(new Sampling(1.2f, 9, 1, share, false, 0), 6);
+        assertTruncated(new Sampling(1.2f, 0, (float) (sorted[0] + sorted[1] / 2), share, false, 0), 2);
+    }
+
+    @Test
     void shouldApplyTopPToWhatTopKLeft() {
         Weights weights = RaggedBatches.weights(Shapes.TIED, 3);
         double[] sorted = sortedDown(distribution(weights, new int[] {4, 7}, 1.2));

@@ -28,9 +28,9 @@ class RecordedDrawsTest {
 
     static List<Sampling> truncations() {
         return List.of(
-                new Sampling(1, 0, 0.9f, true, 4),
-                new Sampling(1, 5, 1, true, 4),
-                new Sampling(1.3f, 6, 0.8f, true, 3));
+                new Sampling(1, 0, 0.9f, 0, true, 4),
+                new Sampling(1, 5, 1, 0, true, 4),
+                new Sampling(1.3f, 6, 0.8f, 0, true, 3));
     }
 
     @ParameterizedTest
@@ -71,9 +71,9 @@ class RecordedDrawsTest {
         Weights weights = RaggedBatches.weights(shape, 3);
         NaiveDecoder twin = new NaiveDecoder(weights);
         List<Sampling> samplings = List.of(
-                new Sampling(1.2f, 5, 1, true, 0),
-                new Sampling(1.2f, 0, 0.7f, true, 0),
-                new Sampling(1.2f, 5, 1, false, 0), // beside the others, and records nothing
+                new Sampling(1.2f, 5, 1, 0, true, 0),
+                new Sampling(1.2f, 0, 0.7f, 0, true, 0),
+                new Sampling(1.2f, 5, 1, 0, false, 0), // beside the others, and records nothing
                 Sampling.of(1.2f));
         Drawn drawn = draw(shape, weights, samplings);
         for (int s = 0; s < samplings.size(); s++) {
@@ -93,10 +93,10 @@ class RecordedDrawsTest {
         Weights weights = RaggedBatches.weights(shape, 3);
         NaiveDecoder twin = new NaiveDecoder(weights);
         List<Sampling> samplings = List.of(
-                new Sampling(1.2f, 3, 1, true, 5),
-                new Sampling(1.2f, 3, 1, false, 5),
-                new Sampling(1.2f, 0, 1, false, 2),
-                new Sampling(1.2f, 0, 1, false, 13));
+                new Sampling(1.2f, 3, 1, 0, true, 5),
+                new Sampling(1.2f, 3, 1, 0, false, 5),
+                new Sampling(1.2f, 0, 1, 0, false, 2),
+                new Sampling(1.2f, 0, 1, 0, false, 13));
         for (List<Sampling> together : List.of(samplings, samplings.subList(2, 4))) {
             Drawn drawn = draw(shape, weights, together);
             for (int s = 0; s < together.size(); s++) {
@@ -137,8 +137,8 @@ class RecordedDrawsTest {
         DecoderShape shape = Shapes.DEFAULT_TASK;
         Weights weights = Weights.random(shape, 5);
         Drawn plain = draw(shape, weights, List.of(new Sampling(1, 5, 0.9f), new Sampling(1, 5, 0.9f)));
-        Drawn recorded =
-                draw(shape, weights, List.of(new Sampling(1, 5, 0.9f, true, 3), new Sampling(1, 5, 0.9f, true, 3)));
+        Drawn recorded = draw(
+                shape, weights, List.of(new Sampling(1, 5, 0.9f, 0, true, 3), new Sampling(1, 5, 0.9f, 0, true, 3)));
         for (int s = 0; s < 2; s++) {
             assertThat(recorded.tokens()[s]).containsExactly(plain.tokens()[s]);
             assertThat(recorded.logProbs()[s]).containsExactly(plain.logProbs()[s]);
@@ -148,13 +148,15 @@ class RecordedDrawsTest {
 
     @Test
     void shouldRefuseToRecordWhatThereIsNot() {
-        assertThatThrownBy(() -> new Sampling(1, 0, 1, true, 0))
-                .hasMessage("recordsKept needs a topK above 0 or a topP below 1, since all tokens are kept otherwise:"
-                        + " topK=0, topP=1.0");
-        assertThatThrownBy(() -> new Sampling(1, 0, 1, false, -1))
+        assertThatThrownBy(() -> new Sampling(1, 0, 1, 0, true, 0))
+                .hasMessage("recordsKept needs a topK above 0, a topP below 1 or a minP above 0, since all tokens are"
+                        + " kept otherwise: topK=0, topP=1.0, minP=0.0");
+        assertThatThrownBy(() -> new Sampling(1, 0, 1, -0.1f, false, 0))
+                .hasMessage("minP must be at least 0 and at most 1: minP=-0.1");
+        assertThatThrownBy(() -> new Sampling(1, 0, 1, 0, false, -1))
                 .hasMessage("topLogProbs must be at least 0: topLogProbs=-1");
         DecoderShape shape = Shapes.TIED;
-        assertThatThrownBy(() -> draw(shape, Weights.random(shape, 1), List.of(new Sampling(1, 0, 1, false, 12))))
+        assertThatThrownBy(() -> draw(shape, Weights.random(shape, 1), List.of(new Sampling(1, 0, 1, 0, false, 12))))
                 .hasMessage("slot 0 asks for the 12 likeliest tokens of a vocabulary of 11");
         assertThatThrownBy(() -> {
                     try (DecodeSession decode = new DecodeSession(Engine.cpu(), shape, 1, 4, 1)) {

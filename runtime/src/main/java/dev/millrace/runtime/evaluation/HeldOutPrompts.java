@@ -56,7 +56,7 @@ public final class HeldOutPrompts {
                                     maxTokens,
                                     seed,
                                     sampling.keepSamplingMask(),
-                                    sampling.topLogProbs()))
+                                    sampling.topLogProbs(), sampling.minP()))
                             .setTokenizerHash(task.tokenizer().hash())
                             .setAdmittedVersion(0)
                             .setReleasedAtMs(0)

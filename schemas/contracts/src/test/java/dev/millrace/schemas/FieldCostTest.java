@@ -44,11 +44,11 @@ class FieldCostTest {
     private static final InMemorySchemaRegistry REGISTRY = new InMemorySchemaRegistry();
 
     @Test
-    void shouldTakeNineBytesPerTokenAndAByteForEachFieldThatNobodyFills() throws IOException {
+    void shouldTakeNineBytesPerTokenAndAByteForEachFieldThatNobodyFillsButEightForMinP() throws IOException {
         Rollout bare = rollout().build();
 
-        assertThat(size(bare)).isEqualTo(9 * TOKENS + 151);
-        assertThat(size(bare) - sizeInVersionOne(bare)).isEqualTo(9 + TURNS);
+        assertThat(size(bare)).isEqualTo(9 * TOKENS + 159);
+        assertThat(size(bare) - sizeInVersionOne(bare)).isEqualTo(9 + TURNS + Double.BYTES);
         assertThat(size(score(null)) - sizeInVersionOne(score(null))).isEqualTo(2);
     }
 
@@ -113,7 +113,7 @@ class FieldCostTest {
                 .setMask(PackedMask.of(mask))
                 .setBehaviorLogProbs(floats(TOKENS))
                 .setLogProbDistribution(LogProbDistribution.TEMPERED)
-                .setSampling(new SamplingParameters(1.0, 0, 1.0, 1024, 42L, false, 0))
+                .setSampling(new SamplingParameters(1.0, 0, 1.0, 1024, 42L, false, 0, 0.0))
                 .setTurns(turns(null))
                 .setVersionSpans(List.of(new VersionSpan(7L, 0, TOKENS)))
                 .setReward(0.5)

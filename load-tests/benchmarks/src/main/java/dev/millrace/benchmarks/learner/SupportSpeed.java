@@ -92,11 +92,11 @@ public final class SupportSpeed {
         Map<String, Runnable> runs = new LinkedHashMap<>();
         try (DecodeSession session = new DecodeSession(Engine.cpu(), shape, SEQUENCES, shape.maxPositions(), 8)) {
             runs.put("decode, top-p 0.9", decoding(session, weights, new Sampling(1, 0, 0.9f)));
-            runs.put("decode, top-p 0.9, kept", decoding(session, weights, new Sampling(1, 0, 0.9f, true, 0)));
+            runs.put("decode, top-p 0.9, kept", decoding(session, weights, new Sampling(1, 0, 0.9f, 0, true, 0)));
             runs.put("decode, top-k 5", decoding(session, weights, new Sampling(1, 5, 1)));
-            runs.put("decode, top-k 5, kept", decoding(session, weights, new Sampling(1, 5, 1, true, 0)));
+            runs.put("decode, top-k 5, kept", decoding(session, weights, new Sampling(1, 5, 1, 0, true, 0)));
             runs.put("decode, plain", decoding(session, weights, Sampling.of(1)));
-            runs.put("decode, plain, 8 likeliest", decoding(session, weights, new Sampling(1, 0, 1, false, 8)));
+            runs.put("decode, plain, 8 likeliest", decoding(session, weights, new Sampling(1, 0, 1, 0, false, 8)));
             compare(shape, runs);
         }
     }

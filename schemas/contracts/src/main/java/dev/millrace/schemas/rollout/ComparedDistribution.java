@@ -9,8 +9,8 @@ import java.nio.ByteBuffer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The distribution in which a rollout's policies are compared: the softmax at its temperature, over the tokens that top-k and
- * top-p left where its sampling says {@code keep_sampling_mask}, else over the whole vocabulary.
+ * The distribution in which a rollout's policies are compared: the softmax at its temperature, over the tokens that top-k,
+ * top-p and min-p left where its sampling says {@code keep_sampling_mask}, else over the whole vocabulary.
  *
  * <p>Of rollouts that the {@link RolloutValidator} has let pass.
  */
@@ -19,7 +19,7 @@ public final class ComparedDistribution {
 
     /** Whether tokens were left out at all. */
     public static boolean isTruncated(SamplingParameters sampling) {
-        return sampling.getTopK() > 0 || sampling.getTopP() < 1;
+        return sampling.getTopK() > 0 || sampling.getTopP() < 1 || sampling.getMinP() > 0;
     }
 
     /** The behavior policy's log-probs in it. */

@@ -163,6 +163,9 @@ public final class RolloutValidator {
         if (!(sampling.getTopP() > 0.0 && sampling.getTopP() <= 1.0)) {
             throw sampling("top_p", "in (0, 1]", sampling.getTopP());
         }
+        if (!(sampling.getMinP() >= 0.0 && sampling.getMinP() <= 1.0)) {
+            throw sampling("min_p", "in [0, 1]", sampling.getMinP());
+        }
         if (sampling.getTopLogProbs() < 0) {
             throw sampling("top_log_probs", "at least 0", sampling.getTopLogProbs());
         }
@@ -215,7 +218,7 @@ public final class RolloutValidator {
             throw new RefusedException(
                     RefusalReason.SAMPLING,
                     "sampling.keep_sampling_mask",
-                    "keep_sampling_mask must be false with top_k=0 and top_p=1.0, which leave out no token: true");
+                    "keep_sampling_mask must be false with top_k=0, top_p=1.0 and min_p=0.0, which leave out no token: true");
         }
         if (!truncatedLogProbs) {
             throw new RefusedException(

@@ -50,11 +50,11 @@ class RolloutValidatorTest {
     }
 
     private static SamplingParameters sampling(double temperature, int topK, double topP, int maxTokens) {
-        return new SamplingParameters(temperature, topK, topP, maxTokens, 1L, false, 0);
+        return new SamplingParameters(temperature, topK, topP, maxTokens, 1L, false, 0, 0.0);
     }
 
     private static SamplingParameters keepingItsMask(int topK) {
-        return new SamplingParameters(1.0, topK, 1.0, 8, 1L, true, 0);
+        return new SamplingParameters(1.0, topK, 1.0, 8, 1L, true, 0, 0.0);
     }
 
     static Stream<Arguments> claimsThatDoNotHold() {
@@ -265,7 +265,7 @@ class RolloutValidatorTest {
                         "fewer than no likeliest tokens",
                         RefusalReason.SAMPLING,
                         "sampling.top_log_probs",
-                        r -> r.setSampling(new SamplingParameters(1.0, 0, 1.0, 8, 1L, false, -1))),
+                        r -> r.setSampling(new SamplingParameters(1.0, 0, 1.0, 8, 1L, false, -1, 0.0))),
                 wrong("a NaN reward", RefusalReason.REWARD, "reward", r -> r.setReward(Double.NaN)),
                 wrong("an absurd reward", RefusalReason.REWARD, "reward", r -> r.setReward(-100.5)),
                 wrong(
