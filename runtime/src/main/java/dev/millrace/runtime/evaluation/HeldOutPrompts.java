@@ -56,7 +56,8 @@ public final class HeldOutPrompts {
                                     maxTokens,
                                     seed,
                                     sampling.keepSamplingMask(),
-                                    sampling.topLogProbs(), sampling.minP()))
+                                    sampling.topLogProbs(),
+                                    sampling.minP()))
                             .setTokenizerHash(task.tokenizer().hash())
                             .setAdmittedVersion(0)
                             .setReleasedAtMs(0)
