@@ -134,8 +134,8 @@ class GeneratorIT {
     @Test
     void shouldTakeUpNewWeightsWhileSequencesAreInFlight() {
         run.publish(0, 0);
-        releaseInc(0, 50, 4);
-        try (Generator generator = generator(config("g", 3, 1, 500))) {
+        releaseOfTwoLengths(0, 50);
+        try (Generator generator = generator(config("g", 5, 1, 500))) {
             RunningRole role = new RunningRole("generator", generator::run, generator::stop);
             String topic = run.connection().topics().rollouts();
             run.await(topic, records -> !records.isEmpty());
@@ -147,7 +147,7 @@ class GeneratorIT {
                 assertThat(version)
                         .as("versions until one was taken up within a response")
                         .isLessThan(100);
-                releaseInc(50 * version, 49, 4); // keeps the slots busy while the version comes
+                releaseOfTwoLengths(50 * version, 49); // keeps the slots busy while the version comes
                 run.publish(version, 0);
                 release(inc(50 * version + 49, 4).setAdmittedVersion(version).build()); // and this one waits for it
                 long newest = version;
@@ -539,6 +539,15 @@ class GeneratorIT {
     private void releaseInc(int from, int count, int samples) {
         for (int ordinal = from; ordinal < from + count; ordinal++) {
             release(inc(ordinal, samples).build());
+        }
+    }
+
+    /** Answers of one length would begin and end together, and new weights come between them. */
+    private void releaseOfTwoLengths(int from, int count) {
+        for (int ordinal = from; ordinal < from + count; ordinal++) {
+            int digits = ordinal % 2 == 0 ? 5 : 3;
+            release(request(ordinal, new IncPrompts(digits).prompt(1, ordinal), "fixed-answer", 3)
+                    .build());
         }
     }
 
