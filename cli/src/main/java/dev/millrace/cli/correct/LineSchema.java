@@ -4,7 +4,6 @@ import com.fasterxml.jackson.databind.JsonNode;
 import dev.millrace.cli.sequences.BadLineException;
 import dev.millrace.cli.sequences.LineFields;
 import dev.millrace.corrections.ratio.RatioKind;
-import dev.millrace.runtime.config.NearestKey;
 import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -27,14 +26,7 @@ final class LineSchema {
 
     SequenceLine read(int number, String text) throws BadLineException {
         JsonNode line = LineFields.parsed(text);
-        for (Map.Entry<String, JsonNode> field : line.properties()) {
-            if (!known.contains(field.getKey())) {
-                throw new BadLineException("unknown field " + field.getKey()
-                        + NearestKey.of(field.getKey(), known)
-                                .map(key -> "; did you mean " + key + "?")
-                                .orElse("; known: " + String.join(", ", known)));
-            }
-        }
+        LineFields.requireKnown(line, known);
         String id = LineFields.id(line);
         byte[] mask = LineFields.mask(LineFields.list(line, "mask"));
         Map<String, float[]> logProbs = new HashMap<>();

@@ -3,7 +3,6 @@ package dev.millrace.cli.sequences;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.corrections.stage.StageInput;
-import dev.millrace.runtime.config.NearestKey;
 import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.HashMap;
@@ -72,14 +71,7 @@ public final class FactsSchema {
 
     /** Reads a line that was parsed. */
     public FactsLine read(int number, ObjectNode line) throws BadLineException {
-        for (Map.Entry<String, JsonNode> field : line.properties()) {
-            if (!known.contains(field.getKey())) {
-                throw new BadLineException("unknown field " + field.getKey()
-                        + NearestKey.of(field.getKey(), known)
-                                .map(key -> "; did you mean " + key + "?")
-                                .orElse("; known: " + String.join(", ", known)));
-            }
-        }
+        LineFields.requireKnown(line, known);
         if (line.has("group") && !line.get("group").isTextual()) {
             throw new BadLineException("group must be a text: " + line.get("group"));
         }

@@ -10,6 +10,9 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.json.JsonMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.runtime.config.NearestKey;
+import java.util.Map;
+import java.util.Set;
 
 /** The parts of a line that is one sequence. */
 public final class LineFields {
@@ -24,6 +27,18 @@ public final class LineFields {
             .build();
 
     private LineFields() {}
+
+    /** A misspelt field is not taken for an absent one. */
+    public static void requireKnown(JsonNode line, Set<String> known) throws BadLineException {
+        for (Map.Entry<String, JsonNode> field : line.properties()) {
+            if (!known.contains(field.getKey())) {
+                throw new BadLineException("unknown field " + field.getKey()
+                        + NearestKey.of(field.getKey(), known)
+                                .map(key -> "; did you mean " + key + "?")
+                                .orElse("; known: " + String.join(", ", known)));
+            }
+        }
+    }
 
     public static String id(JsonNode line) throws BadLineException {
         JsonNode id = line.path("id");
