@@ -5,8 +5,10 @@ import dev.millrace.log.LogConnection;
 import dev.millrace.log.follow.LogReader;
 import dev.millrace.log.patience.Passing;
 import dev.millrace.log.patience.Patience;
+import dev.millrace.log.patience.PatienceOverException;
 import dev.millrace.log.quarantine.Quarantines;
 import dev.millrace.log.run.TrueCause;
+import dev.millrace.log.transaction.TakenOverException;
 import dev.millrace.topology.meters.TopologyMeters;
 import dev.millrace.topology.watch.InputWaits;
 import dev.millrace.topology.watch.LogStalls;
@@ -24,6 +26,7 @@ import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
+import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.streams.CloseOptions;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StreamsConfig;
@@ -40,8 +43,9 @@ import org.slf4j.LoggerFactory;
  *
  * <p>Any number of instances share the work. What the engine can repair by itself (a broker that was away, a
  * partition that went to another instance) it repairs; where a thread fails for a reason that may pass, another takes its place, for
- * as long as the run's patience lasts; anything else stops this instance with a sentence. Stopping
- * commits what was done, and leaves the group so that others take over at once. An object runs once.
+ * as long as the run's patience lasts; where the group fences the instance though nobody has taken its name over, the engine
+ * begins again under it. Anything else stops this instance with a sentence. Stopping commits what was done, and leaves the group
+ * so that others take over at once. An object runs once.
  *
  * <p>What stages wait for is looked at every second; a wait without progress for too long is an alarm ({@link StallAlarms}).
  */
@@ -61,12 +65,18 @@ public final class TopologyRunner implements AutoCloseable {
     private final Path stateDirectory;
     private final TopologyMeters meters;
     private volatile @Nullable KafkaStreams engine;
+    /** Of the instance's name; null in the broker's streams group, which has no such names. */
+    private volatile @Nullable InstanceOwner owner;
+
     private final MeterRegistry registry;
     private final WaitBoard waits;
     private final StallAlarms alarms;
     private final String guarantee;
-    private final CountDownLatch ended = new CountDownLatch(1);
-    private final CountDownLatch running = new CountDownLatch(1);
+    /** Of the engine's life now, as the next one; the runner's own end is {@link #isStopped}. */
+    private volatile CountDownLatch ended = new CountDownLatch(1);
+
+    private volatile CountDownLatch running = new CountDownLatch(1);
+    private volatile boolean isStopped;
     /** Of threads that fail and are replaced; guarded by itself. */
     private final Patience patience;
 
@@ -127,6 +137,9 @@ public final class TopologyRunner implements AutoCloseable {
         EpochOffsets.begin(connection, MillraceTopology.inputs(config, connection.topics()), runtime.startTimeoutMs());
         boolean streamsGroup = new GroupSetup(runtime, connection).usesStreamsGroup();
         String name = streamsGroup ? "" : InstanceName.of(runtime.instanceId(), stateDirectory);
+        if (!streamsGroup) {
+            takeName(name);
+        }
         Topology topology = MillraceTopology.build(config, algorithm, connection, quarantines, meters);
         StreamsConfig settings =
                 new StreamsConfig(StreamsProperties.of(runtime, connection, stateDirectory, guarantee, name));
@@ -137,8 +150,20 @@ public final class TopologyRunner implements AutoCloseable {
                         settings,
                         new StaticTransactionalIds(StreamsProperties.transactionalPrefix(connection, name)));
         made.setUncaughtExceptionHandler(this::failed);
-        made.setStateListener(this::changed);
+        CountDownLatch runs = running;
+        CountDownLatch ends = ended;
+        made.setStateListener((now, before) -> changed(now, before, runs, ends));
         return made;
+    }
+
+    /** Before the engine joins its group: whoever had the name is replaced from here on. */
+    private void takeName(String name) {
+        if (owner == null) {
+            InstanceOwner first =
+                    new InstanceOwner(connection, StreamsProperties.transactionalPrefix(connection, name));
+            first.own(this::isStopped);
+            owner = first;
+        }
     }
 
     private StreamThreadExceptionResponse failed(Throwable thrown) {
@@ -162,6 +187,20 @@ public final class TopologyRunner implements AutoCloseable {
         return !(cause instanceof StreamsException) && Passing.mayPass(cause);
     }
 
+    /**
+     * Whether the group fenced the instance though nobody has taken its name.
+     *
+     * @throws dev.millrace.log.transaction.TakenOverException if somebody has
+     */
+    private boolean isFencedByItsGhost(Throwable thrown) {
+        InstanceOwner own = owner;
+        return own != null && InstanceOwner.isFenced(thrown) && own.own(this::isStopped);
+    }
+
+    private boolean isStopped() {
+        return isStopped;
+    }
+
     private boolean tryAgain(RuntimeException thrown) {
         synchronized (patience) {
             runningLooks = 0;
@@ -169,7 +208,8 @@ public final class TopologyRunner implements AutoCloseable {
         }
     }
 
-    private void changed(KafkaStreams.State now, KafkaStreams.State before) {
+    private static void changed(
+            KafkaStreams.State now, KafkaStreams.State before, CountDownLatch running, CountDownLatch ended) {
         LOG.debug("topology {} after {}", now, before);
         if (now == KafkaStreams.State.RUNNING) {
             running.countDown();
@@ -201,6 +241,44 @@ public final class TopologyRunner implements AutoCloseable {
     }
 
     private void run(Quarantines quarantines) {
+        Throwable thrown = live(quarantines);
+        while (thrown != null && beginsAgain(thrown)) {
+            thrown = live(quarantines);
+        }
+    }
+
+    /**
+     * After a life of the engine that failed: whether there is to be another, for which it then waits a moment. False if it was stopped.
+     *
+     * @throws TopologyException if there is to be none
+     */
+    private boolean beginsAgain(Throwable thrown) {
+        try {
+            if (!isFencedByItsGhost(thrown)) {
+                throw explained(thrown);
+            }
+            return anew(thrown);
+        } catch (TakenOverException | PatienceOverException e) {
+            throw new TopologyException("the topology stopped: " + e.getMessage(), e);
+        }
+    }
+
+    private boolean anew(Throwable thrown) {
+        synchronized (this) {
+            if (isStopped) {
+                return false;
+            }
+            ended = new CountDownLatch(1);
+            running = new CountDownLatch(1);
+            failure.set(null);
+        }
+        return tryAgain(new KafkaException(
+                "the group took this instance for an older one of its own name, which nobody has taken over: "
+                        + root(thrown).getMessage()));
+    }
+
+    /** One life of the engine, until it is stopped or fails; what it failed with, or null. */
+    private @Nullable Throwable live(Quarantines quarantines) {
         TopologyException sentence = null;
         KafkaStreams streams = made(quarantines);
         engine = streams;
@@ -218,12 +296,10 @@ public final class TopologyRunner implements AutoCloseable {
                         + config.runtime().stopTimeoutMs() + "; what it had not committed will be done again");
             }
         }
-        if (failure.get() != null) {
-            throw explained(failure.get());
-        }
-        if (sentence != null) {
+        if (failure.get() == null && sentence != null) {
             throw sentence;
         }
+        return failure.get();
     }
 
     /** Waits for the end, whoever brings it; what is to be said about it, or null. */
@@ -286,7 +362,8 @@ public final class TopologyRunner implements AutoCloseable {
     }
 
     /** Ends {@link #run} as soon as what is being done is committed; returns at once, from any thread. */
-    public void stop() {
+    public synchronized void stop() {
+        isStopped = true;
         ended.countDown();
         running.countDown();
     }
@@ -309,13 +386,18 @@ public final class TopologyRunner implements AutoCloseable {
                         "a topic of the run does not exist: " + cause.getMessage() + "; create the run first", thrown);
             }
         }
-        Throwable root = thrown;
-        while (root.getCause() != null) {
-            root = root.getCause();
-        }
+        Throwable root = root(thrown);
         return new TopologyException(
                 "the topology stopped: "
                         + (root.getMessage() == null ? root.getClass().getSimpleName() : root.getMessage()),
                 thrown);
+    }
+
+    private static Throwable root(Throwable thrown) {
+        Throwable root = thrown;
+        while (root.getCause() != null) {
+            root = root.getCause();
+        }
+        return root;
     }
 }

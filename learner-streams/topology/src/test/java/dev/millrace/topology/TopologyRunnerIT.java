@@ -8,19 +8,25 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.alarm.Alarm;
+import dev.millrace.log.quarantine.Quarantines;
+import dev.millrace.log.transaction.TakenOverException;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Trajectory;
+import dev.millrace.topology.meters.TopologyMeters;
 import dev.millrace.topology.state.StateStores;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.streams.KafkaStreams;
+import org.apache.kafka.streams.StreamsConfig;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -171,6 +177,80 @@ class TopologyRunnerIT {
                                 .value())
                         .isEqualTo("1");
             }
+        }
+    }
+
+    /** A member of the group under the instance's name that nobody started as another instance. */
+    private static KafkaStreams ghost(RunOnBroker run, TopologyConfig config, Quarantines quarantines) {
+        String name = config.runtime().instanceId();
+        return new KafkaStreams(
+                MillraceTopology.build(
+                        config,
+                        Algorithm.defaults(),
+                        run.connection,
+                        quarantines,
+                        new TopologyMeters(new SimpleMeterRegistry())),
+                new StreamsConfig(StreamsProperties.of(
+                        config.runtime(),
+                        run.connection,
+                        directory.resolve("ghost"),
+                        StreamsConfig.EXACTLY_ONCE_V2,
+                        name)),
+                new StaticTransactionalIds(StreamsProperties.transactionalPrefix(run.connection, name)));
+    }
+
+    private static void sendBatch(RunOnBroker run, String group) {
+        run.sendScored(Samples.rollout(group + "-0", 0).setReward(0).build());
+        run.sendScored(Samples.rollout(group + "-0", 1).build());
+        run.sendScored(Samples.rollout(group + "-1", 0).setReward(0).build());
+        run.sendScored(Samples.rollout(group + "-1", 1).build());
+    }
+
+    @Test
+    void shouldBeginAgainWhereItIsFencedByItsOwnGhostAndEndWhereAnotherHasTakenItsName() throws Exception {
+        try (RunOnBroker run = new RunOnBroker(broker, "ghost.");
+                Quarantines quarantines = Quarantines.of(run.connection)) {
+            quarantines.open();
+            TopologyConfig config = config(RebalanceProtocol.CLASSIC, StateStores.Kind.IN_MEMORY, 0, "one");
+            TopologyRunner runner = new TopologyRunner(
+                    config,
+                    Algorithm.defaults(),
+                    run.connection,
+                    directory.resolve("haunted"),
+                    new SimpleMeterRegistry());
+            CompletableFuture<Void> ended = CompletableFuture.runAsync(runner::run);
+            sendBatch(run, "first");
+            await("a batch", () -> run.read(run.connection.topics().batches()).size() == 1);
+
+            KafkaStreams ghost = ghost(run, config, quarantines);
+            try {
+                ghost.start();
+                await("the ghost, which is fenced in its turn", () -> ghost.state() == KafkaStreams.State.ERROR);
+            } finally {
+                ghost.close(Duration.ofSeconds(20));
+            }
+            sendBatch(run, "second");
+            await(
+                    "another batch",
+                    () -> run.read(run.connection.topics().batches()).size() == 2);
+            assertThat(ended).isNotDone();
+
+            TopologyRunner other = new TopologyRunner(
+                    config,
+                    Algorithm.defaults(),
+                    run.connection,
+                    directory.resolve("successor"),
+                    new SimpleMeterRegistry());
+            CompletableFuture<Void> otherEnded = CompletableFuture.runAsync(other::run);
+            assertThatThrownBy(() -> ended.get(30, TimeUnit.SECONDS))
+                    .rootCause()
+                    .isInstanceOf(TakenOverException.class)
+                    .hasMessageContaining("topology-one: somebody newer has taken over");
+            other.stop();
+            otherEnded.get(30, TimeUnit.SECONDS);
+            assertThat(run.read(run.connection.topics().batches(), LearnerBatch.class))
+                    .extracting(LearnerBatch::getBatchId)
+                    .containsExactly(0L, 1L);
         }
     }
 
