@@ -53,6 +53,53 @@ class RepairIT {
         }
     }
 
+    /** As retention does while the learner is away: of two batches that were assembled none is left. */
+    private static void deleteBatchesUnread(SyntheticLog log, Repair repair) throws Exception {
+        TopicPartition batches = new TopicPartition(log.connection().topics().batches(), 0);
+        TopicPartition trajectories =
+                new TopicPartition(log.connection().topics().trajectories(), 0);
+        log.produce(2, 6);
+        try (Admin admin = Admin.create(log.connection().admin())) {
+            admin.deleteRecords(Map.of(batches, RecordsToDelete.beforeOffset(-1)))
+                    .all()
+                    .get();
+            assertThat(examine(log).lostBatches())
+                    .as("what the topology has not taken in may still become a batch")
+                    .isEmpty();
+            long end = log.offsets(trajectories.topic()).stream()
+                            .mapToLong(Long::longValue)
+                            .max()
+                            .orElseThrow()
+                    + 1;
+            admin.alterConsumerGroupOffsets(
+                            log.connection().group("topology"), Map.of(trajectories, new OffsetAndMetadata(end)))
+                    .all()
+                    .get();
+        }
+        Examined deleted = examine(log);
+        assertThat(deleted.lostBatches()).as("as many as are certain").containsExactly(6L);
+        assertThat(deleted.inconsistencies()).extracting(Inconsistency::name).containsExactly("batch-lost");
+        assertThat(deleted.inconsistencies().get(0).sentence())
+                .startsWith(
+                        "batch 6 is due, and it was deleted unread: the learner has read lost.batches-0 up to offset ");
+        assertThat(deleted.ways().map(Way::command))
+                .containsExactly(
+                        log.connection().command("repair --do skip-batch"),
+                        log.connection().command("rollback --to-version 4"));
+        assertThat(repair.skipBatches(deleted)).as("rollouts of a batch").isEqualTo(6);
+        assertThat(examine(log).inconsistencies()).isEmpty();
+
+        log.produce(1, 6);
+        Examined next = examine(log);
+        assertThat(next.lostBatches()).as("the other one shows now").containsExactly(7L);
+        assertThat(repair.skipBatches(next)).isEqualTo(6);
+        RunningLearner.toVersion(log, 5);
+        assertThat(log.steps())
+                .extracting(TrainingStep::getBatchId)
+                .containsExactly(0L, 1L, 2L, 3L, 4L, 5L, 6L, 7L, 8L);
+        assertThat(examine(log).inconsistencies()).isEmpty();
+    }
+
     @Test
     void shouldTrainOnAfterGivingUpALostBatchAndMovingAnOffset() throws Exception {
         try (EmbeddedBroker broker = EmbeddedBroker.start(directory);
@@ -102,6 +149,8 @@ class RepairIT {
             log.produce(1, 6);
             RunningLearner.toVersion(log, 4);
             assertThat(log.steps()).extracting(TrainingStep::getBatchId).containsExactly(0L, 1L, 2L, 3L, 4L, 5L);
+
+            deleteBatchesUnread(log, repair);
 
             TopicPartition rollouts =
                     new TopicPartition(log.connection().topics().rollouts(), 0);

@@ -43,6 +43,7 @@ import org.slf4j.LoggerFactory;
 public final class BatchReader implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(BatchReader.class);
     private static final String TAIL_LOST = "log-tail-lost";
+    private static final String REMOVED = "records-removed";
     private static final String FOREIGN = "foreign-batch";
     private static final int FIRST_LOOK_BACK = 8;
     /** A batch that could not be trained on is tried again so much later: what is away may have come back. */
@@ -173,6 +174,18 @@ public final class BatchReader implements AutoCloseable {
                     partition,
                     begin,
                     from);
+            if (begin - from > 1) { // more than the marker behind the last batch
+                connection
+                        .alarms()
+                        .raise(
+                                REMOVED,
+                                partition.toString(),
+                                partition + " begins at offset " + begin + ", and was read up to offset " + from
+                                        + ": retention (topics.record_retention_ms) took what lay between before it was read;"
+                                        + " batch " + sequence.next() + " is due",
+                                "it ends by itself with that batch; if it does not come, "
+                                        + connection.command("repair"));
+            }
             from = begin;
         }
         seek(lookedBack(from, begin));
@@ -418,6 +431,7 @@ public final class BatchReader implements AutoCloseable {
         refused.written(batch.deadLetters().size());
         trajectories.add(batch.batch());
         connection.alarms().lower(TAIL_LOST, partition.toString());
+        connection.alarms().lower(REMOVED, partition.toString());
         connection.alarms().lower(TAIL_LOST, trainingLog);
         for (ConsumerRecord<byte[], byte[]> unusable : setAside) {
             refused.add(

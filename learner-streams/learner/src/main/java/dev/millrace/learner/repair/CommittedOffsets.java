@@ -26,12 +26,14 @@ final class CommittedOffsets {
     private static final long LIMIT_MS = 60_000;
 
     private final String learnerGroup;
+    private final String topologyGroup;
     private final String batches;
     private final Map<String, Map<TopicPartition, OffsetAndMetadata>> byGroup = new TreeMap<>();
     private final Map<TopicPartition, OffsetRange> ranges = new HashMap<>();
 
     private CommittedOffsets(LogConnection connection) {
         this.learnerGroup = connection.group("learner");
+        this.topologyGroup = connection.group("topology");
         this.batches = connection.topics().batches();
     }
 
@@ -98,15 +100,37 @@ final class CommittedOffsets {
 
     /** What the learner has committed of the batches. */
     Optional<OffsetAndMetadata> learner() {
-        return byGroup.getOrDefault(learnerGroup, Map.of()).entrySet().stream()
-                .filter(entry -> entry.getKey().topic().equals(batches))
-                .map(Map.Entry::getValue)
+        return batches().map(partition -> at(learnerGroup, partition));
+    }
+
+    /** The partition of the batches that the learner has committed; empty if it has committed nothing yet. */
+    Optional<TopicPartition> batches() {
+        return byGroup.getOrDefault(learnerGroup, Map.of()).keySet().stream()
+                .filter(partition -> partition.topic().equals(batches))
                 .findFirst();
     }
 
+    /** The offsets of the batches that the learner had not read and that were deleted; empty if there are none. */
+    Optional<OffsetRange> deletedUnread() {
+        return batches().flatMap(partition -> {
+            long unread = at(learnerGroup, partition).offset();
+            long kept = Objects.requireNonNull(ranges.get(partition)).begin();
+            return kept > unread ? Optional.of(new OffsetRange(unread, kept)) : Optional.empty();
+        });
+    }
+
+    /** Up to which offset the topology has read a partition; 0 where it has committed nothing. */
+    long topology(TopicPartition partition) {
+        OffsetAndMetadata read = byGroup.getOrDefault(topologyGroup, Map.of()).get(partition);
+        return read == null ? 0 : read.offset();
+    }
+
+    private OffsetAndMetadata at(String group, TopicPartition partition) {
+        return Objects.requireNonNull(Objects.requireNonNull(byGroup.get(group)).get(partition));
+    }
+
     long committed(String group, TopicPartition partition) {
-        return Objects.requireNonNull(Objects.requireNonNull(byGroup.get(group)).get(partition))
-                .offset();
+        return at(group, partition).offset();
     }
 
     /** For a sentence. */
@@ -115,13 +139,18 @@ final class CommittedOffsets {
         return "offsets " + range.begin() + " to " + range.end();
     }
 
-    /** By group: what lies outside, as it should be. */
-    Map<String, Map<TopicPartition, OffsetAndMetadata>> outside() {
+    /**
+     * By group: what lies outside, as it should be.
+     *
+     * @param hasLost whether batches are to be given up, which moves the learner's offset
+     */
+    Map<String, Map<TopicPartition, OffsetAndMetadata>> outside(boolean hasLost) {
         Map<String, Map<TopicPartition, OffsetAndMetadata>> outside = new TreeMap<>();
         byGroup.forEach((group, offsets) -> offsets.forEach((partition, offset) -> {
             OffsetRange range = Objects.requireNonNull(ranges.get(partition));
             long inside = Math.min(Math.max(offset.offset(), range.begin()), range.end());
-            if (inside != offset.offset()) {
+            boolean isMovedAnyway = hasLost && group.equals(learnerGroup);
+            if (inside != offset.offset() && !isMovedAnyway) {
                 outside.computeIfAbsent(group, unseen -> new HashMap<>())
                         .put(partition, new OffsetAndMetadata(inside, offset.leaderEpoch(), offset.metadata()));
             }

@@ -40,6 +40,8 @@ import java.util.stream.Stream;
 import org.apache.avro.specific.SpecificRecord;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.common.TopicPartition;
 
 /**
  * Looks for what is inconsistent on the log of a run, in the epoch in which it is. Writes nothing and joins no group.
@@ -49,6 +51,9 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 public final class RunExaminer {
     /** Older versions that are tried where the newest cannot be read. */
     private static final int MOST_TRIED = 32;
+
+    /** A batch and the marker of its transaction, at least. */
+    private static final int OFFSETS_OF_A_BATCH = 2;
 
     private static final String ROLLBACK = "rollback --to-version ";
 
@@ -106,20 +111,20 @@ public final class RunExaminer {
         compareVersions(tip, cost);
         List<OpenTransaction> open = findOpen(there, openFor);
         CommittedOffsets offsets = CommittedOffsets.read(connection, there);
-        List<Long> lost = tip.isPresent() ? compareBatches(tip.get(), offsets, cost) : List.of();
-        offsets.outside()
-                .forEach((group, moves) -> moves.forEach((partition, to) -> found.add(new Inconsistency(
-                        "offset-outside",
-                        group + " has consumed " + partition + " up to offset " + offsets.committed(group, partition)
-                                + ", and it holds " + offsets.range(partition) + ": its "
-                                + (offsets.committed(group, partition) > to.offset() ? "end" : "beginning")
-                                + " is lost",
-                        List.of(new Way(
-                                Kind.MOVE_OFFSET,
-                                "the group goes on at offset " + to.offset() + "; stop its role first",
-                                OptionalDouble.of(0),
-                                does(Kind.MOVE_OFFSET)))))));
-        return new Examined(found, goodVersion, lost, open, offsets.outside());
+        List<Long> lost = tip.isPresent() ? compareBatches(tip.get(), there, offsets, cost) : List.of();
+        Map<String, Map<TopicPartition, OffsetAndMetadata>> outside = offsets.outside(!lost.isEmpty());
+        outside.forEach((group, moves) -> moves.forEach((partition, to) -> found.add(new Inconsistency(
+                "offset-outside",
+                group + " has consumed " + partition + " up to offset " + offsets.committed(group, partition)
+                        + ", and it holds " + offsets.range(partition) + ": its "
+                        + (offsets.committed(group, partition) > to.offset() ? "end" : "beginning")
+                        + " is lost",
+                List.of(new Way(
+                        Kind.MOVE_OFFSET,
+                        "the group goes on at offset " + to.offset() + "; stop its role first",
+                        OptionalDouble.of(0),
+                        does(Kind.MOVE_OFFSET)))))));
+        return new Examined(found, goodVersion, lost, open, outside);
     }
 
     private List<OpenTransaction> findOpen(Set<String> there, Duration openFor) {
@@ -372,7 +377,8 @@ public final class RunExaminer {
         }
     }
 
-    private List<Long> compareBatches(PolicyVersion tip, CommittedOffsets offsets, SamplingCost cost) {
+    private List<Long> compareBatches(
+            PolicyVersion tip, Set<String> there, CommittedOffsets offsets, SamplingCost cost) {
         long due = past.due(tip);
         Optional<BatchProgress> said = offsets.learner().flatMap(offset -> BatchProgress.parse(offset.metadata()));
         if (said.isPresent() && past.newestVersion() <= tip.getVersion()) {
@@ -382,18 +388,15 @@ public final class RunExaminer {
         if (next == due) {
             return unusable(due, cost);
         }
-        if (next < 0 && past.lastBatch() < due) {
-            return List.of(); // it is still to be assembled
+        if (next < 0 && past.lastBatch() < due) { // it is still to be assembled, or was deleted
+            return there.containsAll(List.of(topics.outcomes(), topics.trajectories(), topics.trainingLog()))
+                    ? deletedUnread(due, offsets, cost)
+                    : List.of();
         }
         long last = next < 0 ? past.lastBatch() : next - 1;
         List<Long> lost = LongStream.rangeClosed(due, last).boxed().toList();
         List<Way> ways = new ArrayList<>();
-        ways.add(new Way(
-                Kind.SKIP_BATCH,
-                "gives " + (lost.size() == 1 ? "it" : "them")
-                        + " up and releases as many prompts; the learner goes on with batch " + (last + 1),
-                cost.of((long) past.usualRollouts() * lost.size()),
-                does(Kind.SKIP_BATCH)));
+        ways.add(skip(lost, cost));
         ways.addAll(newEpoch(cost));
         found.add(new Inconsistency(
                 "batch-lost",
@@ -404,6 +407,51 @@ public final class RunExaminer {
                                 : "; batch " + next + " is there and waits for it"),
                 ways));
         return lost;
+    }
+
+    /**
+     * Batches that were deleted before the learner read them, and behind which none is left: told by what was to be in them. Fewer
+     * than there were, where that is not certain: what is missed then shows as soon as another batch comes.
+     */
+    private List<Long> deletedUnread(long due, CommittedOffsets offsets, SamplingCost cost) {
+        Optional<OffsetRange> deleted = offsets.deletedUnread();
+        Optional<TopicPartition> partition = offsets.batches();
+        long batches = deleted.map(range -> (range.end() - range.begin()) / OFFSETS_OF_A_BATCH)
+                .orElse(0L);
+        if (deleted.isEmpty() || partition.isEmpty() || batches == 0) {
+            return List.of(); // a marker of the transaction whose batch was read
+        }
+        JoinedRollouts joined = new JoinedRollouts(connection, partition.get(), patience, offsets::topology);
+        long waiting = joined.whole();
+        if (waiting == 0 || waiting <= past.usualRollouts() - joined.groupSize()) {
+            return List.of(); // not enough for a batch
+        }
+        int usual = past.usualRollouts();
+        long count = usual == 0 ? 1 : Math.max(1, Math.min(batches, waiting / usual));
+        long last = due + count - 1;
+        List<Long> lost = LongStream.rangeClosed(due, last).boxed().toList();
+        List<Way> ways = new ArrayList<>();
+        ways.add(skip(lost, cost));
+        ways.addAll(newEpoch(cost));
+        found.add(new Inconsistency(
+                "batch-lost",
+                "batch " + due + " is due, and " + (count == 1 ? "it was" : "batches up to " + last + " were")
+                        + " deleted unread: the learner has read " + partition.get() + " up to offset "
+                        + deleted.get().begin() + ", which begins at offset "
+                        + deleted.get().end() + " now, and " + waiting
+                        + " rollouts that the topology has taken in are in no batch that is there",
+                ways));
+        return lost;
+    }
+
+    private Way skip(List<Long> lost, SamplingCost cost) {
+        long last = lost.get(lost.size() - 1);
+        return new Way(
+                Kind.SKIP_BATCH,
+                "gives " + (lost.size() == 1 ? "it" : "batches " + lost.get(0) + " to " + last)
+                        + " up and releases as many prompts; the learner goes on with batch " + (last + 1),
+                cost.of((long) past.usualRollouts() * lost.size()),
+                does(Kind.SKIP_BATCH));
     }
 
     /** The due batch, and those right behind it, that are there and whose trajectories are not. */
@@ -418,12 +466,7 @@ public final class RunExaminer {
             unusable.add(batch++);
         }
         List<Way> ways = new ArrayList<>();
-        ways.add(new Way(
-                Kind.SKIP_BATCH,
-                "gives " + (unusable.size() == 1 ? "it" : "batches " + due + " to " + (batch - 1))
-                        + " up and releases as many prompts; the learner goes on with batch " + batch,
-                cost.of((long) past.usualRollouts() * unusable.size()),
-                does(Kind.SKIP_BATCH)));
+        ways.add(skip(unusable, cost));
         ways.addAll(newEpoch(cost));
         found.add(new Inconsistency(
                 "batch-unusable", "batch " + due + " is due and cannot be trained on: " + why.get(), ways));
