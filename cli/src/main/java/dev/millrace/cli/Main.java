@@ -2,6 +2,7 @@ package dev.millrace.cli;
 
 import dev.millrace.cli.archive.ExportCommand;
 import dev.millrace.cli.archive.ImportCommand;
+import dev.millrace.cli.bench.BenchCommand;
 import dev.millrace.cli.chaos.ChaosCommand;
 import dev.millrace.cli.config.ConfigCommand;
 import dev.millrace.cli.conformance.ConformanceCommand;
@@ -51,6 +52,7 @@ import picocli.CommandLine.HelpCommand;
             ImportCommand.class,
             ReplayCommand.class,
             LoadTestCommand.class,
+            BenchCommand.class,
             ChaosCommand.class,
             ConfigCommand.class,
             PluginsCommand.class,

@@ -93,6 +93,7 @@ class ArchitectureTest {
                             LOG,
                             INFRA,
                             POLICY,
+                            WEIGHTS,
                             CORRECTIONS,
                             STAGES,
                             TOPOLOGY,

@@ -2,6 +2,9 @@ package dev.millrace.cli.model;
 
 import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.huggingface.CheckpointException;
+import dev.millrace.policy.session.Device;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.InferenceException;
 import dev.millrace.runtime.config.ConfigException;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -10,6 +13,7 @@ import java.nio.file.Path;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
@@ -20,11 +24,13 @@ import picocli.CommandLine.Spec;
         sortOptions = false,
         description = {
             "Says what a Hugging Face directory is: family, shape, parameters, type, vocabulary, positions; what it costs in memory",
-            "and on the log; and what in it is not supported. Reads config.json and the files' headers, not their numbers."
+            "and on the log; and what in it is not supported. Reads config.json and the files' headers, not their numbers, unless it is to",
+            "measure how fast the model is here."
         },
         footer = {
             "",
             "millrace model inspect models/Qwen2.5-0.5B",
+            "millrace model inspect models/Qwen2.5-0.5B --measure",
             "",
             "Exit codes: 0 it can be trained; 1 it cannot be read; 2 a mistake in the command line; 4 something in it is not supported."
         })
@@ -34,6 +40,17 @@ public final class InspectCommand implements Callable<Integer> {
 
     @Parameters(paramLabel = "DIR", description = "Directory with config.json and *.safetensors.")
     private Path directory;
+
+    @Option(
+            names = "--measure",
+            description = {
+                "Also load the model and take a few steps of generator, scorer and learner with it: tokens in a second and seconds",
+                "of a step on this machine. Takes the memory that a run in one process takes."
+            })
+    private boolean measures;
+
+    @Option(names = "--device", paramLabel = "DEVICE", description = "Where to measure: cpu, or cuda:N (default: cpu).")
+    private String device = "cpu";
 
     @Spec
     private CommandSpec spec;
@@ -53,6 +70,20 @@ public final class InspectCommand implements Callable<Integer> {
         PrintWriter out = spec.commandLine().getOut();
         screen.lines().forEach(out::println);
         out.flush();
+        if (measures && screen.isSupported()) {
+            MeasuredModel.of(checkpoint, engine()).lines().forEach(out::println);
+            out.flush();
+        }
         return screen.isSupported() ? 0 : UNSUPPORTED;
+    }
+
+    private Engine engine() {
+        try {
+            Engine engine = new Engine(Device.parse(device), 1);
+            engine.requireUsable();
+            return engine;
+        } catch (IllegalArgumentException | InferenceException e) {
+            throw new ConfigException(String.valueOf(e.getMessage()), e);
+        }
     }
 }

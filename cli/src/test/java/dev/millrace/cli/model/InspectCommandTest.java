@@ -13,6 +13,7 @@ import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import picocli.CommandLine;
@@ -23,11 +24,12 @@ class InspectCommandTest {
 
     private record Said(int status, String out, String err) {}
 
-    private Said inspect(Path path) {
+    private Said inspect(Path path, String... options) {
         StringWriter out = new StringWriter();
         StringWriter err = new StringWriter();
         CommandLine command = Main.commandLine().setOut(new PrintWriter(out)).setErr(new PrintWriter(err));
-        int status = command.execute("model", "inspect", path.toString());
+        int status = command.execute(Stream.concat(Stream.of("model", "inspect", path.toString()), Stream.of(options))
+                .toArray(String[]::new));
         return new Said(status, out.toString(), err.toString());
     }
 
@@ -62,6 +64,20 @@ class InspectCommandTest {
                         "  version     111 kB of bfloat16 (weights.dtype), every 8th",
                         "It can be trained.");
         assertThat(said.out.lines().count()).as("one screen").isLessThanOrEqualTo(25);
+    }
+
+    @Test
+    void shouldMeasureTheModelWhereItIsAskedTo() throws IOException {
+        save();
+        Said said = inspect(directory, "--measure");
+        assertThat(said.status).as(said.toString()).isZero();
+        assertThat(said.out.replaceAll("\\s+", " "))
+                .containsPattern(
+                        "It can be trained\\. on cpu here \\(one thread, 8 sequences of 64 prompt and 64 sampled tokens, "
+                                + "medians of 3\\) generator [0-9,]+ tokens of prompts a second, [0-9,]+ sampled tokens a second "
+                                + "scorer [0-9,]+ tokens a second learner [0-9.]+ s a step of these 8 sequences, [0-9.e-]+ s of it");
+        assertThat(inspect(directory, "--measure", "--device", "abacus").err)
+                .contains("device must be cpu or cuda:N, such as cuda:0: device=abacus");
     }
 
     @Test

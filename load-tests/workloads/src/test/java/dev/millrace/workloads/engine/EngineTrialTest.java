@@ -1,0 +1,68 @@
+package dev.millrace.workloads.engine;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
+
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.weights.Weights;
+import dev.millrace.workloads.report.Sample;
+import java.util.List;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+
+class EngineTrialTest {
+    private static final DecoderShape SHAPE = new DecoderShape(64, 16, 2, 4, 2, 4, 32, 32, 10_000, 1e-5, true, false);
+
+    @Test
+    void shouldMeasureEveryRoundAndFindThatThePassesAgree() {
+        EnginePlan plan = new EnginePlan(3, 5, 6, 4, 64, 2); // the last call has fewer steps than it may
+        Weights weights = Weights.random(SHAPE, 1);
+        EngineRates rates;
+        try (EngineTrial trial = new EngineTrial(Engine.cpu(), weights, plan)) {
+            rates = trial.measure();
+        }
+        assertThat(Stream.of(
+                                rates.prefill(),
+                                rates.decode(),
+                                rates.score(),
+                                rates.gradient(),
+                                rates.update(),
+                                rates.step())
+                        .map(Sample::count))
+                .containsOnly(2);
+        // what was drawn is what was scored: any other token would be nats away
+        assertThat(rates.decodeAndScore().most()).isPositive().isLessThan(1e-4);
+        assertThat(rates.deviceAndCpu()).isNull(); // nothing to compare with
+        assertThat(weights.tensor("model.norm.weight"))
+                .isNotEqualTo(Weights.random(SHAPE, 1).tensor("model.norm.weight"));
+    }
+
+    @Test
+    void shouldCountTheTokensThatRatesAreOf() {
+        EnginePlan plan = new EnginePlan(8, 100, 50, 4, 64, 1);
+        Sample two = Sample.of(List.of(2.0));
+        EngineRates rates = new EngineRates(plan, two, two, two, two, two, two, new LogProbGap(0, 0), null);
+        assertThat(rates.prefillRate()).isEqualTo(400);
+        assertThat(rates.decodeRate()).isEqualTo(200);
+        assertThat(rates.scoreRate()).isEqualTo(600);
+        assertThat(rates.gradientRate()).isEqualTo(600);
+    }
+
+    @Test
+    void shouldTakeTheGapOfEachTokenWithoutItsSign() {
+        LogProbGap gap = LogProbGap.between(new float[] {-1, -2, -3}, new float[] {-1.5f, -1.75f, -3});
+        assertThat(gap.mean()).isCloseTo(0.25, within(1e-9));
+        assertThat(gap.most()).isEqualTo(0.5);
+        assertThatThrownBy(() -> LogProbGap.between(new float[1], new float[2]))
+                .isInstanceOf(IllegalArgumentException.class);
+    }
+
+    @Test
+    void shouldNameTheSizesThereAre() {
+        assertThat(EngineModel.parse("15m").shape().parameterCount()).isEqualTo(15_191_712);
+        assertThat(EngineModel.parse("494M").shape().parameterCount()).isEqualTo(494_032_768);
+        assertThatThrownBy(() -> EngineModel.parse("7b")).hasMessage("size must be 15m, 110m or 494m: 7b");
+    }
+}
