@@ -3,6 +3,7 @@ package dev.millrace.scorer;
 import dev.millrace.log.LogConnection;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.session.Engine;
+import dev.millrace.schemas.EngineIdentity;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.Score;
 import dev.millrace.schemas.ServerRole;
@@ -217,7 +218,7 @@ public final class Scorer implements AutoCloseable {
                 totalTokens,
                 null,
                 left,
-                null,
+                new EngineIdentity("onnxruntime", Engine.runtimeVersion(), "float32", null),
                 reported.unwritten());
     }
 

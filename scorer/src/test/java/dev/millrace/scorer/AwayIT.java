@@ -18,6 +18,7 @@ import dev.millrace.infra.broker.BrokerConfig;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.follow.LogReader;
 import dev.millrace.log.follow.ReadLimit;
+import dev.millrace.policy.decoder.Precision;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
@@ -266,7 +267,21 @@ class AwayIT {
 
     private static Generator generator(TestRun run) {
         GeneratorConfig config = new GeneratorConfig(
-                "g", 8, 16, 1, 256, 1024, WeightUpdate.IN_FLIGHT, CacheOnSwap.RECOMPUTE, 300, 10, 200, 500, 0, 20_000);
+                "g",
+                8,
+                16,
+                1,
+                256,
+                1024,
+                Precision.F32,
+                WeightUpdate.IN_FLIGHT,
+                CacheOnSwap.RECOMPUTE,
+                300,
+                10,
+                200,
+                500,
+                0,
+                20_000);
         return new Generator(
                 run.connection(),
                 run.feed(),

@@ -10,6 +10,7 @@ import dev.millrace.generator.sampling.GeneratorConfig;
 import dev.millrace.generator.sampling.RolloutSampler;
 import dev.millrace.generator.sampling.WeightUpdate;
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.Precision;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.SampledSupport;
 import dev.millrace.policy.session.ScoringSession;
@@ -79,7 +80,21 @@ class LikeliestScoringTest {
 
     private List<Scorable> sampled(SamplingParameters sampling) {
         GeneratorConfig config = new GeneratorConfig(
-                "g", 5, 8, 3, 256, 1024, WeightUpdate.IN_FLIGHT, CacheOnSwap.RECOMPUTE, 0, 0, 1000, 0, 1, 1);
+                "g",
+                5,
+                8,
+                3,
+                256,
+                1024,
+                Precision.F32,
+                WeightUpdate.IN_FLIGHT,
+                CacheOnSwap.RECOMPUTE,
+                0,
+                0,
+                1000,
+                0,
+                1,
+                1);
         PromptRequest request = PromptRequest.newBuilder()
                 .setRunId("run")
                 .setEpoch(0)

@@ -15,6 +15,7 @@ import dev.millrace.generator.sampling.Generator;
 import dev.millrace.generator.sampling.GeneratorConfig;
 import dev.millrace.generator.sampling.WeightUpdate;
 import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.policy.decoder.Precision;
 import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.ScoringSession;
@@ -111,6 +112,7 @@ class ScorerIT {
                 1,
                 256,
                 1024,
+                Precision.F32,
                 WeightUpdate.IN_FLIGHT,
                 CacheOnSwap.RECOMPUTE,
                 300,

@@ -4,6 +4,7 @@ import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.PolicyVersion;
 import java.time.Duration;
 import java.util.Optional;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -34,6 +35,7 @@ public final class NewestWeights implements AutoCloseable {
     }
 
     private final PolicyFeed feed;
+    private final Consumer<Weights> prepare;
     private final Thread thread;
     private volatile Loaded current;
     private volatile @Nullable Throwable failure;
@@ -47,7 +49,17 @@ public final class NewestWeights implements AutoCloseable {
      * @throws CorruptVersionException if the newest version is not what it claims to be, and the configuration says to stop
      */
     public NewestWeights(PolicyFeed feed, Duration firstLimit) {
+        this(feed, firstLimit, weights -> {});
+    }
+
+    /**
+     * @param feed as above
+     * @param firstLimit as above
+     * @param prepare called with a version's weights before they are current, on the thread that loaded them
+     */
+    public NewestWeights(PolicyFeed feed, Duration firstLimit, Consumer<Weights> prepare) {
         this.feed = feed;
+        this.prepare = prepare;
         this.current = first(firstLimit);
         this.thread = new Thread(this::follow, "newest-weights");
         thread.setDaemon(true);
@@ -115,11 +127,10 @@ public final class NewestWeights implements AutoCloseable {
 
     private Loaded load(PolicyVersion manifest) {
         Loaded before = current;
-        return new Loaded(
-                manifest,
-                feed.shared(
-                        manifest.getVersion(),
-                        version -> before != null && isSame(before, version) ? before.weights() : null));
+        Weights weights = feed.shared(
+                manifest.getVersion(), version -> before != null && isSame(before, version) ? before.weights() : null);
+        prepare.accept(weights);
+        return new Loaded(manifest, weights);
     }
 
     /** The same weights, and not only the same number: a log that was cut off may have another version of it by now. */

@@ -36,6 +36,7 @@ import picocli.CommandLine.Spec;
 /** {@code millrace doctor}: what is wrong with a run, in sentences, most important first. */
 @Command(
         name = "doctor",
+        subcommands = MismatchCommand.class,
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = {
@@ -49,6 +50,7 @@ import picocli.CommandLine.Spec;
             "millrace doctor --run-dir runs/<run id>",
             "millrace doctor --bootstrap-servers kafka:9092 --run my-run",
             "millrace doctor --archive my-run.archive",
+            "millrace doctor mismatch --run-dir runs/<run id>",
             "",
             "Exit codes: 0 nothing is broken or sick; 4 something is; 1 a failure; 2 a mistake in the command line."
         })

@@ -5,6 +5,7 @@ import dev.millrace.policy.session.DecodeInput;
 import dev.millrace.policy.session.DecodeSession;
 import dev.millrace.policy.session.DecodeSteps;
 import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.PreparedWeights;
 import dev.millrace.policy.weights.Weights;
 import java.util.Arrays;
 import java.util.Objects;
@@ -41,8 +42,13 @@ final class ContinuousBatcher implements AutoCloseable {
     private long forcedTokens;
 
     ContinuousBatcher(Engine engine, DecoderShape shape, GeneratorConfig config) {
-        this.session =
-                new DecodeSession(engine, shape, config.slots(), config.capacityTokens(), config.tokensPerCall());
+        this(engine, shape, config, new PreparedWeights(config.precision()));
+    }
+
+    /** @param prepared of the configured precision, to which whoever loads weights may add them */
+    ContinuousBatcher(Engine engine, DecoderShape shape, GeneratorConfig config, PreparedWeights prepared) {
+        this.session = new DecodeSession(
+                engine, shape, config.slots(), config.capacityTokens(), config.tokensPerCall(), prepared);
         this.intake = new Intake(session, config.prefillChunkTokens(), config.prefillTokensPerCall());
         this.input = new DecodeInput(config.slots(), config.tokensPerCall());
         this.slots = new RunningSequence[config.slots()];

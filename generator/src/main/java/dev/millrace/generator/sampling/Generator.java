@@ -5,6 +5,7 @@ import dev.millrace.log.LogConnection;
 import dev.millrace.log.quarantine.Quarantines;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.PreparedWeights;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.weights.NewestWeights;
 import dev.millrace.weights.PolicyFeed;
@@ -87,9 +88,11 @@ public final class Generator implements AutoCloseable {
                 connection, environments, first.get().getTokenizerHash(), shape.vocabSize(), config.capacityTokens());
         Quarantines quarantines = Quarantines.of(connection);
         quarantines.open();
+        PreparedWeights prepared = new PreparedWeights(config.precision());
         try (quarantines;
-                NewestWeights weights = new NewestWeights(feed, connection.limit(config.firstVersionTimeoutMs()));
-                ContinuousBatcher slots = new ContinuousBatcher(engine, shape, config)) {
+                NewestWeights weights =
+                        new NewestWeights(feed, connection.limit(config.firstVersionTimeoutMs()), prepared::prepare);
+                ContinuousBatcher slots = new ContinuousBatcher(engine, shape, config, prepared)) {
             SamplingLoop loop = new SamplingLoop(
                     connection, config, meters, clock, writer, weights, slots, shape.vocabSize(), check, quarantines);
             try (PromptSource prompts = loop.prompts()) {

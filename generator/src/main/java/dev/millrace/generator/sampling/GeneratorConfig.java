@@ -1,6 +1,7 @@
 package dev.millrace.generator.sampling;
 
 import dev.millrace.api.environment.Task;
+import dev.millrace.policy.decoder.Precision;
 import java.util.regex.Pattern;
 
 /**
@@ -15,6 +16,8 @@ import java.util.regex.Pattern;
  *     follows
  * @param prefillTokensPerCall most tokens of prompts that are taken in between two calls of the engine that sample, so that the
  *     sequences in flight do not wait long for new ones; one piece goes in always
+ * @param precision what the generator's engine computes in; with anything but {@code f32} it is another engine than the scorer's, and
+ *     its log-probs differ from the scores under the same weights
  * @param weightUpdate whether new weights are taken up with sequences in flight, when these are finished, or when all groups are
  * @param cacheOnSwap what becomes of a sequence's keys and values when new weights are taken up; of no
  *     effect with {@code weight_update=drain} and {@code group_end}, where none is in flight then
@@ -33,6 +36,7 @@ public record GeneratorConfig(
         int tokensPerCall,
         int prefillChunkTokens,
         int prefillTokensPerCall,
+        Precision precision,
         WeightUpdate weightUpdate,
         CacheOnSwap cacheOnSwap,
         int versionWaitMs,
@@ -58,6 +62,9 @@ public record GeneratorConfig(
         atLeast(0, "drain_ms", drainMs);
         atLeast(0, "first_version_timeout_ms", firstVersionTimeoutMs);
         atLeast(1, "commit_timeout_ms", commitTimeoutMs);
+        if (precision == null) {
+            throw new IllegalArgumentException("precision must be f32, bf16 or int8: null");
+        }
         if (weightUpdate == null) {
             throw new IllegalArgumentException("weight_update must be in_flight, drain or group_end: null");
         }
@@ -75,6 +82,7 @@ public record GeneratorConfig(
                 4,
                 256,
                 1024,
+                Precision.F32,
                 WeightUpdate.IN_FLIGHT,
                 CacheOnSwap.RECOMPUTE,
                 2_000,
@@ -94,6 +102,7 @@ public record GeneratorConfig(
                 tokensPerCall,
                 prefillChunkTokens,
                 prefillTokensPerCall,
+                precision,
                 weightUpdate,
                 cacheOnSwap,
                 versionWaitMs,

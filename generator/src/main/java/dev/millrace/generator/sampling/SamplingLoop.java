@@ -4,6 +4,9 @@ import dev.millrace.generator.sampling.RolloutWriter.Finished;
 import dev.millrace.generator.sampling.RolloutWriter.Work;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.quarantine.Quarantines;
+import dev.millrace.policy.decoder.Precision;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.schemas.EngineIdentity;
 import dev.millrace.schemas.Quarantine;
 import dev.millrace.schemas.ServerRole;
 import dev.millrace.schemas.Serving;
@@ -44,6 +47,7 @@ final class SamplingLoop implements PromptSource.Moves {
     private final Clock clock;
     private final RolloutWriter writer;
     private final NewestWeights weights;
+    private final EngineIdentity engine;
     private final ContinuousBatcher batcher;
     private final int vocabSize;
     private final PromptSource prompts;
@@ -84,9 +88,18 @@ final class SamplingLoop implements PromptSource.Moves {
         this.clock = clock;
         this.writer = writer;
         this.weights = weights;
+        this.engine = identity(config.precision());
         this.batcher = batcher;
         this.vocabSize = vocabSize;
         this.prompts = new PromptSource(connection, config, check, this);
+    }
+
+    private static EngineIdentity identity(Precision precision) {
+        return new EngineIdentity(
+                "onnxruntime",
+                Engine.runtimeVersion(),
+                precision == Precision.BF16 ? "bfloat16" : "float32",
+                precision == Precision.INT8 ? "int8" : null);
     }
 
     /** Its prompts; whoever made the loop closes them. */
@@ -274,7 +287,7 @@ final class SamplingLoop implements PromptSource.Moves {
                     totalTokens,
                     oldestInFlight(),
                     leaving,
-                    null,
+                    engine,
                     List.of());
         }
         List<Finished> rollouts = finished;

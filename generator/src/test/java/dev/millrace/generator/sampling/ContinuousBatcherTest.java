@@ -15,6 +15,7 @@ import dev.millrace.generator.environment.answer.IncPrompts;
 import dev.millrace.generator.environment.guess.Guess;
 import dev.millrace.generator.environment.guess.GuessPrompts;
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.Precision;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.session.SequenceBatch;
@@ -200,7 +201,21 @@ class ContinuousBatcherTest {
     void shouldLetSequencesInFlightGoOnWhileALongPromptIsTakenIn() {
         DecoderShape shape = new DecoderShape(16, 32, 2, 4, 2, 8, 48, 256, 100, 1e-6, false, false);
         GeneratorConfig config = new GeneratorConfig(
-                "test", 3, 200, 2, 8, 20, WeightUpdate.IN_FLIGHT, CacheOnSwap.KEEP, 100, 10, 100, 100, 1000, 1000);
+                "test",
+                3,
+                200,
+                2,
+                8,
+                20,
+                Precision.F32,
+                WeightUpdate.IN_FLIGHT,
+                CacheOnSwap.KEEP,
+                100,
+                10,
+                100,
+                100,
+                1000,
+                1000);
         Weights weights = Weights.random(shape, 5);
         int[] longPrompt = new int[101];
         Arrays.fill(longPrompt, 7);
@@ -408,6 +423,7 @@ class ContinuousBatcherTest {
                 tokensPerCall,
                 3,
                 7,
+                Precision.F32,
                 WeightUpdate.IN_FLIGHT,
                 cacheOnSwap,
                 100,

@@ -11,11 +11,13 @@ import dev.millrace.generator.run.RunningRole;
 import dev.millrace.generator.run.TestRun;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.quarantine.Quarantines;
+import dev.millrace.policy.decoder.Precision;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.session.SequenceBatch;
 import dev.millrace.policy.session.TokenScores;
 import dev.millrace.schemas.Admission;
+import dev.millrace.schemas.EngineIdentity;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.Quarantine;
 import dev.millrace.schemas.Rollout;
@@ -128,6 +130,8 @@ class GeneratorIT {
             assertThat(serving.getServerId()).isEqualTo("g");
             assertThat(serving.getRole()).isEqualTo(ServerRole.GENERATOR);
             assertThat(serving.getVersion()).isZero();
+            assertThat(serving.getEngine())
+                    .isEqualTo(new EngineIdentity("onnxruntime", Engine.runtimeVersion(), "float32", null));
         });
     }
 
@@ -182,7 +186,21 @@ class GeneratorIT {
         run.publish(0, 0);
         String topic = run.connection().topics().rollouts();
         GeneratorConfig config = new GeneratorConfig(
-                "g", 6, 16, 1, 256, 1024, update, CacheOnSwap.RECOMPUTE, 300, 10, 50, 500, 20_000, 20_000);
+                "g",
+                6,
+                16,
+                1,
+                256,
+                1024,
+                Precision.F32,
+                update,
+                CacheOnSwap.RECOMPUTE,
+                300,
+                10,
+                50,
+                500,
+                20_000,
+                20_000);
         try (Generator generator = generator(config)) {
             RunningRole role = new RunningRole("generator", generator::run, generator::stop);
             for (int version = 1; version < 4; version++) {
@@ -218,6 +236,7 @@ class GeneratorIT {
                 2,
                 256,
                 1024,
+                Precision.F32,
                 WeightUpdate.IN_FLIGHT,
                 CacheOnSwap.RECOMPUTE,
                 60_000,
@@ -483,6 +502,7 @@ class GeneratorIT {
                 2,
                 256,
                 1024,
+                Precision.F32,
                 WeightUpdate.IN_FLIGHT,
                 CacheOnSwap.RECOMPUTE,
                 300,
@@ -526,6 +546,7 @@ class GeneratorIT {
                 tokensPerCall,
                 256,
                 1024,
+                Precision.F32,
                 WeightUpdate.IN_FLIGHT,
                 CacheOnSwap.RECOMPUTE,
                 300,

@@ -10,6 +10,7 @@ import dev.millrace.generator.environment.answer.FixedAnswer;
 import dev.millrace.generator.environment.answer.IncPrompts;
 import dev.millrace.generator.environment.guess.Guess;
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.Precision;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.SampledSupport;
 import dev.millrace.policy.session.ScoringSession;
@@ -65,12 +66,30 @@ class RolloutSamplerTest {
 
     /** With fewer slots than samples, so that slots are filled again. */
     private static RolloutSampler sampler(int slots) {
+        return sampler(slots, Precision.F32);
+    }
+
+    private static RolloutSampler sampler(int slots, Precision precision) {
         return new RolloutSampler(
                 Engine.cpu(),
                 SHAPE,
                 Environments.builtIn(),
                 new GeneratorConfig(
-                        "g", slots, 8, 7, 3, 7, WeightUpdate.IN_FLIGHT, CacheOnSwap.RECOMPUTE, 0, 0, 1000, 0, 1, 1),
+                        "g",
+                        slots,
+                        8,
+                        7,
+                        3,
+                        7,
+                        precision,
+                        WeightUpdate.IN_FLIGHT,
+                        CacheOnSwap.RECOMPUTE,
+                        0,
+                        0,
+                        1000,
+                        0,
+                        1,
+                        1),
                 STILL);
     }
 
@@ -118,6 +137,23 @@ class RolloutSamplerTest {
             assertThat(sampler.sample(requests(4, 3, DIGITS), weights, 7)).isEqualTo(first);
             assertThat(other.sample(requests(4, 3, DIGITS), weights, 7)).isEqualTo(first);
         }
+    }
+
+    @Test
+    void shouldBeAnotherEngineInAnotherPrecision() {
+        double[] exact = logProbs(sampler.sample(requests(1, 3, DIGITS), weights, 7));
+        for (Precision precision : List.of(Precision.BF16, Precision.INT8)) {
+            try (RolloutSampler other = sampler(4, precision)) {
+                double[] found = logProbs(other.sample(requests(1, 3, DIGITS), weights, 7));
+                assertThat(found[0]).as(precision.name()).isNotEqualTo(exact[0]).isCloseTo(exact[0], within(0.1));
+            }
+        }
+    }
+
+    private static double[] logProbs(List<Rollout> rollouts) {
+        return rollouts.stream()
+                .mapToDouble(rollout -> PackedFloats.toArray(rollout.getBehaviorLogProbs())[0])
+                .toArray();
     }
 
     /** One engine samples and scores: what it samples with is what scoring gives, up to rounding. */
@@ -198,8 +234,8 @@ class RolloutSamplerTest {
     @EnumSource(CacheOnSwap.class)
     void shouldSampleAgainWhatAGeneratorDidThatSwappedWeightsInMidSequence(CacheOnSwap cacheOnSwap) {
         Weights newer = Weights.random(SHAPE, 2);
-        GeneratorConfig config =
-                new GeneratorConfig("g", 5, 8, 2, 3, 64, WeightUpdate.IN_FLIGHT, cacheOnSwap, 0, 0, 1000, 0, 1, 1);
+        GeneratorConfig config = new GeneratorConfig(
+                "g", 5, 8, 2, 3, 64, Precision.F32, WeightUpdate.IN_FLIGHT, cacheOnSwap, 0, 0, 1000, 0, 1, 1);
         List<Rollout> swapped = new ArrayList<>();
         try (ContinuousBatcher pool = new ContinuousBatcher(Engine.cpu(), SHAPE, config)) {
             RolloutRecords records = new RolloutRecords("g");

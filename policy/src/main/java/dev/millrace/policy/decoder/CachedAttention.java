@@ -6,6 +6,7 @@ import dev.millrace.policy.onnx.Shape;
 import dev.millrace.policy.onnx.Value;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.UnaryOperator;
 
 /**
  * Attention of one new token per slot to its slot's past.
@@ -24,6 +25,7 @@ final class CachedAttention implements Attention {
     private final List<Value> past;
     private final List<Value> window;
     private final Dim grown;
+    private final UnaryOperator<Value> rounding;
     private final List<Value> grownWindow = new ArrayList<>();
 
     /**
@@ -32,6 +34,7 @@ final class CachedAttention implements Attention {
      * @param past      keys and values of each layer, alternating, [slots, kvHeads, capacity, headSize]
      * @param window    likewise, [slots, kvHeads, steps so far, headSize]
      * @param grown     length of the window with the new token in it
+     * @param rounding  of queries and keys that are turned
      */
     CachedAttention(
             DecoderShape shape,
@@ -42,7 +45,8 @@ final class CachedAttention implements Attention {
             List<Value> pastMasks,
             List<Value> past,
             List<Value> window,
-            Dim grown) {
+            Dim grown,
+            UnaryOperator<Value> rounding) {
         this.shape = shape;
         this.ops = ops;
         this.positions = positions;
@@ -52,6 +56,7 @@ final class CachedAttention implements Attention {
         this.past = past;
         this.window = window;
         this.grown = grown;
+        this.rounding = rounding;
     }
 
     @Override
@@ -82,7 +87,7 @@ final class CachedAttention implements Attention {
 
     private Value rotated(Value x, int heads) {
         Shape sequences = Shape.of(positions.dim(0), Dim.ONE, Dim.of((long) heads * shape.headSize()));
-        return ops.rotary(ops.reshape(x, sequences), positions, cos, sin);
+        return rounding.apply(ops.rotary(ops.reshape(x, sequences), positions, cos, sin));
     }
 
     /** The windows with the new token in them, once every layer has attended. */

@@ -59,6 +59,7 @@ public final class DecodeGraph {
     private final DecoderShape shape;
     private final int capacity;
     private final Features features;
+    private final Precision precision;
     private final GraphBuilder graph = new GraphBuilder("decode");
     private final Operators ops = new Operators(graph);
 
@@ -79,14 +80,15 @@ public final class DecodeGraph {
         }
     }
 
-    private DecodeGraph(DecoderShape shape, int capacity, Features features) {
+    private DecodeGraph(DecoderShape shape, int capacity, Features features, Precision precision) {
         this.shape = shape;
         this.capacity = capacity;
         this.features = features;
+        this.precision = precision;
     }
 
-    public static ModelProto model(DecoderShape shape, int capacity, Features features) {
-        return new DecodeGraph(shape, capacity, features).write();
+    public static ModelProto model(DecoderShape shape, int capacity, Features features, Precision precision) {
+        return new DecodeGraph(shape, capacity, features, precision).write();
     }
 
     /** Name of the cache of a layer's keys ({@code part} 0) or values ({@code part} 1). */
@@ -100,7 +102,7 @@ public final class DecodeGraph {
     }
 
     private ModelProto write() {
-        Transformer transformer = Transformer.declare(shape, graph);
+        Transformer transformer = Transformer.declare(shape, graph, precision);
         Value steps = graph.input(STEPS, ElementType.INT64, Shape.SCALAR);
         Value lastToken = graph.input(LAST_TOKEN, ElementType.INT64, Shape.of(SLOTS));
         Value past = graph.input(PAST, ElementType.INT64, Shape.of(SLOTS));
@@ -138,7 +140,8 @@ public final class DecodeGraph {
                     pastMasks,
                     caches,
                     entering.subList(1, 1 + caches.size()),
-                    Dim.symbol("W_and_1"));
+                    Dim.symbol("W_and_1"),
+                    inside::rounded);
             Value hidden = inside.layers(inside.embed(entering.get(0)), attention);
             Value logits = o.mul(inside.logits(hidden), inverseTemperature);
             TokenChoice.Chosen chosen = choice.choose(o, logits, o.gather(forced, number), o.gather(uniforms, number));

@@ -6,6 +6,7 @@ import dev.millrace.policy.onnx.Shape;
 import dev.millrace.policy.onnx.Value;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.UnaryOperator;
 
 /**
  * Attention of several new tokens of each sequence to its past and to each other: {@link FullAttention} with keys and values
@@ -19,12 +20,14 @@ final class ExtendingAttention implements Attention {
     private final Value sin;
     private final List<Value> masks;
     private final List<Value> past;
+    private final UnaryOperator<Value> rounding;
     private final List<Value> added = new ArrayList<>();
 
     /**
      * @param positions int64 [batch, length], of the new tokens
      * @param masks     of each layer, [batch, 1, length, reach], added to the scores; the reach is past and length together
      * @param past      keys and values of each layer, alternating, [batch, kvHeads, past, headSize]
+     * @param rounding  of queries and keys that are turned
      */
     ExtendingAttention(
             DecoderShape shape,
@@ -33,7 +36,8 @@ final class ExtendingAttention implements Attention {
             Value cos,
             Value sin,
             List<Value> masks,
-            List<Value> past) {
+            List<Value> past,
+            UnaryOperator<Value> rounding) {
         this.shape = shape;
         this.ops = ops;
         this.positions = positions;
@@ -41,6 +45,7 @@ final class ExtendingAttention implements Attention {
         this.sin = sin;
         this.masks = masks;
         this.past = past;
+        this.rounding = rounding;
     }
 
     @Override
@@ -70,7 +75,7 @@ final class ExtendingAttention implements Attention {
 
     private Value rotated(Value x, int heads) {
         Shape sequences = Shape.of(positions.dim(0), positions.dim(1), Dim.of((long) heads * shape.headSize()));
-        return ops.rotary(ops.reshape(x, sequences), positions, cos, sin);
+        return rounding.apply(ops.rotary(ops.reshape(x, sequences), positions, cos, sin));
     }
 
     private Value byHead(Value x, int heads) {

@@ -32,9 +32,9 @@ public final class PrefillGraph {
 
     private PrefillGraph() {}
 
-    public static ModelProto model(DecoderShape shape) {
+    public static ModelProto model(DecoderShape shape, Precision precision) {
         GraphBuilder graph = new GraphBuilder("prefill");
-        Transformer transformer = Transformer.declare(shape, graph);
+        Transformer transformer = Transformer.declare(shape, graph, precision);
         Dim batch = Dim.symbol("B");
         Dim length = Dim.symbol("L");
         Value tokens = graph.input(TOKENS, ElementType.INT64, Shape.of(batch, length));
@@ -55,8 +55,8 @@ public final class PrefillGraph {
         for (int i = 0; i < 2 * shape.layers(); i++) {
             past.add(graph.input(DecodeGraph.cache(i / 2, i % 2), ElementType.FLOAT, cache));
         }
-        ExtendingAttention attention =
-                new ExtendingAttention(shape, transformer.ops(), positions, cos, sin, masks, past);
+        ExtendingAttention attention = new ExtendingAttention(
+                shape, transformer.ops(), positions, cos, sin, masks, past, transformer::rounded);
         // what is computed behind the last keys and values reaches no output, and the runtime leaves it out
         transformer.layers(
                 transformer.embed(transformer.ops().reshape(tokens, Shape.of(batch.times(length)))), attention);

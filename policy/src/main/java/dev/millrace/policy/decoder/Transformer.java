@@ -1,15 +1,12 @@
 package dev.millrace.policy.decoder;
 
 import dev.millrace.policy.onnx.Dim;
-import dev.millrace.policy.onnx.ElementType;
 import dev.millrace.policy.onnx.GraphBuilder;
 import dev.millrace.policy.onnx.Operators;
 import dev.millrace.policy.onnx.Shape;
 import dev.millrace.policy.onnx.Value;
 import java.util.Collections;
-import java.util.LinkedHashMap;
 import java.util.Map;
-import java.util.Objects;
 
 /**
  * The decoder's layers written into a graph: what scoring, gradient and decoding have in common.
@@ -20,26 +17,27 @@ import java.util.Objects;
 final class Transformer {
     private final DecoderShape shape;
     private final Operators ops;
-    private final Map<String, Value> weights;
+    private final Arithmetic arithmetic;
 
-    private Transformer(DecoderShape shape, Operators ops, Map<String, Value> weights) {
+    private Transformer(DecoderShape shape, Operators ops, Arithmetic arithmetic) {
         this.shape = shape;
         this.ops = ops;
-        this.weights = weights;
+        this.arithmetic = arithmetic;
     }
 
-    /** Declares the weights as inputs of the graph. */
+    /** Declares the weights as inputs of the graph; of float32. */
     static Transformer declare(DecoderShape shape, GraphBuilder graph) {
-        Map<String, Value> weights = new LinkedHashMap<>();
-        for (TensorSpec spec : shape.tensors()) {
-            weights.put(spec.name(), graph.input(spec.name(), ElementType.FLOAT, Shape.of(spec.dimsArray())));
-        }
-        return new Transformer(shape, new Operators(graph), weights);
+        return declare(shape, graph, Precision.F32);
+    }
+
+    /** Declares the weights as inputs of the graph, in the form that the precision reads. */
+    static Transformer declare(DecoderShape shape, GraphBuilder graph, Precision precision) {
+        return new Transformer(shape, new Operators(graph), Arithmetic.declare(shape, graph, precision));
     }
 
     /** The same layers with the same weights, written into the body of a loop. */
     Transformer inside(GraphBuilder body) {
-        return new Transformer(shape, new Operators(body), weights);
+        return new Transformer(shape, new Operators(body), arithmetic.elsewhere());
     }
 
     Operators ops() {
@@ -47,11 +45,11 @@ final class Transformer {
     }
 
     Map<String, Value> weights() {
-        return Collections.unmodifiableMap(weights);
+        return Collections.unmodifiableMap(arithmetic.weights());
     }
 
     Value weight(String name) {
-        return Objects.requireNonNull(weights.get(name), name);
+        return arithmetic.weight(name);
     }
 
     /** Rows of the embedding: int64 [rows] to [rows, hidden]. */
@@ -72,20 +70,20 @@ final class Transformer {
                 key = normByHead(key, shape.kvHeads(), TensorNames.keyNorm(layer));
             }
             Value mixed = attention.attend(layer, query, key, value);
-            x = ops.add(
+            x = rounded(ops.add(
                     x,
                     linear(
-                            mixed,
+                            rounded(mixed),
                             TensorNames.attentionOutput(layer),
-                            shape.traits().outputBias()));
-            x = ops.add(x, mlp(norm(x, TensorNames.postAttentionNorm(layer)), layer));
+                            shape.traits().outputBias())));
+            x = rounded(ops.add(x, mlp(norm(x, TensorNames.postAttentionNorm(layer)), layer)));
         }
         return norm(x, TensorNames.FINAL_NORM);
     }
 
     /** [rows, hidden] to [rows, vocab]. */
     Value logits(Value hidden) {
-        return ops.gemm(hidden, head(), false, true);
+        return rounded(ops.gemm(hidden, head(), false, true));
     }
 
     /** [vocab, hidden], of the head: the embedding where it is tied. */
@@ -97,12 +95,13 @@ final class Transformer {
     private Value mlp(Value h, int layer) {
         boolean biased = shape.traits().mlpBias();
         Value gate = linear(h, TensorNames.gate(layer), biased);
-        Value silu = ops.mul(gate, ops.sigmoid(gate));
-        return linear(ops.mul(silu, linear(h, TensorNames.up(layer), biased)), TensorNames.down(layer), biased);
+        Value silu = rounded(ops.mul(gate, ops.sigmoid(gate)));
+        Value product = rounded(ops.mul(silu, linear(h, TensorNames.up(layer), biased)));
+        return linear(product, TensorNames.down(layer), biased);
     }
 
     private Value norm(Value x, String name) {
-        return ops.rmsNorm(x, weight(name), (float) shape.rmsNormEps()).get(0);
+        return rounded(ops.rmsNorm(x, weight(name), (float) shape.rmsNormEps()).get(0));
     }
 
     /** Each head's own part of [rows, heads*headSize] normed by itself, with one scale for all heads. */
@@ -112,7 +111,11 @@ final class Transformer {
     }
 
     private Value linear(Value x, String name, boolean biased) {
-        Value matrix = weight(name + ".weight");
-        return biased ? ops.gemm(x, matrix, weight(name + ".bias"), false, true) : ops.gemm(x, matrix, false, true);
+        return arithmetic.linear(ops, x, name, biased);
+    }
+
+    /** What a value becomes when it is kept, by the precision. */
+    Value rounded(Value x) {
+        return arithmetic.rounded(ops, x);
     }
 }

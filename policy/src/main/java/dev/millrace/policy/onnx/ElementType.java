@@ -7,7 +7,9 @@ public enum ElementType {
     FLOAT(DataType.FLOAT),
     INT64(DataType.INT64),
     INT32(DataType.INT32),
+    INT8(DataType.INT8),
     BOOL(DataType.BOOL),
+    BFLOAT16(DataType.BFLOAT16),
     DOUBLE(DataType.DOUBLE);
 
     private final DataType dataType;

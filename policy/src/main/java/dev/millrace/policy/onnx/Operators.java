@@ -77,6 +77,19 @@ public final class Operators {
         return unary("Tanh", x);
     }
 
+    public Value abs(Value x) {
+        return unary("Abs", x);
+    }
+
+    /** To the nearest integer, halves to even. */
+    public Value round(Value x) {
+        return unary("Round", x);
+    }
+
+    public Value max(Value a, Value b) {
+        return binary("Max", a, b);
+    }
+
     public Value identity(Value x) {
         return unary("Identity", x);
     }
@@ -121,6 +134,11 @@ public final class Operators {
 
     public Value matMul(Value a, Value b) {
         return append("MatMul", List.of(a, b), a.type(), product(a, b, false, false));
+    }
+
+    /** The exact product of matrices of 8-bit integers, int32. */
+    public Value matMulInteger(Value a, Value b) {
+        return append("MatMulInteger", List.of(a, b), ElementType.INT32, product(a, b, false, false));
     }
 
     /** {@code alpha * a' b'} over the last two axes, where ' is an optional transposition. */
@@ -344,6 +362,10 @@ public final class Operators {
 
     public Value reduceSum(Value x, boolean keepAxes, int... axes) {
         return reduce("ReduceSum", x, keepAxes, axes);
+    }
+
+    public Value reduceMax(Value x, boolean keepAxes, int... axes) {
+        return reduce("ReduceMax", x, keepAxes, axes);
     }
 
     public Value reduceMean(Value x, boolean keepAxes, int... axes) {

@@ -6,6 +6,7 @@ import ai.onnxruntime.OrtSession;
 import dev.millrace.policy.decoder.DecodeGraph;
 import dev.millrace.policy.decoder.DecodeGraph.Features;
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.Precision;
 import dev.millrace.policy.weights.Weights;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -37,6 +38,7 @@ public final class DecodeSession implements AutoCloseable {
     private static final int ROW_STEP = 8;
 
     private final Engine engine;
+    private final PreparedWeights prepared;
     private final DecoderShape shape;
     private final int slots;
     private final int capacityTokens;
@@ -56,6 +58,22 @@ public final class DecodeSession implements AutoCloseable {
      *     are taken up between calls
      */
     public DecodeSession(Engine engine, DecoderShape shape, int slots, int capacityTokens, int tokensPerCall) {
+        this(engine, shape, slots, capacityTokens, tokensPerCall, new PreparedWeights(Precision.F32));
+    }
+
+    /**
+     * @param slots          as above
+     * @param capacityTokens as above
+     * @param tokensPerCall  as above
+     * @param prepared       what the engine computes in; whoever loads weights may prepare them there
+     */
+    public DecodeSession(
+            Engine engine,
+            DecoderShape shape,
+            int slots,
+            int capacityTokens,
+            int tokensPerCall,
+            PreparedWeights prepared) {
         if (slots < 1 || tokensPerCall < 1) {
             throw new IllegalArgumentException(
                     "slots and tokensPerCall must be at least 1: slots=" + slots + ", tokensPerCall=" + tokensPerCall);
@@ -70,6 +88,7 @@ public final class DecodeSession implements AutoCloseable {
                     + " tokens: tokensPerCall=" + tokensPerCall);
         }
         this.engine = engine;
+        this.prepared = prepared;
         this.shape = shape;
         this.slots = slots;
         this.capacityTokens = capacityTokens;
@@ -80,7 +99,7 @@ public final class DecodeSession implements AutoCloseable {
         this.lastToken = new long[slots];
         this.length = new int[slots];
         this.cache = new KeyValueCache(engine.environment(), shape, slots, capacityTokens);
-        this.prefill = new Prefill(engine, shape, cache, positions, tableRows, PREFILL_TOKENS);
+        this.prefill = new Prefill(engine, shape, prepared, cache, positions, tableRows, PREFILL_TOKENS);
         session(Features.NONE);
     }
 
@@ -315,8 +334,7 @@ public final class DecodeSession implements AutoCloseable {
             recordsKept[slot] = sampling.recordsKept() ? 1f : 0f;
         }
         int half = shape.headSize() / 2;
-        Feeds feeds = new Feeds(engine.environment(), caches)
-                .set(weights.tensors(), "")
+        Feeds feeds = prepared.feed(new Feeds(engine.environment(), caches), weights)
                 .longs(DecodeGraph.STEPS, new long[] {count})
                 .longs(DecodeGraph.LAST_TOKEN, Arrays.copyOf(lastToken, rows), rows)
                 .longs(DecodeGraph.PAST, past, rows)
@@ -339,7 +357,8 @@ public final class DecodeSession implements AutoCloseable {
     /** A graph with more features is compiled when they are first needed. */
     private OrtSession session(Features features) {
         return compiled.computeIfAbsent(
-                features, absent -> engine.compile(DecodeGraph.model(shape, capacityTokens, features)));
+                features,
+                absent -> engine.compile(DecodeGraph.model(shape, capacityTokens, features, prepared.precision())));
     }
 
     private void refuseNonFinite(DecodeSteps done) {

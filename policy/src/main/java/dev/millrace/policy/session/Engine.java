@@ -69,6 +69,11 @@ public final class Engine {
         }
     }
 
+    /** ONNX Runtime's version. */
+    public static String runtimeVersion() {
+        return QuietRuntime.environment().getVersion();
+    }
+
     public Device device() {
         return device;
     }

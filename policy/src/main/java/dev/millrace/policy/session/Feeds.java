@@ -1,10 +1,12 @@
 package dev.millrace.policy.session;
 
+import ai.onnxruntime.OnnxJavaType;
 import ai.onnxruntime.OnnxTensor;
 import ai.onnxruntime.OrtEnvironment;
 import ai.onnxruntime.OrtException;
 import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.weights.TensorSet;
+import java.nio.ByteBuffer;
 import java.nio.FloatBuffer;
 import java.nio.LongBuffer;
 import java.util.Collections;
@@ -37,6 +39,15 @@ final class Feeds implements AutoCloseable {
 
     Feeds floats(String name, float[] values, long... dims) {
         return floats(name, FloatBuffer.wrap(values), dims);
+    }
+
+    /** Eight-bit integers, in place. */
+    Feeds integers(String name, ByteBuffer values, long... dims) {
+        try {
+            return keep(name, OnnxTensor.createTensor(environment, values.duplicate(), dims, OnnxJavaType.INT8));
+        } catch (OrtException e) {
+            throw new InferenceException("could not make the tensor " + name + ": " + e.getMessage(), e);
+        }
     }
 
     Feeds longs(String name, long[] values, long... dims) {

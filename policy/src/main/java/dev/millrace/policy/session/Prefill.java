@@ -23,6 +23,7 @@ import org.jspecify.annotations.Nullable;
 final class Prefill implements AutoCloseable {
     private final Engine engine;
     private final DecoderShape shape;
+    private final PreparedWeights prepared;
     private final KeyValueCache cache;
     private final PositionTables positions;
     private final int tableRows;
@@ -45,12 +46,14 @@ final class Prefill implements AutoCloseable {
     Prefill(
             Engine engine,
             DecoderShape shape,
+            PreparedWeights prepared,
             KeyValueCache cache,
             PositionTables positions,
             int tableRows,
             int tokenBudget) {
         this.engine = engine;
         this.shape = shape;
+        this.prepared = prepared;
         this.cache = cache;
         this.positions = positions;
         this.tableRows = tableRows;
@@ -89,7 +92,7 @@ final class Prefill implements AutoCloseable {
         }
         int half = shape.headSize() / 2;
         try (Feeds feeds = new Feeds(engine.environment())) {
-            feeds.set(weights.tensors(), "")
+            prepared.feed(feeds, weights)
                     .longs(PrefillGraph.TOKENS, tokens, height, length)
                     .longs(PrefillGraph.POSITIONS, places, height, length)
                     .floats(PrefillGraph.COS, positions.cos(), tableRows, half)
@@ -157,7 +160,7 @@ final class Prefill implements AutoCloseable {
     /** Compiled when it is first needed: who only forces tokens has none. */
     private OrtSession session() {
         if (session == null) {
-            session = engine.compileForAnySize(PrefillGraph.model(shape));
+            session = engine.compileForAnySize(PrefillGraph.model(shape, prepared.precision()));
         }
         return session;
     }

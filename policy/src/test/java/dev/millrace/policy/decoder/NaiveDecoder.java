@@ -6,18 +6,27 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** The referee: the decoder in plain loops and double precision, one token at a time, sharing nothing with the graphs. */
+/**
+ * The referee: the decoder in plain loops and double precision, one token at a time, sharing nothing with the graphs. Of another
+ * {@link Precision} it rounds and quantises where that says so.
+ */
 public final class NaiveDecoder {
     private final DecoderShape shape;
+    private final Precision precision;
     private final Map<String, double[]> tensors = new LinkedHashMap<>();
 
     public NaiveDecoder(Weights weights) {
+        this(weights, Precision.F32);
+    }
+
+    public NaiveDecoder(Weights weights, Precision precision) {
         this.shape = weights.shape();
+        this.precision = precision;
         for (TensorSpec spec : shape.tensors()) {
             FloatBuffer values = weights.tensor(spec.name());
             double[] tensor = new double[values.remaining()];
             for (int i = 0; i < tensor.length; i++) {
-                tensor[i] = values.get(i);
+                tensor[i] = kept(values.get(i));
             }
             tensors.put(spec.name(), tensor);
         }
@@ -39,21 +48,21 @@ public final class NaiveDecoder {
             String prefix = "model.layers." + layer + ".";
             double[][] mixed = attention(x, prefix, reach(layer));
             for (int t = 0; t < n; t++) {
-                x[t] = plus(x[t], linear(mixed[t], prefix + "self_attn.o_proj"));
+                x[t] = kept(plus(x[t], linear(kept(mixed[t]), prefix + "self_attn.o_proj")));
                 double[] h = norm(x[t], prefix + "post_attention_layernorm.weight");
                 double[] gate = linear(h, prefix + "mlp.gate_proj");
                 double[] up = linear(h, prefix + "mlp.up_proj");
                 for (int i = 0; i < gate.length; i++) {
-                    gate[i] = gate[i] / (1 + Math.exp(-gate[i])) * up[i];
+                    gate[i] = kept(kept(gate[i] / (1 + Math.exp(-gate[i]))) * up[i]);
                 }
-                x[t] = plus(x[t], linear(gate, prefix + "mlp.down_proj"));
+                x[t] = kept(plus(x[t], linear(gate, prefix + "mlp.down_proj")));
             }
         }
         double[][] result = new double[n][];
         for (int t = 0; t < n; t++) {
             double[] hidden = norm(x[t], "model.norm.weight");
             double[] logits =
-                    times(tensors.get(shape.tiedHead() ? "model.embed_tokens.weight" : "lm_head.weight"), hidden);
+                    kept(times(tensors.get(shape.tiedHead() ? "model.embed_tokens.weight" : "lm_head.weight"), hidden));
             result[t] = logSoftmax(logits, temperature);
         }
         return result;
@@ -130,7 +139,7 @@ public final class NaiveDecoder {
                 turned[head * size + half + i] = b * Math.cos(angle) + a * Math.sin(angle);
             }
         }
-        return turned;
+        return kept(turned);
     }
 
     private double[] norm(double[] x, String weight) {
@@ -143,13 +152,46 @@ public final class NaiveDecoder {
         for (int i = 0; i < x.length; i++) {
             result[i] = x[i] / Math.sqrt(square + shape.rmsNormEps()) * scale[i];
         }
-        return result;
+        return kept(result);
     }
 
     private double[] linear(double[] x, String name) {
-        double[] result = times(tensors.get(name + ".weight"), x);
+        double[] matrix = tensors.get(name + ".weight");
+        double[] result = precision == Precision.INT8 ? integerTimes(matrix, x) : times(matrix, x);
         double[] bias = tensors.get(name + ".bias");
-        return bias == null ? result : plus(result, bias);
+        return kept(bias == null ? result : plus(result, bias));
+    }
+
+    /** Each row of the matrix and the vector as whole multiples of a 127th of its largest value. */
+    private static double[] integerTimes(double[] matrix, double[] x) {
+        double[] result = new double[matrix.length / x.length];
+        double scale = largest(x) / 127;
+        for (int o = 0; o < result.length; o++) {
+            double[] row = row(matrix, o, x.length);
+            double rowScale = largest(row) / 127;
+            for (int i = 0; i < x.length; i++) {
+                result[o] += Math.rint(row[i] / rowScale) * Math.rint(x[i] / scale);
+            }
+            result[o] *= rowScale * scale;
+        }
+        return result;
+    }
+
+    private static double largest(double[] x) {
+        return Arrays.stream(x).map(Math::abs).max().orElseThrow();
+    }
+
+    private double[] kept(double[] values) {
+        return Arrays.stream(values).map(this::kept).toArray();
+    }
+
+    /** Rounded to 8 significant bits, halves to even, where the precision keeps no more. */
+    private double kept(double value) {
+        if (precision != Precision.BF16 || value == 0) {
+            return value;
+        }
+        double place = Math.scalb(1.0, Math.getExponent(value) - 7);
+        return Math.rint(value / place) * place;
     }
 
     private static double[] times(double[] matrix, double[] x) {

@@ -1,24 +1,19 @@
 package dev.millrace.workloads.engine;
 
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.Precision;
 import dev.millrace.policy.optimizer.AdamW;
-import dev.millrace.policy.session.DecodeInput;
-import dev.millrace.policy.session.DecodeSession;
-import dev.millrace.policy.session.DecodeSteps;
 import dev.millrace.policy.session.Device;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.GradientSession;
-import dev.millrace.policy.session.KnownTokens;
-import dev.millrace.policy.session.Sampling;
+import dev.millrace.policy.session.PreparedWeights;
 import dev.millrace.policy.session.ScoringSession;
-import dev.millrace.policy.session.SequenceBatch;
 import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.workloads.report.Sample;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.SplittableRandom;
 
 /**
  * The work of generator, scorer and learner on one model, without a log between them: every round takes prompts in, samples
@@ -34,12 +29,9 @@ public final class EngineTrial implements AutoCloseable {
     private final EnginePlan plan;
     private final Weights weights;
     private final Device device;
-    private final int[][] sequences;
+    private final SampledSequences sampled;
     private final float[] ones;
     private final float[] temperatures;
-    private final float[] sampledLogProbs;
-    private final SplittableRandom random = new SplittableRandom(7);
-    private final DecodeSession decode;
     private final ScoringSession scoring;
     private final GradientSession gradient;
     private final Gradients gradients;
@@ -57,14 +49,9 @@ public final class EngineTrial implements AutoCloseable {
         this.plan = plan;
         this.weights = weights;
         this.device = engine.device();
-        this.sequences = new int[plan.sequences()][];
-        Arrays.setAll(
-                sequences,
-                s -> random.ints(plan.length(), 0, shape.vocabSize()).toArray()); // behind the prompt it is overwritten
         this.ones = filled(plan.sequences() * plan.sampledTokens());
         this.temperatures = filled(plan.sequences());
-        this.sampledLogProbs = new float[ones.length];
-        this.decode = new DecodeSession(engine, shape, plan.sequences(), plan.length(), plan.tokensPerCall());
+        this.sampled = new SampledSequences(engine, weights, plan, new PreparedWeights(Precision.F32));
         this.scoring = new ScoringSession(engine, shape, plan.tokenBudget());
         this.gradient = new GradientSession(engine, shape, plan.tokenBudget());
         this.gradients = new Gradients(shape);
@@ -80,18 +67,19 @@ public final class EngineTrial implements AutoCloseable {
     /** Measures all rounds; the weights are other ones afterwards. */
     public EngineRates measure() {
         List<Round> rounds = new ArrayList<>();
-        LogProbGap decodeAndScore = new LogProbGap(0, 0);
+        LogProbGap decodeAndScore = LogProbGap.NONE;
         LogProbGap deviceAndCpu = null;
         for (int r = -1; r < plan.rounds(); r++) {
-            double prefill = seconds(this::takePrompts);
-            double decoded = seconds(this::sample);
+            double prefill = seconds(sampled::takePrompts);
+            double decoded = seconds(sampled::sample);
             float[][] scored = new float[1][];
-            double score = seconds(() ->
-                    scored[0] = scoring.score(weights, batch(), temperatures).logProbs());
-            decodeAndScore = worse(decodeAndScore, LogProbGap.between(sampledLogProbs, scored[0]));
+            double score = seconds(() -> scored[0] =
+                    scoring.score(weights, sampled.batch(), temperatures).logProbs());
+            decodeAndScore = decodeAndScore.worst(LogProbGap.between(sampled.logProbs(), scored[0]));
             if (r < 0 && device.kind() != Device.Kind.CPU) {
                 try (ScoringSession cpu = new ScoringSession(Engine.cpu(), weights.shape(), plan.tokenBudget())) {
-                    float[] there = cpu.score(weights, batch(), temperatures).logProbs();
+                    float[] there =
+                            cpu.score(weights, sampled.batch(), temperatures).logProbs();
                     deviceAndCpu = LogProbGap.between(scored[0], there);
                 }
             }
@@ -113,63 +101,20 @@ public final class EngineTrial implements AutoCloseable {
                 deviceAndCpu);
     }
 
-    private static LogProbGap worse(LogProbGap one, LogProbGap other) {
-        return new LogProbGap(Math.max(one.mean(), other.mean()), Math.max(one.most(), other.most()));
-    }
-
     private static double seconds(Runnable work) {
         long start = System.nanoTime();
         work.run();
         return (System.nanoTime() - start) / 1e9;
     }
 
-    private void takePrompts() {
-        List<KnownTokens> known = new ArrayList<>();
-        for (int slot = 0; slot < sequences.length; slot++) {
-            decode.reset(slot, sequences[slot][0]);
-            known.add(new KnownTokens(slot, Arrays.copyOfRange(sequences[slot], 1, plan.promptTokens())));
-        }
-        decode.prefill(weights, known);
-    }
-
-    private void sample() {
-        DecodeInput in = new DecodeInput(sequences.length, plan.tokensPerCall());
-        for (int done = 0; done < plan.sampledTokens(); done += plan.tokensPerCall()) {
-            int steps = Math.min(plan.tokensPerCall(), plan.sampledTokens() - done);
-            in.clear();
-            for (int slot = 0; slot < sequences.length; slot++) {
-                in.activate(slot, steps, Sampling.of(1));
-                for (int step = 0; step < steps; step++) {
-                    in.sample(step, slot, (float) random.nextDouble(0, 0.9999));
-                }
-            }
-            keep(decode.advance(weights, in), done, steps);
-        }
-    }
-
-    private void keep(DecodeSteps drawn, int done, int steps) {
-        for (int slot = 0; slot < sequences.length; slot++) {
-            for (int step = 0; step < steps; step++) {
-                sequences[slot][plan.promptTokens() + done + step] = drawn.token(step, slot);
-                sampledLogProbs[slot * plan.sampledTokens() + done + step] = drawn.temperatureLogProb(step, slot);
-            }
-        }
-    }
-
-    private SequenceBatch batch() {
-        int[] firstScored = new int[sequences.length];
-        Arrays.fill(firstScored, plan.promptTokens());
-        return new SequenceBatch(sequences, firstScored);
-    }
-
     private void accumulate() {
         gradients.zero();
-        gradient.accumulate(weights, batch(), temperatures, ones, new float[ones.length], gradients);
+        gradient.accumulate(weights, sampled.batch(), temperatures, ones, new float[ones.length], gradients);
     }
 
     @Override
     public void close() {
-        decode.close();
+        sampled.close();
         scoring.close();
         gradient.close();
     }

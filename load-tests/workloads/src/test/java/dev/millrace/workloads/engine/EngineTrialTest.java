@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.Precision;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.workloads.report.Sample;
@@ -43,7 +44,7 @@ class EngineTrialTest {
     void shouldCountTheTokensThatRatesAreOf() {
         EnginePlan plan = new EnginePlan(8, 100, 50, 4, 64, 1);
         Sample two = Sample.of(List.of(2.0));
-        EngineRates rates = new EngineRates(plan, two, two, two, two, two, two, new LogProbGap(0, 0), null);
+        EngineRates rates = new EngineRates(plan, two, two, two, two, two, two, LogProbGap.NONE, null);
         assertThat(rates.prefillRate()).isEqualTo(400);
         assertThat(rates.decodeRate()).isEqualTo(200);
         assertThat(rates.scoreRate()).isEqualTo(600);
@@ -55,8 +56,31 @@ class EngineTrialTest {
         LogProbGap gap = LogProbGap.between(new float[] {-1, -2, -3}, new float[] {-1.5f, -1.75f, -3});
         assertThat(gap.mean()).isCloseTo(0.25, within(1e-9));
         assertThat(gap.most()).isEqualTo(0.5);
+        double[] ratios = {Math.exp(-0.5), Math.exp(0.25), 1};
+        assertThat(gap.kl()).isCloseTo((ratios[0] - 1 + 0.5 + ratios[1] - 1 - 0.25) / 3, within(1e-9));
+        assertThat(gap.ess())
+                .isCloseTo(
+                        Math.pow(ratios[0] + ratios[1] + 1, 2)
+                                / (3 * (ratios[0] * ratios[0] + ratios[1] * ratios[1] + 1)),
+                        within(1e-9));
         assertThatThrownBy(() -> LogProbGap.between(new float[1], new float[2]))
                 .isInstanceOf(IllegalArgumentException.class);
+    }
+
+    @Test
+    void shouldFindTheGapThatThePrecisionOfTheSamplerMakes() {
+        MismatchTrial trial =
+                new MismatchTrial(Engine.cpu(), Weights.random(SHAPE, 1), new EnginePlan(4, 5, 8, 4, 64, 2));
+        MismatchTrial.Mismatch none = trial.measure(Precision.F32);
+        assertThat(none.tokens()).isEqualTo(64);
+        assertThat(none.gap().most()).isLessThan(1e-4);
+        assertThat(none.gap().ess()).isGreaterThan(0.999999);
+        for (Precision precision : List.of(Precision.BF16, Precision.INT8)) {
+            LogProbGap gap = trial.measure(precision).gap();
+            assertThat(gap.mean()).as(precision.name()).isBetween(1e-4, 0.1);
+            assertThat(gap.kl()).as(precision.name()).isBetween(1e-9, 0.01);
+            assertThat(gap.ess()).as(precision.name()).isLessThan(0.999999);
+        }
     }
 
     @Test

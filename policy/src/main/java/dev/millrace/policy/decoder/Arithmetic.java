@@ -1,0 +1,93 @@
+package dev.millrace.policy.decoder;
+
+import dev.millrace.policy.onnx.ElementType;
+import dev.millrace.policy.onnx.GraphBuilder;
+import dev.millrace.policy.onnx.Operators;
+import dev.millrace.policy.onnx.Shape;
+import dev.millrace.policy.onnx.Value;
+import java.util.IdentityHashMap;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Objects;
+
+/** How the layers' projections are computed and their results rounded: a {@link Precision} written into a graph. */
+final class Arithmetic {
+    private static final float LARGEST = 127f;
+    /** Below it a row is nothing but zeros for the purpose of a scale, which must not be 0. */
+    private static final float SMALLEST_SCALE = 1e-30f;
+
+    private final Precision precision;
+    private final Map<String, Value> weights;
+    private final Map<Value, Row> quantised = new IdentityHashMap<>();
+
+    /** Eight-bit integers [rows, in], and the scale of each row [rows, 1]. */
+    private record Row(Value integers, Value scale) {}
+
+    private Arithmetic(Precision precision, Map<String, Value> weights) {
+        this.precision = precision;
+        this.weights = weights;
+    }
+
+    /** Declares the weights as inputs of the graph, in the form that the precision reads. */
+    static Arithmetic declare(DecoderShape shape, GraphBuilder graph, Precision precision) {
+        Map<String, Value> weights = new LinkedHashMap<>();
+        for (TensorSpec spec : shape.tensors()) {
+            String name = spec.name();
+            if (precision == Precision.INT8 && QuantizedNames.isQuantized(spec)) {
+                int out = Math.toIntExact(spec.dims().get(0));
+                int in = Math.toIntExact(spec.dims().get(1));
+                String integers = QuantizedNames.integers(name);
+                String scales = QuantizedNames.scales(name);
+                weights.put(integers, graph.input(integers, ElementType.INT8, Shape.of(in, out)));
+                weights.put(scales, graph.input(scales, ElementType.FLOAT, Shape.of(1, out)));
+            } else {
+                weights.put(name, graph.input(name, ElementType.FLOAT, Shape.of(spec.dimsArray())));
+            }
+        }
+        return new Arithmetic(precision, weights);
+    }
+
+    /** For another body of the same graph: what was computed in this one cannot be seen there. */
+    Arithmetic elsewhere() {
+        return new Arithmetic(precision, weights);
+    }
+
+    Map<String, Value> weights() {
+        return weights;
+    }
+
+    Value weight(String name) {
+        return Objects.requireNonNull(weights.get(name), name);
+    }
+
+    /** {@code x W' + b}, [rows, in] to [rows, out]. */
+    Value linear(Operators ops, Value x, String name, boolean biased) {
+        if (precision == Precision.INT8) {
+            Value product = integerProduct(ops, x, name + ".weight");
+            return biased ? ops.add(product, weight(name + ".bias")) : product;
+        }
+        Value matrix = weight(name + ".weight");
+        return rounded(
+                ops,
+                biased ? ops.gemm(x, matrix, weight(name + ".bias"), false, true) : ops.gemm(x, matrix, false, true));
+    }
+
+    /** What a value becomes when it is kept. */
+    Value rounded(Operators ops, Value x) {
+        return precision == Precision.BF16 ? ops.cast(ops.cast(x, ElementType.BFLOAT16), ElementType.FLOAT) : x;
+    }
+
+    private Value integerProduct(Operators ops, Value x, String name) {
+        Row row = quantised.computeIfAbsent(x, absent -> quantised(ops, absent));
+        Value sums = ops.matMulInteger(row.integers(), weight(QuantizedNames.integers(name)));
+        Value scales = ops.mul(row.scale(), weight(QuantizedNames.scales(name)));
+        return ops.mul(ops.cast(sums, ElementType.FLOAT), scales);
+    }
+
+    private static Row quantised(Operators ops, Value x) {
+        Value largest = ops.reduceMax(ops.abs(x), true, -1);
+        Value scale = ops.max(ops.mul(largest, 1 / LARGEST), ops.graph().scalar(SMALLEST_SCALE));
+        Value integers = ops.cast(ops.round(ops.div(x, scale)), ElementType.INT8);
+        return new Row(integers, scale);
+    }
+}

@@ -1,0 +1,129 @@
+package dev.millrace.policy.session;
+
+import dev.millrace.policy.decoder.Precision;
+import dev.millrace.policy.decoder.QuantizedNames;
+import dev.millrace.policy.decoder.TensorSpec;
+import dev.millrace.policy.weights.Dtype;
+import dev.millrace.policy.weights.Weights;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.FloatBuffer;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import java.util.WeakHashMap;
+
+/**
+ * Weights in the form that an engine of a {@link Precision} reads, made once for each: in float32 the weights themselves, in
+ * bfloat16 their nearest, and as eight-bit integers with scales beside.
+ *
+ * <p>Weights that are prepared must not be written afterwards. What is made of them is kept as long as they are. Thread-safe: who
+ * loads weights prepares them, so that who generates need not wait for it.
+ */
+public final class PreparedWeights {
+    private static final int ROWS = 32;
+    private static final float LARGEST = 127f;
+
+    private final Precision precision;
+    private final Map<Weights, Form> forms = Collections.synchronizedMap(new WeakHashMap<>());
+
+    /** What a graph is fed. */
+    private record Form(List<Floats> floats, List<Integers> integers) {}
+
+    private record Floats(String name, FloatBuffer values, long[] dims) {}
+
+    private record Integers(String name, ByteBuffer values, long[] dims) {}
+
+    public PreparedWeights(Precision precision) {
+        this.precision = precision;
+    }
+
+    public Precision precision() {
+        return precision;
+    }
+
+    /** Makes the form of weights, unless it is there. */
+    public void prepare(Weights weights) {
+        form(weights);
+    }
+
+    /** Feeds the form of weights, which is made first unless it is there. */
+    Feeds feed(Feeds feeds, Weights weights) {
+        if (precision == Precision.F32) {
+            return feeds.set(weights.tensors(), "");
+        }
+        Form form = form(weights);
+        form.floats().forEach(tensor -> feeds.floats(tensor.name(), tensor.values(), tensor.dims()));
+        form.integers().forEach(tensor -> feeds.integers(tensor.name(), tensor.values(), tensor.dims()));
+        return feeds;
+    }
+
+    private Form form(Weights weights) {
+        Form known = forms.get(weights);
+        if (known != null) {
+            return known;
+        }
+        // not under the lock: who generates reads the form of other weights meanwhile
+        Form made = precision == Precision.INT8 ? quantized(weights) : floats(weights);
+        Form first = forms.putIfAbsent(weights, made);
+        return first == null ? made : first;
+    }
+
+    private Form floats(Weights weights) {
+        boolean rounds = precision == Precision.BF16 && weights.dtype() != Dtype.BF16;
+        Weights of = rounds ? weights.as(Dtype.BF16) : weights;
+        List<Floats> floats = new ArrayList<>();
+        of.tensors().specs().forEach(spec -> floats.add(floats(of, spec)));
+        return new Form(List.copyOf(floats), List.of());
+    }
+
+    private static Floats floats(Weights weights, TensorSpec spec) {
+        return new Floats(spec.name(), weights.tensor(spec.name()), spec.dimsArray());
+    }
+
+    private static Form quantized(Weights weights) {
+        List<Floats> floats = new ArrayList<>();
+        List<Integers> integers = new ArrayList<>();
+        for (TensorSpec spec : weights.tensors().specs()) {
+            if (QuantizedNames.isQuantized(spec)) {
+                quantize(weights.tensor(spec.name()), spec, floats, integers);
+            } else {
+                floats.add(floats(weights, spec));
+            }
+        }
+        return new Form(List.copyOf(floats), List.copyOf(integers));
+    }
+
+    /** Symmetric, each output by its own largest weight; transposed on the way. */
+    private static void quantize(FloatBuffer matrix, TensorSpec spec, List<Floats> floats, List<Integers> integers) {
+        int out = Math.toIntExact(spec.dims().get(0));
+        int in = Math.toIntExact(spec.dims().get(1));
+        FloatBuffer scales = PositionTables.direct(out);
+        ByteBuffer transposed =
+                ByteBuffer.allocateDirect(Math.multiplyExact(in, out)).order(ByteOrder.nativeOrder());
+        float[] rows = new float[ROWS * in];
+        byte[] column = new byte[ROWS];
+        float[] inverse = new float[ROWS];
+        for (int from = 0; from < out; from += ROWS) {
+            int count = Math.min(ROWS, out - from);
+            matrix.get(from * in, rows, 0, count * in);
+            for (int row = 0; row < count; row++) {
+                float largest = 0;
+                for (int i = row * in; i < (row + 1) * in; i++) {
+                    largest = Math.max(largest, Math.abs(rows[i]));
+                }
+                scales.put(from + row, largest / LARGEST);
+                inverse[row] = largest == 0 ? 0 : LARGEST / largest;
+            }
+            for (int i = 0; i < in; i++) {
+                for (int row = 0; row < count; row++) {
+                    column[row] = (byte) Math.rint(rows[row * in + i] * inverse[row]);
+                }
+                transposed.put(i * out + from, column, 0, count);
+            }
+        }
+        floats.add(new Floats(QuantizedNames.scales(spec.name()), scales, new long[] {1, out}));
+        integers.add(new Integers(QuantizedNames.integers(spec.name()), transposed, new long[] {in, out}));
+    }
+}
