@@ -86,14 +86,20 @@ class RepairIT {
                 .containsExactly(
                         log.connection().command("repair --do skip-batch"),
                         log.connection().command("rollback --to-version 4"));
-        assertThat(repair.skipBatches(deleted)).as("rollouts of a batch").isEqualTo(6);
-        assertThat(examine(log).inconsistencies()).isEmpty();
+        try (RunningLearner learner = RunningLearner.start(log)) {
+            assertThat(learner.awaitAlarm("records-removed").remedy())
+                    .endsWith(log.connection().command("repair"));
+            assertThat(repair.skipBatches(deleted)).as("rollouts of a batch").isEqualTo(6);
 
-        log.produce(1, 6);
-        Examined next = examine(log);
-        assertThat(next.lostBatches()).as("the other one shows now").containsExactly(7L);
-        assertThat(repair.skipBatches(next)).isEqualTo(6);
-        RunningLearner.toVersion(log, 5);
+            log.produce(1, 6);
+            learner.awaitAlarm("batch-lost");
+            Examined next = examine(log);
+            assertThat(next.lostBatches()).as("the other one shows now").containsExactly(7L);
+            assertThat(repair.skipBatches(next)).isEqualTo(6);
+            learner.awaitVersion(5); // by itself
+            learner.awaitNoAlarm("batch-lost");
+            learner.awaitNoAlarm("records-removed");
+        }
         assertThat(log.steps())
                 .extracting(TrainingStep::getBatchId)
                 .containsExactly(0L, 1L, 2L, 3L, 4L, 5L, 6L, 7L, 8L);

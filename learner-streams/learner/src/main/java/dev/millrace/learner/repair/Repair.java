@@ -4,6 +4,7 @@ import dev.millrace.learner.batch.BatchProgress;
 import dev.millrace.learner.repair.JoinedRollouts.Joined;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.follow.LogReader;
+import dev.millrace.log.transaction.FencedWriterException;
 import dev.millrace.log.transaction.TransactionalWriter;
 import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.PolicyVersion;
@@ -17,12 +18,15 @@ import java.time.Clock;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.avro.specific.SpecificRecord;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
  * Goes the ways out that a {@link RunExaminer} found and that are no new epoch. Each is one transaction or one call, so that it is
@@ -32,6 +36,7 @@ public final class Repair {
     /** Why the rollouts of a batch that was given up have left. */
     private static final String BATCH_LOST = "batch-lost";
 
+    private static final int ATTEMPTS = 5;
     private static final int TRANSACTION_TIMEOUT_MS = 60_000;
 
     private final LogConnection connection;
@@ -82,18 +87,28 @@ public final class Repair {
      * what was joined and neither reached a batch nor left ({@link JoinedRollouts#of}).
      *
      * @return rollouts that are accounted for as lost with the batches
+     * @throws RepairException if a learner that runs begins again at the same time, again and again
      */
     public int skipBatches(Examined examined) {
-        if (examined.lostBatches().isEmpty()) {
-            return 0;
+        for (int attempt = 1; !examined.lostBatches().isEmpty(); attempt++) {
+            try {
+                return skip(examined.lostBatches());
+            } catch (FencedWriterException e) {
+                if (attempt == ATTEMPTS) {
+                    throw new RepairException(
+                            "a learner opened its transactions again at the same time, " + ATTEMPTS
+                                    + " times; stop it, and enter the command again",
+                            e);
+                }
+            }
         }
+        return 0;
+    }
+
+    private int skip(List<Long> lost) {
         try (LogReader learner = new LogReader(connection, Map.of("group.id", connection.group("learner")));
-                TransactionalWriter writer = TransactionalWriter.of(
-                        connection,
-                        connection.scoped("learner"),
-                        TRANSACTION_TIMEOUT_MS,
-                        Map.of("client.id", "repair", "linger.ms", 5))) {
-            writer.fenceOthers(); // from here on nobody else trains
+                TransactionalWriter writer = new TransactionalWriter(this::learnersProducer)) {
+            writer.fenceOthers(); // from here on nobody else trains, until the learner that owns the id opens it again
             String topic = connection.topics().batches();
             TopicPartition batches = new TopicPartition(
                     topic,
@@ -101,21 +116,23 @@ public final class Repair {
                             connection.run().policyId(),
                             topic,
                             writer.producer().partitionsFor(topic)));
+            long last = lost.get(lost.size() - 1);
+            if (consumed(learner, batches) >= last) {
+                return 0; // meanwhile
+            }
             PolicyVersion tip = tip();
             JoinedRollouts joined = new JoinedRollouts(connection, batches, patience, partition -> Long.MAX_VALUE);
-            List<Joined> rollouts = joined.of(examined.lostBatches());
-            long last = examined.lostBatches().get(examined.lostBatches().size() - 1);
+            List<Joined> rollouts = joined.of(lost);
             OffsetAndMetadata behind = new OffsetAndMetadata(
-                    joined.offsetBehind(examined.lostBatches()),
+                    joined.offsetBehind(lost),
                     new BatchProgress(last, tip.getRolloutsConsumed(), tip.getVersion()).text());
             writer.write(out -> {
-                examined.lostBatches()
-                        .forEach(batch -> send(
-                                out,
-                                connection.topics().trainingLog(),
-                                connection.run().policyId(),
-                                TrainingStep.class,
-                                step(tip, batch)));
+                lost.forEach(batch -> send(
+                        out,
+                        connection.topics().trainingLog(),
+                        connection.run().policyId(),
+                        TrainingStep.class,
+                        step(tip, batch)));
                 rollouts.forEach(rollout ->
                         send(out, connection.topics().outcomes(), rollout.groupId(), Outcome.class, outcome(rollout)));
                 out.sendOffsetsToTransaction(
@@ -123,6 +140,32 @@ public final class Repair {
             });
             return rollouts.size();
         }
+    }
+
+    /** The last batch that the learner's group says is consumed; -1 where it says nothing. */
+    private static long consumed(LogReader learner, TopicPartition batches) {
+        OffsetAndMetadata committed =
+                learner.consumer().committed(Set.of(batches)).get(batches);
+        return committed == null
+                ? -1
+                : BatchProgress.parse(committed.metadata())
+                        .map(BatchProgress::batchId)
+                        .orElse(-1L);
+    }
+
+    private Producer<byte[], byte[]> learnersProducer() {
+        return new KafkaProducer<>(
+                connection.producer(Map.of(
+                        "transactional.id",
+                        connection.scoped("learner"),
+                        "transaction.timeout.ms",
+                        TRANSACTION_TIMEOUT_MS,
+                        "client.id",
+                        "repair",
+                        "linger.ms",
+                        5)),
+                new ByteArraySerializer(),
+                new ByteArraySerializer());
     }
 
     private PolicyVersion tip() {
