@@ -31,10 +31,12 @@ import java.time.Clock;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalLong;
+import java.util.Set;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -81,6 +83,9 @@ public final class Learner implements AutoCloseable {
     private final VersionCommitter.Producers producers;
     private final BatchOptimizer optimizer;
     private final Incarnation incarnation = new Incarnation();
+    /** Hashes of the weights that were published before the learner began again. */
+    private final Set<String> madeBefore = new HashSet<>();
+
     private final Patience patience;
     private final List<Long> kept = new ArrayList<>();
     private final CountDownLatch stopping = new CountDownLatch(1);
@@ -178,7 +183,7 @@ public final class Learner implements AutoCloseable {
 
     /** From the newest version on; false if it must begin again. */
     private boolean life() {
-        ForeignManifests foreign = new ForeignManifests(connection, readLimit());
+        ForeignManifests foreign = new ForeignManifests(connection, madeBefore, readLimit());
         try (VersionCommitter committer = new VersionCommitter(connection, weightsConfig, incarnation, producers);
                 PolicyFeed feed = new PolicyFeed(connection, weightsConfig, foreign::add)) {
             Optional<TrainingState> restored = restored(feed, committer); // at the newest version
@@ -202,6 +207,7 @@ public final class Learner implements AutoCloseable {
                 try {
                     return train(state, new Log(feed, committer, reader, trajectories, foreign));
                 } finally {
+                    madeBefore.addAll(foreign.made());
                     if (stopped) {
                         checkpoint(state, committer);
                     }
@@ -349,7 +355,10 @@ public final class Learner implements AutoCloseable {
                 return false;
             }
         }
-        answerForeign(state, log);
+        boolean isOnChain = answerForeign(state, log) && (stopped || !isMissing(state, log, LOOK_AROUND_NANOS));
+        if (!isOnChain && !stopped) {
+            return false;
+        }
         LOG.info("ends with version {}{}", state.newest().getVersion(), stopped ? "" : ": max_steps are reached");
         return true;
     }
@@ -378,7 +387,9 @@ public final class Learner implements AutoCloseable {
             long now = System.nanoTime();
             meters.idle((now - before) / 1e9);
             meters.progress();
-            isOver = next.isEmpty() && now - start > LOOK_AROUND_NANOS && isOvertaken(log.reader());
+            isOver = next.isEmpty()
+                    && now - start > LOOK_AROUND_NANOS
+                    && (isOvertaken(log.reader()) || isMissing(state, log, 0));
             before = now;
             if (next.isEmpty() && now - start > connection.patience().toNanos()) {
                 reportMissing(log.reader(), (now - start) / 1_000_000_000);
@@ -402,6 +413,31 @@ public final class Learner implements AutoCloseable {
             LOG.info("batches from {} on were consumed by somebody else; begins again", reader.due());
         }
         return isOvertaken;
+    }
+
+    /**
+     * Whether the version that was committed last is not to be had, though nothing failed: somebody has aborted its transaction on the
+     * log, of which a producer is not told.
+     *
+     * @param limitNanos how long it may take to come
+     */
+    private boolean isMissing(TrainingState state, Log log, long limitNanos) {
+        long version = state.newest().getVersion();
+        if (log.feed().awaitNewerThan(version - 1, Duration.ofNanos(limitNanos)).isPresent()) {
+            return false;
+        }
+        try (PolicyFeed whole = new PolicyFeed(connection, weightsConfig)) {
+            boolean isMissing =
+                    whole.newestCommitted().map(PolicyVersion::getVersion).orElse(-1L) < version;
+            if (isMissing) {
+                LOG.warn(
+                        "version {} was committed, and {} does not have it, as where an administrator has aborted its transaction;"
+                                + " begins again from what there is",
+                        version,
+                        connection.topics().policyVersions());
+            }
+            return isMissing;
+        }
     }
 
     private void reportMissing(BatchReader reader, long seconds) {
@@ -493,6 +529,7 @@ public final class Learner implements AutoCloseable {
                             incoming,
                             log.reader().group());
             state.published(committed.manifest());
+            log.foreign().made(committed.manifest());
             step = committed.step();
         }
         commitSeconds = (System.nanoTime() - commitStart) / 1e9;

@@ -11,6 +11,7 @@ import dev.millrace.learner.commit.VersionCommitter;
 import dev.millrace.learner.step.DecayConfig;
 import dev.millrace.learner.step.OptimizerConfig;
 import dev.millrace.learner.step.StepConfig;
+import dev.millrace.log.LogConnection;
 import dev.millrace.log.alarm.Alarm;
 import dev.millrace.log.deadletter.DeadLetterHeaders;
 import dev.millrace.log.transaction.TakenOverException;
@@ -35,7 +36,10 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import java.util.stream.LongStream;
+import org.apache.kafka.clients.admin.AbortTransactionSpec;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.ProducerState;
+import org.apache.kafka.common.TopicPartition;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -285,6 +289,58 @@ class LearnerIT {
         assertThat(log.steps()).extracting(TrainingStep::getBatchId).containsExactly(0L, 1L, 2L, 3L, 4L);
         assertThat(log.committedOffset()).isEqualTo(5);
         assertThat(log.connection().alarms().standing()).isEmpty();
+    }
+
+    @Test
+    void shouldMakeTheSameWeightsWhereAnAdministratorAbortsAnOpenTransactionBehindWhichOthersCome() {
+        assertTheSameWhereAborted(4);
+    }
+
+    @Test
+    void shouldMakeTheSameWeightsWhereAnAdministratorAbortsTheLastOpenTransaction() {
+        assertTheSameWhereAborted(7);
+    }
+
+    /** @param commit 1 takes the id over, 2 is version 0, 7 is version 5 */
+    private void assertTheSameWhereAborted(int commit) {
+        log.produce(5, 6);
+        try (Admin admin = Admin.create(log.connection().admin())) {
+            run(
+                    log,
+                    5,
+                    registry,
+                    new DisturbedCommits(Set.of(commit), Set.of(), () -> abortOpen(admin, log.connection())));
+        }
+        assertThat(log.chain()).isEqualTo(RUNS.undisturbed());
+        assertThat(log.steps()).extracting(TrainingStep::getBatchId).containsExactlyInAnyOrder(0L, 1L, 2L, 3L, 4L);
+        assertThat(log.committedOffset()).isEqualTo(5);
+        assertThat(log.connection().alarms().standing()).isEmpty();
+    }
+
+    /** As an administrator does it who takes it for one that hangs: a marker on each partition, of which its writer is not told. */
+    private static void abortOpen(Admin admin, LogConnection connection) {
+        try {
+            List<TopicPartition> partitions =
+                    admin.describeTopics(connection.topics().required()).allTopicNames().get().values().stream()
+                            .flatMap(topic -> topic.partitions().stream()
+                                    .map(partition -> new TopicPartition(topic.name(), partition.partition())))
+                            .toList();
+            for (var open : admin.describeProducers(partitions).all().get().entrySet()) {
+                for (ProducerState state : open.getValue().activeProducers()) {
+                    if (state.currentTransactionStartOffset().isPresent()) {
+                        admin.abortTransaction(new AbortTransactionSpec(
+                                        open.getKey(),
+                                        state.producerId(),
+                                        (short) state.producerEpoch(),
+                                        state.coordinatorEpoch().orElse(-1)))
+                                .all()
+                                .get();
+                    }
+                }
+            }
+        } catch (ExecutionException | InterruptedException e) {
+            throw new AssertionError(e);
+        }
     }
 
     /** As the broker does it with a transaction that is open for too long. */

@@ -17,6 +17,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -44,10 +45,18 @@ public final class ForeignManifests {
     private final Duration limit;
     private final AvroSerde<PolicyVersion> serde;
     private final Set<Long> found = new ConcurrentSkipListSet<>();
+    /** Weights by hash that this learner has published: earlier, and since it began here. */
+    private final Set<String> earlier;
+
+    private final Set<String> made = new HashSet<>();
     private long counted;
 
-    /** @param limit of reading the topic without a step forward */
-    public ForeignManifests(LogConnection connection, Duration limit) {
+    /**
+     * @param earlier hashes of the weights that this learner published before it began again here
+     * @param limit of reading the topic without a step forward
+     */
+    public ForeignManifests(LogConnection connection, Set<String> earlier, Duration limit) {
+        this.earlier = Set.copyOf(earlier);
         this.connection = connection;
         this.topic = connection.topics().policyVersions();
         this.limit = limit;
@@ -59,6 +68,16 @@ public final class ForeignManifests {
         found.add(offset);
     }
 
+    /** The learner has published this one. */
+    public void made(PolicyVersion manifest) {
+        made.add(manifest.getWeights().getSha256());
+    }
+
+    /** Hashes of the weights that it has published here. */
+    public Set<String> made() {
+        return Set.copyOf(made);
+    }
+
     /** Whether there are some that were not looked at. */
     public boolean isEmpty() {
         return found.isEmpty();
@@ -68,8 +87,8 @@ public final class ForeignManifests {
      * What is to be written, in one transaction, because of those that were told since the last call.
      *
      * @param newest version that the learner has: keys of later ones belong to nobody
-     * @return empty if {@code newest} itself is one of them: the log was cut off behind the learner's back, or somebody else has
-     *     published that version before it
+     * @return empty if {@code newest} itself is one of them, or another that the learner has made: the log was cut off behind its
+     *     back, a version of it was aborted, or somebody else has published that version before it
      */
     public Optional<List<ProducerRecord<byte[], byte[]>>> answers(PolicyFeed feed, PolicyVersion newest) {
         Set<Long> offsets = new TreeSet<>(found);
@@ -94,8 +113,13 @@ public final class ForeignManifests {
                     || settledAt.getOrDefault(key.get(), -1L) > record.offset()) {
                 continue; // what lies under another's key is refused by who reads that, and what is settled was written
             }
-            if (is(record, newest)) {
+            Optional<PolicyVersion> manifest = manifest(record);
+            if (manifest.filter(it -> isMade(it, newest)).isPresent()) {
                 return Optional.empty();
+            }
+            if (manifest.filter(it -> earlier.contains(it.getWeights().getSha256()))
+                    .isEmpty()) {
+                report(record, key.get());
             }
             written.add(letter(record, key.get()));
             owner(feed, key.get(), newest.getVersion(), record.partition())
@@ -106,10 +130,9 @@ public final class ForeignManifests {
         return Optional.of(written);
     }
 
-    private boolean is(ConsumerRecord<byte[], byte[]> record, PolicyVersion newest) {
-        return manifest(record)
-                .filter(found -> found.getVersion() == newest.getVersion() && hasWeights(found, newest))
-                .isPresent();
+    private boolean isMade(PolicyVersion manifest, PolicyVersion newest) {
+        return made.contains(manifest.getWeights().getSha256())
+                || manifest.getVersion() == newest.getVersion() && hasWeights(manifest, newest);
     }
 
     private static boolean hasWeights(PolicyVersion manifest, PolicyVersion of) {
@@ -124,7 +147,7 @@ public final class ForeignManifests {
         }
     }
 
-    private ProducerRecord<byte[], byte[]> letter(ConsumerRecord<byte[], byte[]> record, VersionKey key) {
+    private void report(ConsumerRecord<byte[], byte[]> record, VersionKey key) {
         counted++;
         connection
                 .alarms()
@@ -137,6 +160,9 @@ public final class ForeignManifests {
                                 + "; somebody else than the run's learner writes to this topic",
                         "stop whoever that is; the records are on "
                                 + connection.topics().deadLetters() + ", and nothing of the run is lost");
+    }
+
+    private ProducerRecord<byte[], byte[]> letter(ConsumerRecord<byte[], byte[]> record, VersionKey key) {
         return DeadLetters.of(
                 record,
                 Refusal.of(
