@@ -17,7 +17,8 @@ import java.util.Map;
 final class TrainedTrajectories {
     private static final int BATCHES = 256;
 
-    private record Place(int partition, long offset) {}
+    /** With the rollout, since where the topic has lost its end, another trajectory may lie at the same offset. */
+    private record Place(int partition, long offset, String rolloutId) {}
 
     private final Map<Place, Long> batchOf = new HashMap<>();
     private final Deque<List<Place>> byBatch = new ArrayDeque<>();
@@ -47,6 +48,6 @@ final class TrainedTrajectories {
     }
 
     private static Place place(BatchEntry entry) {
-        return new Place(entry.getPartition(), entry.getOffset());
+        return new Place(entry.getPartition(), entry.getOffset(), entry.getRolloutId());
     }
 }
