@@ -14,7 +14,7 @@ import org.slf4j.LoggerFactory;
 /**
  * Compares, when a process starts and twice a minute after that, the cluster and topics that the run's claim recorded with those that
  * are there. A topic that is deleted stops its readers without a word, and one that was made again gives them an empty log: each is an
- * alarm, before anything fails by it.
+ * alarm, before anything fails by it. A claim that the log has lost is written again.
  *
  * <p>{@link #run()} blocks; {@link #stop()} may be called from any thread.
  */
@@ -27,6 +27,9 @@ public final class PlaceWatch {
     private static final long LIMIT_MS = 10_000;
 
     private final LogConnection connection;
+    /** The run's claim when it was last seen. */
+    private @Nullable ClaimedRun known;
+
     private final CountDownLatch stopping = new CountDownLatch(1);
 
     /** Connects when it runs. */
@@ -49,15 +52,14 @@ public final class PlaceWatch {
     void look() {
         TopicsConfig config = TopicsConfig.defaults().withTimeoutMs(LIMIT_MS);
         try (TopicAdministration administration = new TopicAdministration(connection.clientProperties(), config)) {
-            Optional<ClaimedRun> claim = new RunClaims(
-                            connection.clientProperties(),
-                            connection.topics(),
-                            connection.registry(),
-                            config.timeoutMs())
-                    .found();
+            RunClaims claims = new RunClaims(
+                    connection.clientProperties(), connection.topics(), connection.registry(), config.timeoutMs());
+            Optional<ClaimedRun> claim = claims.found();
+            restore(claims, claim);
             if (claim.isEmpty() || claim.get().run().epoch() != connection.run().epoch()) {
                 return;
             }
+            known = claim.get();
             LogPlace recorded = claim.get().place();
             compareCluster(recorded, administration.clusterId());
             Map<String, String> there = administration.ids(
@@ -65,6 +67,19 @@ public final class PlaceWatch {
             recorded.topicIds().forEach((topic, id) -> compareTopic(topic, id, there.get(topic)));
         } catch (RuntimeException e) { // Kafka is away, which the roles say
             LOG.debug("cluster and topics could not be compared with the run's claim", e);
+        }
+    }
+
+    /** Without its claim a run goes on, and nobody could roll it back or join it. */
+    private void restore(RunClaims claims, Optional<ClaimedRun> there) {
+        ClaimedRun last = known;
+        boolean isLost =
+                there.isEmpty() || there.get().run().epoch() < connection.run().epoch();
+        if (last != null && isLost && claims.restore(last)) {
+            LOG.warn(
+                    "{} has lost the claim of run {}, which is written again as it was",
+                    connection.topics().run(),
+                    connection.run().runId());
         }
     }
 

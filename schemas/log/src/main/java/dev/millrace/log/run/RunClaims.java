@@ -17,6 +17,7 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.SortedMap;
 import java.util.TreeMap;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.kafka.common.KafkaException;
 import org.jspecify.annotations.Nullable;
@@ -184,6 +185,50 @@ final class RunClaims {
                         .toList());
     }
 
+    /**
+     * Writes again, where the log has lost it, what is known of the run's claim: the valid one and that of each epoch.
+     *
+     * @return whether it was lost
+     */
+    boolean restore(ClaimedRun known) {
+        Found found = new Found();
+        AtomicBoolean isLost = new AtomicBoolean();
+        try (LogTable table = table(found)) {
+            table.append(() -> {
+                isLost.set(found.valid == null
+                        || found.valid.getRunId().equals(known.run().runId())
+                                && found.valid.getEpoch() < known.run().epoch());
+                Map<String, byte[]> records = new TreeMap<>();
+                if (isLost.get()) {
+                    known.epochs().forEach(epoch -> records.put(ClaimKey.epoch(epoch.epoch()), bytes(known, epoch)));
+                    records.put(
+                            ClaimKey.VALID,
+                            Objects.requireNonNull(
+                                    records.get(ClaimKey.epoch(known.run().epoch()))));
+                }
+                return records;
+            });
+        } catch (KafkaException e) {
+            throw unreadable(e);
+        }
+        return isLost.get();
+    }
+
+    private byte[] bytes(ClaimedRun known, EpochClaim epoch) {
+        boolean isValid = epoch.epoch() == known.run().epoch();
+        RunClaim claim = new RunClaim(
+                known.run().runId(),
+                epoch.epoch(),
+                known.run().policyId(),
+                epoch.claimedAtMs(),
+                isValid ? known.configuration().orElse(null) : null,
+                epoch.parent().orElse(null),
+                known.place().clusterId(),
+                known.place().topicIds(),
+                epoch.beganAt());
+        return Objects.requireNonNull(serde.serializer().serialize(topics.run(), claim));
+    }
+
     /** An epoch's claim under both keys. */
     private Map<String, byte[]> begun(RunClaim claim) {
         byte[] value = Objects.requireNonNull(serde.serializer().serialize(topics.run(), claim));
@@ -233,7 +278,9 @@ final class RunClaims {
     private RunClaim claimed(@Nullable RunClaim claim) {
         if (claim == null) {
             throw new LogSetupException("the run under the topic prefix '" + topics.prefix()
-                    + "' is not created to the end; start it once with the command that creates it");
+                    + "' is not created to the end; start it once with the command that creates it, or, where "
+                    + topics.run()
+                    + " has lost its end, wait half a minute until a process of the run has written its claim again");
         }
         return claim;
     }

@@ -42,11 +42,15 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AlterConfigOp;
+import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.admin.RecordsToDelete;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 import org.junit.jupiter.api.AfterAll;
@@ -415,6 +419,17 @@ class RunLogIT {
                                     + " are lost, as after a power loss or the election of a leader that lagged"
                                     + repair);
 
+            ClaimedRun before = log.claim();
+            loseAll(admin, topics.run());
+            assertThatThrownBy(() -> RunLog.find(client, topics, CONFIG, "")).hasMessageContaining("has lost its end");
+            watch.look();
+            try (RunLog again = RunLog.find(client, topics, CONFIG, "")) {
+                assertThat(again.claim().run()).isEqualTo(before.run());
+                assertThat(again.claim().configuration()).isEqualTo(before.configuration());
+                assertThat(again.claim().place()).isEqualTo(before.place());
+                assertThat(again.claim().epochs()).isEqualTo(before.epochs());
+            }
+
             delete(admin, topics.scores());
             assertThat(TrueCause.of(log.connection()))
                     .hasValue("of the topics of run run-c these were deleted: [cause.scores]" + repair);
@@ -456,6 +471,24 @@ class RunLogIT {
     }
 
     /** Returns when the broker knows of it, which is a moment after the controller's answer. */
+    /** All records of a compacted topic, as with its end after a power loss. */
+    private static void loseAll(Admin admin, String topic) throws Exception {
+        ConfigResource resource = new ConfigResource(ConfigResource.Type.TOPIC, topic);
+        for (String policy : List.of("delete", "compact")) {
+            admin.incrementalAlterConfigs(Map.of(
+                            resource,
+                            List.of(new AlterConfigOp(
+                                    new ConfigEntry("cleanup.policy", policy), AlterConfigOp.OpType.SET))))
+                    .all()
+                    .get(10, TimeUnit.SECONDS);
+            if (policy.equals("delete")) {
+                admin.deleteRecords(Map.of(new TopicPartition(topic, 0), RecordsToDelete.beforeOffset(-1)))
+                        .all()
+                        .get(10, TimeUnit.SECONDS);
+            }
+        }
+    }
+
     private static void delete(Admin admin, String topic) throws Exception {
         admin.deleteTopics(List.of(topic)).all().get(10, TimeUnit.SECONDS);
         long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(10);
