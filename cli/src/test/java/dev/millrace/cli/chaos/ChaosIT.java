@@ -45,6 +45,18 @@ class ChaosIT {
         assertThat(report.path("duplicated").asLong()).isZero();
     }
 
+    /** Members end before and after commits, offsets, manifests and loads, and on topics that were compacted to the last. */
+    @Test
+    void shouldGoOnFromEveryPointOfItsProtocolsAndFromCompactedTopics() throws Exception {
+        JsonNode report = chaos("--minutes", "5", "--faults", "14", "--only", "halt-protocol,compaction");
+
+        assertThat(report.path("lost").asLong()).isZero();
+        assertThat(report.path("duplicated").asLong()).isZero();
+        for (JsonNode fault : report.path("faults")) {
+            assertThat(fault.path("notes").toString()).doesNotContain("did not come to");
+        }
+    }
+
     private JsonNode chaos(String... arguments) throws Exception {
         Path report = directory.resolve("report.json");
         List<String> all = new ArrayList<>(

@@ -2,13 +2,16 @@ package dev.millrace.chaos;
 
 import dev.millrace.chaos.fault.Fault;
 import dev.millrace.chaos.garbage.Litter;
+import dev.millrace.chaos.halt.HaltAgent;
+import dev.millrace.chaos.halt.HaltPoint;
+import dev.millrace.chaos.halt.ProtocolPoint;
+import dev.millrace.chaos.loss.Compaction;
 import dev.millrace.chaos.loss.Lost;
 import dev.millrace.chaos.loss.Retention;
 import dev.millrace.chaos.loss.TailCut;
 import dev.millrace.chaos.loss.UncleanElection;
 import dev.millrace.chaos.network.Weather;
 import dev.millrace.chaos.observe.LogWatch;
-import dev.millrace.chaos.process.HaltPoint;
 import dev.millrace.chaos.process.LyingInterceptor;
 import dev.millrace.chaos.process.Operator;
 import dev.millrace.chaos.process.Part;
@@ -38,7 +41,7 @@ final class FaultInflictor {
     private static final long DISK_LIMIT_S = 30;
     private static final double SLOW_STILL_S = 0.4;
     private static final double SLOW_AWAKE_S = 0.1;
-    private static final int MOST_RECORDS_TO_A_POINT = 6;
+    private static final int MOST_TIMES_TO_A_POINT = 6;
     private static final int VERSIONS = 2;
     private static final double FOUND_OUT_LIMIT_S = 120;
     private static final double NOTICED_S = 3;
@@ -111,6 +114,7 @@ final class FaultInflictor {
             case EMPTY_STATE -> kill(course, true);
             case TERM -> term(course);
             case HALT -> halt(course);
+            case HALT_PROTOCOL -> haltProtocol(course);
             case PAUSE, PAUSE_LONG -> pause(course);
             case ZOMBIE -> zombie(course);
             case BROKER_KILL, BROKER_AWAY, BROKER_AWAY_LONG -> brokerAway(course, true);
@@ -130,6 +134,7 @@ final class FaultInflictor {
             case GARBAGE -> garbage(course);
             case CLOCK -> clock(course);
             case LIAR -> liar(course);
+            case COMPACTION -> compaction(course);
             case TAIL_LOST -> tailLost(course);
             case RETENTION -> retention(course);
             case UNCLEAN_ELECTION -> uncleanElection(course);
@@ -212,16 +217,45 @@ final class FaultInflictor {
         List<String> topics = member.role().sendsTo();
         String topic = topics.get(random.nextInt(topics.size()));
         HaltPoint.When when = random.nextBoolean() ? HaltPoint.When.BEFORE : HaltPoint.When.AFTER;
-        int nth = 1 + random.nextInt(MOST_RECORDS_TO_A_POINT);
+        int nth = 1 + random.nextInt(MOST_TIMES_TO_A_POINT);
+        return haltAt(
+                course,
+                member,
+                List.of(HaltPoint.option(when, topic, nth)),
+                HaltPoint.settings(),
+                when.word() + " record " + nth + " to " + topic);
+    }
+
+    private FaultOutcome haltProtocol(Course course) throws InterruptedException {
+        RunMember member = hit(course);
+        SplittableRandom random = random(course.fault);
+        List<ProtocolPoint> points = member.role().points();
+        ProtocolPoint point = points.get(random.nextInt(points.size()));
+        HaltPoint.When when = random.nextBoolean() ? HaltPoint.When.BEFORE : HaltPoint.When.AFTER;
+        // a learner makes the versions that follow itself
+        boolean isOnce = point == ProtocolPoint.LOAD && member.role() == Part.LEARNER;
+        int nth = isOnce ? 1 : 1 + random.nextInt(MOST_TIMES_TO_A_POINT);
+        return haltAt(
+                course,
+                member,
+                HaltAgent.options(scene.directory(), when, point, nth),
+                List.of(),
+                when.word() + " " + point.word() + " " + nth);
+    }
+
+    private FaultOutcome haltAt(
+            Course course, RunMember member, List<String> options, List<String> settings, String point)
+            throws InterruptedException {
         troupe().take(member.name()).kill();
-        RoleProcess armed = troupe().again(member.name(), HaltPoint.options(when, topic, nth), HaltPoint.settings());
+        RoleProcess armed = troupe().again(member.name(), options, settings);
         boolean reached = armed.awaitEnd(HALT_LIMIT_S);
         long nanos = System.nanoTime();
         if (!reached) {
             armed.kill();
         }
-        course.notes.add((reached ? "" : "did not come to ") + when.name().toLowerCase(Locale.ROOT) + " record " + nth
-                + " to " + topic + (reached && armed.exitStatus() != HaltPoint.STATUS ? ": " + armed.lastWords() : ""));
+        course.notes.add((reached ? "" : "did not come to ")
+                + point
+                + (reached && armed.exitStatus() != HaltPoint.STATUS ? ": " + armed.lastWords() : ""));
         LogWatch.Mark mark = gone(member, nanos);
         troupe().giveBack(member.name());
         return course.overAt(mark);
@@ -433,6 +467,20 @@ final class FaultInflictor {
         lift.ifPresent(command -> enter(course, command));
         FaultOutcome outcome = course.overAt(mark);
         return lift.isPresent() ? outcome : outcome.failed();
+    }
+
+    private FaultOutcome compaction(Course course) throws InterruptedException {
+        try (Compaction compaction = Compaction.of(connection)) {
+            long before = compaction.bytes();
+            sleep(course.fault.seconds());
+            course.notes.add(String.format(
+                    Locale.ROOT,
+                    "%d topics, from %.1f to %.1f MB",
+                    compaction.topics().size(),
+                    before / 1e6,
+                    compaction.bytes() / 1e6));
+        }
+        return kill(course, true);
     }
 
     private FaultOutcome tailLost(Course course) throws InterruptedException {

@@ -33,6 +33,7 @@ final class Scene implements AutoCloseable {
     private static final List<String> BROKER_JVM = List.of("-Xmx512m", "-XX:+UseSerialGC", "-XX:-UsePerfData");
 
     private final MillraceConfig config;
+    private final Path directory;
     private final List<TcpProxy> proxies = new ArrayList<>();
     private final BrokerCluster brokers;
     private final Troupe troupe;
@@ -41,6 +42,7 @@ final class Scene implements AutoCloseable {
 
     private Scene(ChaosPlan plan, MillraceConfig config) throws IOException {
         this.config = config;
+        this.directory = plan.directory();
         Files.createDirectories(plan.directory());
         this.brokers = BrokerCluster.start(
                 plan.directory().resolve("brokers"),
@@ -146,6 +148,11 @@ final class Scene implements AutoCloseable {
             }
             Thread.sleep(LOOK_EVERY_MS);
         }
+    }
+
+    /** Of all that is written. */
+    Path directory() {
+        return directory;
     }
 
     Path brokerDirectory(int node) {

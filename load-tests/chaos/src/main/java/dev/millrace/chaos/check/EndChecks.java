@@ -243,7 +243,8 @@ public final class EndChecks {
             if (!batches.add(List.of((long) step.getEpoch(), step.getBatchId()))) {
                 twice.add("batch " + step.getBatchId() + " for version " + step.getVersion());
             }
-            staleness = Math.max(staleness, ((Number) step.getStalenessMax()).doubleValue());
+            Number most = step.getStalenessMax(); // none of a batch that was given up
+            staleness = Math.max(staleness, most == null ? 0 : most.doubleValue());
         }
         check(
                 "no batch is trained on twice",

@@ -4,10 +4,14 @@ import dev.millrace.chaos.observe.Holdings;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.Objects;
 
 /**
  * How much more a process may hold in the last third of a run than in the first: what comes and goes with connections and with the
  * collector's mood, and no more.
+ *
+ * <p>Live heaps of several brokers are compared together: what one holds follows from the partitions and the groups that it leads, and
+ * these go to others whenever one is away.
  *
  * @param share of the first figure
  * @param slack on top
@@ -50,11 +54,31 @@ record Growth(double share, double slack) {
                     change.first().residentMegabytes(),
                     change.last().residentMegabytes(),
                     grown);
-            Holdings.Live live = change.live();
-            if (live != null) {
-                LIVE_HEAP.look(member + " MB of live heap", live.firstMegabytes(), live.lastMegabytes(), grown);
-            }
+        }
+        List<Holdings.Change> brokers =
+                changes.stream().filter(change -> isBroker(change.member())).toList();
+        changes.stream()
+                .filter(change -> brokers.size() < 2 || !isBroker(change.member()))
+                .forEach(change -> liveHeap(change.member(), List.of(change), grown));
+        if (brokers.size() > 1) {
+            liveHeap("brokers' together", brokers, grown);
         }
         return grown;
+    }
+
+    private static boolean isBroker(String member) {
+        return member.startsWith("broker-");
+    }
+
+    private static void liveHeap(String what, List<Holdings.Change> of, List<String> grown) {
+        List<Holdings.Live> live =
+                of.stream().map(Holdings.Change::live).filter(Objects::nonNull).toList();
+        if (live.size() == of.size()) {
+            LIVE_HEAP.look(
+                    what + " MB of live heap",
+                    live.stream().mapToDouble(Holdings.Live::firstMegabytes).sum(),
+                    live.stream().mapToDouble(Holdings.Live::lastMegabytes).sum(),
+                    grown);
+        }
     }
 }

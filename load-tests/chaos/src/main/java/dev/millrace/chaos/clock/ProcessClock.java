@@ -4,15 +4,11 @@ import com.sun.tools.attach.AgentInitializationException;
 import com.sun.tools.attach.AgentLoadException;
 import com.sun.tools.attach.AttachNotSupportedException;
 import com.sun.tools.attach.VirtualMachine;
+import dev.millrace.chaos.AgentJar;
 import dev.millrace.chaos.ChaosException;
 import java.io.IOException;
-import java.io.OutputStream;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.jar.Attributes;
-import java.util.jar.JarOutputStream;
-import java.util.jar.Manifest;
 
 /** Sets the wall clock of another JVM of ours, which has the classes of this one. */
 public final class ProcessClock {
@@ -31,9 +27,7 @@ public final class ProcessClock {
     /** Sets a process' clock to so much more or less than the right time. */
     public void set(long pid, Duration shift) {
         try {
-            if (!Files.exists(agent)) {
-                writeAgent();
-            }
+            AgentJar.of(agent, "Agent-Class", ClockAgent.class);
             VirtualMachine machine = VirtualMachine.attach(Long.toString(pid));
             try {
                 machine.loadAgent(agent.toString(), Long.toString(shift.toMillis()));
@@ -42,18 +36,6 @@ public final class ProcessClock {
             }
         } catch (IOException | AttachNotSupportedException | AgentLoadException | AgentInitializationException e) {
             throw new ChaosException("the clock of process " + pid + " could not be set: " + e.getMessage(), e);
-        }
-    }
-
-    private void writeAgent() throws IOException {
-        Manifest manifest = new Manifest();
-        Attributes main = manifest.getMainAttributes();
-        main.put(Attributes.Name.MANIFEST_VERSION, "1.0");
-        main.putValue("Agent-Class", ClockAgent.class.getName());
-        main.putValue("Can-Retransform-Classes", "true");
-        try (OutputStream out = Files.newOutputStream(agent);
-                JarOutputStream jar = new JarOutputStream(out, manifest)) {
-            jar.finish();
         }
     }
 }

@@ -13,6 +13,13 @@ public enum FaultKind {
     TERM(Target.MEMBER, 5, 0, 0, "asked to stop (SIGTERM) and started again"),
     /** Ends by itself at a named point of its protocol. */
     HALT(Target.MEMBER, 8, 0, 0, "halted before or after a send to a topic of its own, and started again"),
+    /** The same at a point that is no send. */
+    HALT_PROTOCOL(
+            Target.MEMBER,
+            6,
+            0,
+            0,
+            "halted before or after a commit, offsets, a manifest or a load, and started again"),
     /** SIGSTOP, then SIGCONT. */
     PAUSE(Target.MEMBER, 4, 12, 22, "suspended (SIGSTOP) beyond every session, then let go on"),
     /** The same for longer than any timeout of Kafka's. */
@@ -21,6 +28,13 @@ public enum FaultKind {
     ZOMBIE(Target.MEMBER, 3, 12, 18, "suspended, replaced, then let go on as a zombie"),
     /** SIGKILL, and its folder of state is gone. */
     EMPTY_STATE(Target.TOPOLOGY, 3, 0, 0, "killed and started again on an empty folder of state"),
+    /** Its readers' topics are compacted as far as it goes, before it begins anew. */
+    COMPACTION(
+            Target.MEMBER,
+            2,
+            8,
+            14,
+            "every compacted topic compacted to its last record of each key; then killed, its state gone, and started again"),
     BROKER_KILL(Target.BROKER, 3, 0, 0, "killed (SIGKILL) and started again at once"),
     BROKER_AWAY(Target.BROKER, 2, 8, 25, "killed and away for a time"),
     BROKER_AWAY_LONG(Target.BROKER, 1, 58, 62, "killed and away for 58 s and more"),

@@ -1,5 +1,6 @@
 package dev.millrace.chaos.process;
 
+import dev.millrace.chaos.halt.ProtocolPoint;
 import dev.millrace.schemas.run.RunTopics;
 import java.util.List;
 import java.util.Locale;
@@ -7,7 +8,7 @@ import java.util.function.Function;
 
 /** What a process of a run does. */
 public enum Part {
-    ADMISSION("admit", RunTopics::prompts, List.of(), List.of("prompts")),
+    ADMISSION("admit", RunTopics::prompts, List.of(), List.of("prompts", "admission")),
     GENERATOR("generate", RunTopics::rollouts, List.of("prompts"), List.of("rollouts", "serving")),
     SCORER("score", RunTopics::scores, List.of("rollouts"), List.of("scores", "serving")),
     TOPOLOGY("stream", RunTopics::trajectories, List.of("rollouts", "scores"), List.of("trajectories", "batches")),
@@ -47,6 +48,15 @@ public enum Part {
     /** Every topic that it writes to while it works, without the run's prefix. */
     public List<String> sendsTo() {
         return sendsTo;
+    }
+
+    /** Points of its protocols that are no sends. */
+    public List<ProtocolPoint> points() {
+        return switch (this) {
+            case ADMISSION -> List.of(ProtocolPoint.COMMIT, ProtocolPoint.MANIFEST);
+            case TOPOLOGY -> List.of(ProtocolPoint.COMMIT, ProtocolPoint.OFFSETS);
+            case GENERATOR, SCORER, LEARNER -> List.of(ProtocolPoint.values());
+        };
     }
 
     /** For people. */

@@ -42,6 +42,29 @@ class GrowthTest {
                                 + " scorer MB of live heap from 20 to 27, 26 is the bound"));
     }
 
+    private void broker(int node, double first, double last) {
+        for (int i = 0; i < 12; i++) {
+            holdings.add("broker-" + node, new ProcessFigures(400, 90, 300));
+            holdings.add("broker-" + node, i < 6 ? first : last);
+        }
+    }
+
+    @Test
+    void shouldCompareTheLiveHeapsOfSeveralBrokersTogether() {
+        broker(1, 71.4, 70.7);
+        broker(2, 56.1, 51.1);
+        broker(3, 47.8, 59.6);
+
+        assertThat(EndChecks.holdings(holdings.changes()).isHeld())
+                .as("what one leads another led before")
+                .isTrue();
+
+        broker(4, 20, 45);
+
+        assertThat(EndChecks.holdings(holdings.changes()).seen())
+                .isEqualTo("brokers' together MB of live heap from 195 to 226, 219 is the bound");
+    }
+
     @Test
     void shouldSayOfHowManyTheLiveHeapWasNotLookedAt() {
         for (int i = 0; i < 6; i++) {

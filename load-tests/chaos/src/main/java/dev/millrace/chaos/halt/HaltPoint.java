@@ -1,6 +1,7 @@
-package dev.millrace.chaos.process;
+package dev.millrace.chaos.halt;
 
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.kafka.clients.producer.ProducerInterceptor;
@@ -8,9 +9,11 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 
 /**
- * Ends its process, as SIGKILL would, at a named point: before its nth record goes to a topic, or when that record has been
- * acknowledged and nothing is committed yet. A producer takes it as {@code interceptor.classes}; where it acts is said by a system
- * property.
+ * Ends its process, as SIGKILL would, at a named point of a protocol: before or after it happens for the nth time.
+ *
+ * <p>A point is a topic, before a record goes to it or when the record has been acknowledged, which a producer tells that takes this
+ * as {@code interceptor.classes}; or one of {@link ProtocolPoint}, which {@link HaltAgent} tells. Which one it is, a system property
+ * says.
  */
 public final class HaltPoint implements ProducerInterceptor<Object, Object> {
     /** Exit status of a process that ended here. */
@@ -20,37 +23,49 @@ public final class HaltPoint implements ProducerInterceptor<Object, Object> {
     private static final String[] POINT = System.getProperty(PROPERTY, "::0").split(":");
     private static final AtomicInteger LEFT = new AtomicInteger(Integer.parseInt(POINT[2]));
 
-    /** Before or after a record is sent. */
+    /** Before or after it happens. */
     public enum When {
         BEFORE,
-        AFTER
+        AFTER;
+
+        /** For people. */
+        public String word() {
+            return name().toLowerCase(Locale.ROOT);
+        }
     }
 
-    /** Options of the JVM that is to end so. */
-    public static List<String> options(When when, String topic, int nth) {
-        return List.of("-D" + PROPERTY + "=" + when + ":" + topic + ":" + nth);
+    /** Option of the JVM that is to end so. */
+    public static String option(When when, String point, int nth) {
+        return "-D" + PROPERTY + "=" + when + ":" + point + ":" + nth;
     }
 
-    /** Configuration keys of the process that is to end so. */
+    /** Configuration keys of the process that is to end at a topic. */
     public static List<String> settings() {
         return List.of("kafka.producer.interceptor.classes=" + HaltPoint.class.getName());
     }
 
     @Override
     public ProducerRecord<Object, Object> onSend(ProducerRecord<Object, Object> record) {
-        reached(When.BEFORE, record.topic());
+        atTopic(When.BEFORE, record.topic());
         return record;
     }
 
     @Override
     public void onAcknowledgement(RecordMetadata metadata, Exception failure) {
         if (failure == null) {
-            reached(When.AFTER, metadata.topic());
+            atTopic(When.AFTER, metadata.topic());
         }
     }
 
-    private static void reached(When when, String topic) {
-        if (POINT[0].equals(when.name()) && topic.endsWith("." + POINT[1]) && LEFT.decrementAndGet() == 0) {
+    private static void atTopic(When when, String topic) {
+        if (topic.endsWith("." + POINT[1])) {
+            reached(when.name(), POINT[1]);
+        }
+    }
+
+    /** What {@link HaltAgent} puts at the points of a protocol. */
+    public static void reached(String when, String point) {
+        if (POINT[0].equals(when) && POINT[1].equals(point) && LEFT.decrementAndGet() == 0) {
             Runtime.getRuntime().halt(STATUS);
         }
     }
