@@ -9,7 +9,8 @@ import java.util.Objects;
  * How versions are written to the log and read back.
  *
  * @param store           where weights and optimiser state lie: {@code kafka}, or, where they are too large for the cluster,
- *     a directory that all roles see under the same path, as {@code file:///path}; the manifest on the log then names files
+ *     a directory that all roles see under the same path, as {@code file:///path}, or a bucket, as {@code s3://bucket/prefix}; the
+ *     manifest on the log then names files or objects
  * @param dtype           what the values of a version are: {@code f32}, or {@code bf16}, half the size, to whose values each step's
  *     weights are rounded while the optimiser keeps them as float32; a run that begins with a checkpoint has {@code bf16} unless
  *     it says otherwise

@@ -11,7 +11,6 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
 import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Objects;
@@ -54,7 +53,9 @@ public final class FileObjectStore implements ObjectStore {
     }
 
     private static IllegalArgumentException refused(String location, @Nullable Throwable cause) {
-        return new IllegalArgumentException("store must be kafka, or a directory as file:///path: " + location, cause);
+        return new IllegalArgumentException(
+                "store must be kafka, a directory as file:///path, or a bucket as s3://bucket/prefix: " + location,
+                cause);
     }
 
     @Override
@@ -70,7 +71,7 @@ public final class FileObjectStore implements ObjectStore {
         }
         Files.createDirectories(target.getParent());
         Path partial = target.resolveSibling(target.getFileName() + PARTIAL);
-        MessageDigest digest = sha256();
+        MessageDigest digest = Sha256.digest();
         try (FileChannel channel = FileChannel.open(
                 partial, StandardOpenOption.CREATE, StandardOpenOption.WRITE, StandardOpenOption.TRUNCATE_EXISTING)) {
             for (ByteBuffer part : content) {
@@ -107,7 +108,7 @@ public final class FileObjectStore implements ObjectStore {
     }
 
     private static String hash(Path file) throws IOException {
-        MessageDigest digest = sha256();
+        MessageDigest digest = Sha256.digest();
         try (InputStream in = Files.newInputStream(file)) {
             byte[] buffer = new byte[1 << 16];
             for (int n = in.read(buffer); n > 0; n = in.read(buffer)) {
@@ -115,14 +116,6 @@ public final class FileObjectStore implements ObjectStore {
             }
         }
         return HexFormat.of().formatHex(digest.digest());
-    }
-
-    private static MessageDigest sha256() {
-        try {
-            return MessageDigest.getInstance("SHA-256");
-        } catch (NoSuchAlgorithmException e) {
-            throw new IllegalStateException("every Java platform has SHA-256, this one has not", e);
-        }
     }
 
     @Override

@@ -51,12 +51,16 @@ public interface ObjectStore {
     /**
      * The store that a configuration names.
      *
-     * @param location {@code kafka} for none, or a directory as {@code file:///path}
-     * @throws IllegalArgumentException if it is neither
+     * @param location {@code kafka} for none, a directory as {@code file:///path}, or a bucket as {@code s3://bucket/prefix}
+     * @throws IllegalArgumentException if it is none of these
      */
     static Optional<ObjectStore> of(String location) {
-        return location.equals("kafka")
-                ? Optional.empty()
-                : Optional.of(new FileObjectStore(FileObjectStore.directory(location)));
+        if (location.equals("kafka")) {
+            return Optional.empty();
+        }
+        return Optional.of(
+                location.startsWith(S3ObjectStore.SCHEME)
+                        ? S3ObjectStore.at(location, S3ObjectStore.PART_BYTES, S3Clients::make)
+                        : new FileObjectStore(FileObjectStore.directory(location)));
     }
 }

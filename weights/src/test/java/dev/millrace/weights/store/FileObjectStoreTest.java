@@ -118,12 +118,13 @@ class FileObjectStoreTest {
     }
 
     @Test
-    void shouldKnowKafkaAndDirectoriesOnly() {
+    void shouldRefuseWhatIsNoLocation() {
         assertThat(ObjectStore.of("kafka")).isEmpty();
-        for (String location : List.of("", "s3://bucket/a", "/data", "file:data", "a b")) {
+        for (String location : List.of("", "gs://bucket/a", "/data", "file:data", "a b")) {
             assertThatIllegalArgumentException()
                     .isThrownBy(() -> ObjectStore.of(location))
-                    .withMessage("store must be kafka, or a directory as file:///path: " + location);
+                    .withMessage("store must be kafka, a directory as file:///path, or a bucket as s3://bucket/prefix: "
+                            + location);
         }
     }
 
