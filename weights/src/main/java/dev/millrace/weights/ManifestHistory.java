@@ -1,5 +1,6 @@
 package dev.millrace.weights;
 
+import dev.millrace.schemas.AdapterBase;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TensorLocation;
 import dev.millrace.schemas.run.EpochLineage.Ancestor;
@@ -28,6 +29,9 @@ final class ManifestHistory {
     private final NavigableMap<Long, Taken> byVersion = new TreeMap<>();
     private final NavigableMap<Long, List<Taken>> ahead = new TreeMap<>();
     private @Nullable Taken tip;
+    /** What the newest version, an adapter, is put upon, where it is older than those that are kept. */
+    private @Nullable Taken base;
+
     private long forgottenUpTo = -1;
     private long lightUpTo = -1;
     private boolean settled;
@@ -112,6 +116,7 @@ final class ManifestHistory {
         ManifestHistory cut = new ManifestHistory(parent, kept);
         cut.forgottenUpTo = forgottenUpTo;
         cut.settled = settled;
+        cut.base = base == null || base.offset() >= offset ? null : base.before(offset);
         for (Taken taken : byVersion.values()) {
             if (taken.offset() < offset) {
                 cut.byVersion.put(taken.version(), taken.before(offset));
@@ -214,12 +219,21 @@ final class ManifestHistory {
             byVersion.put(taken.version(), taken);
             tip = taken;
             while (byVersion.size() > kept) {
-                forgottenUpTo = byVersion.pollFirstEntry().getKey();
+                Taken forgotten = byVersion.pollFirstEntry().getValue();
+                forgottenUpTo = forgotten.version();
+                if (isBaseOf(forgotten, tip)) {
+                    base = forgotten;
+                }
             }
             List<Taken> waiting = ahead.getOrDefault(dueVersion(), new ArrayList<>());
             taken = waiting.stream().filter(this::isNext).findFirst().orElse(null);
             waiting.remove(taken);
         }
+    }
+
+    private static boolean isBaseOf(Taken older, Taken newest) {
+        AdapterBase of = newest.manifest().getAdapter();
+        return of != null && of.getBaseVersion() == older.version();
     }
 
     /** Of those that wait, only the newest can still be among the newest of the chain. */
@@ -257,7 +271,9 @@ final class ManifestHistory {
     }
 
     Optional<PolicyVersion> find(long version) {
-        return Optional.ofNullable(byVersion.get(version)).map(Taken::manifest);
+        Taken kept = byVersion.get(version);
+        return Optional.ofNullable(kept == null && base != null && base.version() == version ? base : kept)
+                .map(Taken::manifest);
     }
 
     /** @throws VersionUnavailableException saying whether it is not there yet or no longer kept */

@@ -2,8 +2,8 @@ package dev.millrace.weights;
 
 import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.weights.Dtype;
+import dev.millrace.policy.weights.Parameters;
 import dev.millrace.policy.weights.TensorSet;
-import dev.millrace.policy.weights.Weights;
 import java.nio.ByteBuffer;
 import java.util.List;
 
@@ -26,12 +26,12 @@ record NamedTensor(String name, List<Long> dims, Dtype dtype, ByteBuffer data) {
     }
 
     /** The tensors of weights in their order. */
-    static List<NamedTensor> of(Weights weights) {
-        return weights.tensors().specs().stream().map(spec -> of(weights, spec)).toList();
+    static List<NamedTensor> of(Parameters weights) {
+        return weights.specs().stream().map(spec -> of(weights, spec)).toList();
     }
 
     /** One tensor of weights; where these are rounded, in memory of its own. */
-    static NamedTensor of(Weights weights, TensorSpec spec) {
+    static NamedTensor of(Parameters weights, TensorSpec spec) {
         return new NamedTensor(spec.name(), spec.dims(), weights.dtype(), weights.bytes(spec.name()));
     }
 

@@ -1,6 +1,5 @@
 package dev.millrace.weights;
 
-import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.weights.Dtype;
@@ -36,18 +35,22 @@ final class OptimizerTensors {
                 .toList();
     }
 
-    /** Size of the state after a step. */
-    static long bytes(DecoderShape shape, Dtype dtype) {
-        return (dtype == Dtype.F32 ? 2L : 3L) * Float.BYTES * shape.parameterCount();
+    /** Size of the state after a step of so many parameters. */
+    static long bytes(long parameters, Dtype dtype) {
+        return (dtype == Dtype.F32 ? 2L : 3L) * Float.BYTES * parameters;
     }
 
-    /** All zeros, to be filled with {@link #load}. */
-    static AdamW.State zero(DecoderShape shape, long steps, boolean hasMasters) {
+    /**
+     * All zeros, to be filled with {@link #load}.
+     *
+     * @param trained what is trained
+     */
+    static AdamW.State zero(List<TensorSpec> trained, long steps, boolean hasMasters) {
         return new AdamW.State(
                 steps,
-                new TensorSet(shape.tensors()),
-                new TensorSet(shape.tensors()),
-                hasMasters ? Optional.of(new TensorSet(shape.tensors())) : Optional.empty());
+                new TensorSet(trained),
+                new TensorSet(trained),
+                hasMasters ? Optional.of(new TensorSet(trained)) : Optional.empty());
     }
 
     /** Overwrites the tensor of a state that has this name on the log. */

@@ -2,6 +2,7 @@ package dev.millrace.weights;
 
 import dev.millrace.log.LogConnection;
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.LoraShape;
 import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.Weights;
@@ -188,7 +189,7 @@ public final class PolicyFeed implements AutoCloseable {
         PolicyVersion manifest = manifest(version);
         String identity = place + "/" + manifest.getEpoch() + "/" + version + "/"
                 + manifest.getWeights().getSha256();
-        return SharedWeights.get(identity, () -> load(version, atHand));
+        return Shared.VERSIONS.get(identity, () -> load(version, atHand));
     }
 
     /**
@@ -219,6 +220,11 @@ public final class PolicyFeed implements AutoCloseable {
     /** What the values of a version's weights are, as its manifest says. */
     public static Dtype dtypeOf(PolicyVersion manifest) {
         return VersionLoader.dtypeOf(manifest);
+    }
+
+    /** What a manifest says of the adapter that its version is; empty if its weights are the policy's own. */
+    public static Optional<LoraShape> adapterOf(PolicyVersion manifest) {
+        return VersionLoader.adapterOf(manifest);
     }
 
     @Override

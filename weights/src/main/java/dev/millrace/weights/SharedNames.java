@@ -33,7 +33,10 @@ final class SharedNames {
                 manifest.getTokensTrained(),
                 manifest.getPublishedAtMs(),
                 manifest.getControls(),
-                manifest.getParentEpoch());
+                manifest.getParentEpoch(),
+                manifest.getAdapter() == null || before.getAdapter() == null
+                        ? manifest.getAdapter()
+                        : same(manifest.getAdapter(), before.getAdapter()));
     }
 
     private static TensorLocation with(TensorLocation of, TensorLocation before) {

@@ -2,6 +2,7 @@ package dev.millrace.weights;
 
 import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.weights.Dtype;
+import dev.millrace.policy.weights.Parameters;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TensorLocation;
@@ -46,7 +47,8 @@ final class VersionChain {
     /**
      * Overwrites weights with those of a version, tensor by tensor and link by link.
      *
-     * @param into of the version's shape and type; of no version after an exception
+     * @param into of the version's shape and type, with an adapter if the version is one, which then is all that is overwritten; of no version after
+     *     an exception
      * @param atHand weights of a version that are there already, or null; not written
      * @throws VersionUnavailableException of the version wanted, naming the link that cannot be had
      * @throws CorruptVersionException of the version wanted, naming the link that is wrong
@@ -62,15 +64,16 @@ final class VersionChain {
             PolicyVersion before = baseOf(link, wanted);
             Weights there = atHand.apply(before.getVersion());
             if (there != null) {
-                base = there::bytes;
+                base = there.trained()::bytes;
                 break;
             }
             link = before;
             links.push(link);
         }
+        Parameters tensors = into.trained();
         while (!links.isEmpty()) {
-            read(links.pop(), wanted, into, base);
-            base = into::bytes; // each tensor of the next link is overwritten once its delta is applied
+            read(links.pop(), wanted, tensors, base);
+            base = tensors::bytes; // each tensor of the next link is overwritten once its delta is applied
         }
     }
 
@@ -100,9 +103,9 @@ final class VersionChain {
     }
 
     @SuppressWarnings("ReferenceEquality") // which link of this walk it is, not what it says
-    private void read(PolicyVersion link, PolicyVersion wanted, Weights into, Function<String, ByteBuffer> base) {
+    private void read(PolicyVersion link, PolicyVersion wanted, Parameters into, Function<String, ByteBuffer> base) {
         try {
-            reader.read(link, link.getWeights(), into.tensors().specs(), into.dtype(), base, into::load);
+            reader.read(link, link.getWeights(), into.specs(), into.dtype(), base, into::load);
         } catch (VersionUnavailableException e) {
             throw link == wanted ? e : unavailable(wanted, link.getVersion(), e);
         } catch (CorruptVersionException e) {

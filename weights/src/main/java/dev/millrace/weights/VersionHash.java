@@ -4,6 +4,7 @@ import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.weights.Bfloat16;
 import dev.millrace.policy.weights.Dtype;
+import dev.millrace.policy.weights.Parameters;
 import dev.millrace.policy.weights.Weights;
 import java.io.IOException;
 
@@ -11,11 +12,12 @@ import java.io.IOException;
 public final class VersionHash {
     private VersionHash() {}
 
-    /** Lower-case hex. */
+    /** Lower-case hex; of weights with an adapter, the adapter's. */
     public static String of(Weights weights) {
+        Parameters trained = weights.trained();
         ContentHash all = new ContentHash();
-        for (TensorSpec spec : weights.tensors().specs()) {
-            all.add(weights.bytes(spec.name()));
+        for (TensorSpec spec : trained.specs()) {
+            all.add(trained.bytes(spec.name()));
         }
         return all.hex();
     }

@@ -1,10 +1,14 @@
 package dev.millrace.weights;
 
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.LoraShape;
 import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.weights.Dtype;
+import dev.millrace.policy.weights.FrozenWeights;
+import dev.millrace.policy.weights.LoraAdapter;
 import dev.millrace.policy.weights.Weights;
+import dev.millrace.schemas.AdapterBase;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TensorEntry;
 import dev.millrace.schemas.TensorLocation;
@@ -16,6 +20,8 @@ import dev.millrace.weights.store.ObjectStore;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BiConsumer;
 import java.util.function.Function;
 import java.util.function.LongFunction;
@@ -63,9 +69,51 @@ public final class VersionLoader {
      */
     public Weights load(long version, LongFunction<@Nullable Weights> atHand) {
         PolicyVersion manifest = manifests.apply(version);
-        Weights weights = Weights.zeros(shapeOf(manifest), dtypeOf(manifest));
+        Weights weights = adapterOf(manifest)
+                .map(lora -> adapted(manifest, lora, atHand))
+                .orElseGet(() -> Weights.zeros(shapeOf(manifest), dtypeOf(manifest)));
         chain.load(manifest, weights, atHand);
+        weights.merge();
         return weights;
+    }
+
+    /** What an adapter is put upon, with one of zeros; those who hold the same base share it. */
+    private Weights adapted(PolicyVersion manifest, LoraShape lora, LongFunction<@Nullable Weights> atHand) {
+        AdapterBase of = manifest.getAdapter();
+        AtomicReference<@Nullable Weights> loaded = new AtomicReference<>();
+        FrozenWeights base = Shared.BASES.get(of.getBaseSha256(), () -> {
+            Weights weights = baseOf(manifest, of, atHand);
+            loaded.set(weights);
+            return new FrozenWeights(weights, of.getBaseSha256());
+        });
+        Weights own = loaded.get(); // the memory that it was read into, if it was
+        try {
+            return (own == null ? base.thawed() : own).with(LoraAdapter.zeros(lora, base));
+        } catch (IllegalArgumentException e) {
+            throw new CorruptVersionException(
+                    manifest.getVersion(),
+                    "version " + manifest.getVersion() + " is no adapter of its base: " + e.getMessage());
+        }
+    }
+
+    private Weights baseOf(PolicyVersion manifest, AdapterBase of, LongFunction<@Nullable Weights> atHand) {
+        String says = "version " + manifest.getVersion() + " is an adapter upon version " + of.getBaseVersion();
+        try {
+            PolicyVersion base = manifests.apply(of.getBaseVersion());
+            if (base.getAdapter() != null
+                    || !base.getWeights().getSha256().equals(of.getBaseSha256())
+                    || !shapeOf(base).equals(shapeOf(manifest))) {
+                throw new CorruptVersionException(
+                        manifest.getVersion(),
+                        says + " with the weights " + of.getBaseSha256() + ", and that has "
+                                + base.getWeights().getSha256() + " and the shape " + base.getShape()
+                                + "; an adapter is put upon nothing but its own base");
+            }
+            return load(of.getBaseVersion(), atHand);
+        } catch (VersionUnavailableException e) {
+            throw new VersionUnavailableException(
+                    manifest.getVersion(), says + ", which cannot be had: " + e.getMessage(), e);
+        }
     }
 
     /**
@@ -83,10 +131,11 @@ public final class VersionLoader {
                     "version " + version + " is of the shape " + manifest.getShape() + ", not of the expected "
                             + ShapeText.of(into.shape()));
         }
-        if (dtypeOf(manifest) != into.dtype()) {
+        if (dtypeOf(manifest) != into.trained().dtype()) {
             throw new CorruptVersionException(
                     version,
-                    "version " + version + " is of " + dtypeOf(manifest) + ", not of the expected " + into.dtype());
+                    "version " + version + " is of " + dtypeOf(manifest) + ", not of the expected "
+                            + into.trained().dtype());
         }
         into.copyFrom(load(version, known -> null));
     }
@@ -100,7 +149,7 @@ public final class VersionLoader {
     public AdamW.State loadOptimizer(long version) {
         PolicyVersion manifest = manifests.apply(version);
         if (manifest.getOptimizer() == null && Checkpoints.is(manifest)) {
-            return OptimizerTensors.zero(shapeOf(manifest), 0, false);
+            return OptimizerTensors.zero(trainedBy(manifest), 0, false);
         }
         if (manifest.getOptimizer() == null) {
             throw new VersionUnavailableException(
@@ -109,7 +158,7 @@ public final class VersionLoader {
                             + " was published without the optimiser's state, so training cannot go on from it alone");
         }
         boolean hasMasters = dtypeOf(manifest) != Dtype.F32 && manifest.getOptimizerSteps() > 0;
-        AdamW.State state = OptimizerTensors.zero(shapeOf(manifest), manifest.getOptimizerSteps(), hasMasters);
+        AdamW.State state = OptimizerTensors.zero(trainedBy(manifest), manifest.getOptimizerSteps(), hasMasters);
         read(
                 manifest,
                 manifest.getOptimizer(),
@@ -123,6 +172,29 @@ public final class VersionLoader {
                 },
                 (name, data) -> OptimizerTensors.load(state, name, data));
         return state;
+    }
+
+    /** What the steps to a version have changed. */
+    private static List<TensorSpec> trainedBy(PolicyVersion manifest) {
+        DecoderShape shape = shapeOf(manifest);
+        return adapterOf(manifest).map(lora -> lora.tensors(shape)).orElseGet(shape::tensors);
+    }
+
+    /** The adapter that a manifest declares; empty if its weights are the policy's own. */
+    static Optional<LoraShape> adapterOf(PolicyVersion manifest) {
+        AdapterBase of = manifest.getAdapter();
+        if (of == null) {
+            return Optional.empty();
+        }
+        try {
+            LoraShape lora = new LoraShape(of.getRank(), of.getAlpha(), of.getTargetModules());
+            lora.tensors(shapeOf(manifest));
+            return Optional.of(lora);
+        } catch (IllegalArgumentException e) {
+            throw new CorruptVersionException(
+                    manifest.getVersion(),
+                    "version " + manifest.getVersion() + " declares no usable adapter: " + e.getMessage());
+        }
     }
 
     /** The shape that a manifest declares. */

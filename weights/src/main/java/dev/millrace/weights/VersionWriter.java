@@ -1,11 +1,14 @@
 package dev.millrace.weights;
 
 import dev.millrace.log.LogConnection;
-import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.LoraShape;
 import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.weights.Dtype;
+import dev.millrace.policy.weights.LoraAdapter;
+import dev.millrace.policy.weights.Parameters;
 import dev.millrace.policy.weights.Weights;
+import dev.millrace.schemas.AdapterBase;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TensorEncoding;
 import dev.millrace.schemas.TensorEntry;
@@ -71,9 +74,9 @@ public final class VersionWriter {
      *
      * @param tensors copies of what went onto the wire, by name
      */
-    private record Base(PolicyVersion published, DecoderShape shape, Dtype dtype, Map<String, ByteBuffer> tensors) {
-        boolean isLike(Weights weights) {
-            return shape.equals(weights.shape()) && dtype == weights.dtype();
+    private record Base(PolicyVersion published, List<TensorSpec> specs, Dtype dtype, Map<String, ByteBuffer> tensors) {
+        boolean isLike(Parameters weights) {
+            return specs.equals(weights.specs()) && dtype == weights.dtype();
         }
     }
 
@@ -98,19 +101,24 @@ public final class VersionWriter {
      * @param weights of that version; copied
      */
     public void continueFrom(PolicyVersion published, Weights weights) {
-        if (config.anchorEvery(weights.shape()) == 1) {
+        if (config.anchorEvery(VersionSize.of(weights)) == 1) {
             return;
         }
+        if (weights.adapter().isPresent() && published.getAdapter() == null) {
+            base = null; // what the adapter is put upon: the next version is none of its kind
+            return;
+        }
+        Parameters values = weights.trained();
         // the buffers of the last one are used again, unless they are another model's
-        Map<String, ByteBuffer> tensors = base != null && base.isLike(weights) ? base.tensors() : new LinkedHashMap<>();
-        for (TensorSpec spec : weights.tensors().specs()) {
-            ByteBuffer bytes = weights.bytes(spec.name());
+        Map<String, ByteBuffer> tensors = base != null && base.isLike(values) ? base.tensors() : new LinkedHashMap<>();
+        for (TensorSpec spec : values.specs()) {
+            ByteBuffer bytes = values.bytes(spec.name());
             tensors.computeIfAbsent(spec.name(), absent -> ByteBuffer.allocate(bytes.remaining()))
                     .clear()
                     .put(bytes)
                     .flip();
         }
-        base = new Base(published, weights.shape(), weights.dtype(), tensors);
+        base = new Base(published, values.specs(), values.dtype(), tensors);
     }
 
     /**
@@ -138,7 +146,7 @@ public final class VersionWriter {
 
     private PolicyVersion write(
             VersionFacts facts, Weights weights, long optimizerSteps, Optional<AdamW.State> optimizer) {
-        Encoded encoded = encoded(facts, weights);
+        Encoded encoded = encoded(facts, weights.trained(), config.anchorEvery(VersionSize.of(weights)));
         Optional<Encoded> state = optimizer.map(known -> Encoded.whole(OptimizerTensors.named(known)));
         TensorLocation.Builder weightLocation;
         Optional<TensorLocation> optimizerLocation;
@@ -177,6 +185,7 @@ public final class VersionWriter {
                 .setControls(facts.controls())
                 .setPublishedAtMs(facts.publishedAtMs())
                 .setParentEpoch(facts.parentEpoch())
+                .setAdapter(weights.adapter().map(VersionWriter::base).orElse(null))
                 .build();
         sent = manifest;
         sentAtMs = System.currentTimeMillis();
@@ -241,13 +250,13 @@ public final class VersionWriter {
     }
 
     /** Tensor by tensor: of rounded weights a delta needs one tensor's values beside its base, and no copy of all. */
-    private Encoded encoded(VersionFacts facts, Weights weights) {
+    private Encoded encoded(VersionFacts facts, Parameters weights, int anchorEvery) {
         Base base = this.base;
-        List<TensorSpec> specs = weights.tensors().specs();
+        List<TensorSpec> specs = weights.specs();
         if (base == null
                 || base.published().getVersion() != facts.parentVersion()
                 || !base.isLike(weights)
-                || facts.version() - anchorOf(base.published()) >= config.anchorEvery(weights.shape())) {
+                || facts.version() - anchorOf(base.published()) >= anchorEvery) {
             return Encoded.whole(NamedTensor.of(weights));
         }
         ContentHash all = new ContentHash();
@@ -260,6 +269,17 @@ public final class VersionWriter {
         }
         String sha256 = all.hex();
         return new Encoded(List.copyOf(tensors), () -> sha256);
+    }
+
+    /** A run's adapters are put upon what it began with. */
+    private static AdapterBase base(LoraAdapter adapter) {
+        LoraShape shape = adapter.shape();
+        return new AdapterBase(
+                shape.rank(),
+                shape.alpha(),
+                shape.targetModules(),
+                0L,
+                adapter.base().sha256());
     }
 
     private static long anchorOf(PolicyVersion version) {

@@ -1,6 +1,5 @@
 package dev.millrace.weights;
 
-import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.weights.Dtype;
 import dev.millrace.weights.store.ObjectStore;
 import java.util.Objects;
@@ -18,7 +17,8 @@ import java.util.Objects;
  *     their parent; 1 writes every version whole; 0 decides by what a version is: every 8th, and of {@code bf16} from 64 MiB on every
  *     16th, whose deltas are small
  * @param checkpointEvery after so many versions the optimiser's state is on the log again; what lies between, a learner that starts
- *     learns again from the batches. 1 has it with every version; 0 decides by its size: one version for each 16 MiB, 64 at most
+ *     learns again from the batches. 1 has it with every version; 0 decides by its size: one version for each 16 MiB, for each 1 MiB where
+ *     versions are adapters, 64 at most
  * @param keepVersions    how many of the newest versions are kept in any case; older ones are removed once no rollout in
  *     flight, no server and no newer version's chain needs them; 0 removes none
  * @param unservedAlarmMs after so long a published version that a generator or scorer does not serve yet is an alarm
@@ -44,6 +44,7 @@ public record WeightsConfig(
         long sendTimeoutMs) {
 
     private static final long BYTES_A_VERSION = 16L << 20;
+    private static final long BYTES_AN_ADAPTER = 1L << 20;
     private static final int MOST_BETWEEN = 64;
     private static final long LARGE_VERSION = 64L << 20;
     private static final int CHAIN = 8;
@@ -83,25 +84,31 @@ public record WeightsConfig(
     }
 
     /** After how many versions of a policy one is written whole, at least 1. */
-    public int anchorEvery(DecoderShape shape) {
+    public int anchorEvery(VersionSize size) {
         if (anchorEvery > 0) {
             return anchorEvery;
         }
-        return dtype == Dtype.BF16 && dtype.bytes() * shape.parameterCount() >= LARGE_VERSION ? LONG_CHAIN : CHAIN;
+        return dtype == Dtype.BF16 && versionBytes(size) >= LARGE_VERSION ? LONG_CHAIN : CHAIN;
     }
 
     /** After how many versions of a policy the optimiser's state is on the log again, at least 1. */
-    public int checkpointEvery(DecoderShape shape) {
+    public int checkpointEvery(VersionSize size) {
         if (checkpointEvery > 0) {
             return checkpointEvery;
         }
-        long every = (OptimizerTensors.bytes(shape, dtype) + BYTES_A_VERSION - 1) / BYTES_A_VERSION;
+        long bytesAVersion = size.isAdapter() ? BYTES_AN_ADAPTER : BYTES_A_VERSION;
+        long every = (stateBytes(size) + bytesAVersion - 1) / bytesAVersion;
         return (int) Math.max(1, Math.min(MOST_BETWEEN, every));
     }
 
+    /** Size of a version that is whole. */
+    public long versionBytes(VersionSize size) {
+        return dtype.bytes() * size.parameters();
+    }
+
     /** Size of the optimiser's state of a policy. */
-    public long stateBytes(DecoderShape shape) {
-        return OptimizerTensors.bytes(shape, dtype);
+    public long stateBytes(VersionSize size) {
+        return OptimizerTensors.bytes(size.parameters(), dtype);
     }
 
     public static WeightsConfig defaults() {

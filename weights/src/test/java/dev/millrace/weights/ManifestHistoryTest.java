@@ -3,6 +3,8 @@ package dev.millrace.weights;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.policy.decoder.LoraShape;
+import dev.millrace.schemas.AdapterBase;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TensorEntry;
 import dev.millrace.schemas.TensorLocation;
@@ -50,6 +52,21 @@ class ManifestHistoryTest {
         assertThatThrownBy(() -> history.get(1))
                 .isInstanceOf(VersionUnavailableException.class)
                 .hasMessage("version 1 is older than the 2 newest manifests that are kept (kept_manifests)");
+    }
+
+    @Test
+    void shouldKeepWhatAdaptersArePutUponHoweverOldItIs() {
+        add(0, "model");
+        for (int version = 1; version < 6; version++) {
+            assertThat(add(PolicyVersion.newBuilder(Manifests.of(version, "hash-" + version))
+                            .setAdapter(new AdapterBase(8, 16.0, LoraShape.MODULES, 0L, "model"))
+                            .build()))
+                    .isEmpty();
+        }
+
+        assertThat(history.get(0).getWeights().getSha256()).isEqualTo("model");
+        assertThat(history.before(5).orElseThrow().get(0).getVersion()).isZero();
+        assertThatThrownBy(() -> history.get(1)).isInstanceOf(VersionUnavailableException.class);
     }
 
     /** As a reader decodes it, so that nothing is shared by itself. */

@@ -25,7 +25,7 @@ class TensorAssemblyTest {
 
     private final Map<String, ByteBuffer> whole = new LinkedHashMap<>();
     private final Weights weights = Weights.random(SmallDecoder.SHAPE, 3);
-    private final List<NamedTensor> tensors = NamedTensor.of(weights);
+    private final List<NamedTensor> tensors = NamedTensor.of(weights.trained());
     private final List<TensorSpec> specs = weights.tensors().specs();
 
     @Test
@@ -42,7 +42,8 @@ class TensorAssemblyTest {
 
     @Test
     void shouldPassOverChunksOfOtherVersionsRunsEpochsAndPolicies() {
-        List<NamedTensor> others = NamedTensor.of(Weights.random(SmallDecoder.SHAPE, 4));
+        List<NamedTensor> others =
+                NamedTensor.of(Weights.random(SmallDecoder.SHAPE, 4).trained());
         TensorAssembly assembly = assembly(location(tensors));
         acceptAll(assembly, chunks(SmallDecoder.RUN, 4, others));
         acceptAll(assembly, chunks(new RunIdentity("run-2", 0, "policy"), 5, others));

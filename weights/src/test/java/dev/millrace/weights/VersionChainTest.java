@@ -51,7 +51,7 @@ class VersionChainTest {
             List<TensorEntry> entries = new ArrayList<>();
             Map<String, ByteBuffer> data = new LinkedHashMap<>();
             ContentHash all = new ContentHash();
-            for (NamedTensor tensor : NamedTensor.of(weights.copy())) {
+            for (NamedTensor tensor : NamedTensor.of(weights.copy().trained())) {
                 EncodedTensor encoded =
                         anchor ? EncodedTensor.whole(tensor) : EncodedTensor.against(base.bytes(tensor.name()), tensor);
                 entries.add(encoded.entry(1));

@@ -8,12 +8,16 @@ import dev.millrace.log.LogConnection;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.log.topics.TopicsConfig;
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.LoraShape;
 import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.weights.Bfloat16;
 import dev.millrace.policy.weights.Dtype;
+import dev.millrace.policy.weights.FrozenWeights;
 import dev.millrace.policy.weights.Gradients;
+import dev.millrace.policy.weights.LoraAdapter;
 import dev.millrace.policy.weights.Weights;
+import dev.millrace.schemas.AdapterBase;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TensorEncoding;
 import dev.millrace.schemas.TensorEntry;
@@ -374,6 +378,35 @@ class VersionsOnTheLogIT {
                     .isInstanceOf(VersionUnavailableException.class)
                     .hasMessageContaining("version 0 is no longer kept");
             assertSame(feed.load(1), Weights.random(SHAPE, 1));
+        }
+    }
+
+    @Test
+    void shouldPutAnAdapterUponNothingButItsOwnBaseAndSayWhereThatCannotBeHad() throws Exception {
+        Weights model = Weights.random(SHAPE, 70);
+        PolicyVersion zero = publish(0, model, fresh());
+        LoraShape lora = new LoraShape(2, 4, List.of("q_proj", "up_proj"));
+        AdamW optimizer = new AdamW(new AdamW.Config(0.9, 0.999, 1e-8, 0), lora.tensors(SHAPE));
+        FrozenWeights base = new FrozenWeights(model, zero.getWeights().getSha256());
+        PolicyVersion one = publish(1, model.copy().with(LoraAdapter.initial(lora, base, 3)), optimizer.state());
+        FrozenWeights foreign = new FrozenWeights(model, "other");
+        publish(2, model.copy().with(LoraAdapter.initial(lora, foreign, 3)), optimizer.state());
+
+        assertThat(one.getWeights().getTensors()).hasSize(2 * 2);
+        assertThat(one.getAdapter())
+                .isEqualTo(new AdapterBase(2, 4.0, List.of("q_proj", "up_proj"), 0L, base.sha256()));
+        try (PolicyFeed feed = new PolicyFeed(connection, CONFIG)) {
+            feed.awaitAtLeast(2, LIMIT);
+            assertThat(feed.loadOptimizer(1).first().specs()).isEqualTo(lora.tensors(SHAPE));
+            assertThatThrownBy(() -> feed.load(2))
+                    .isInstanceOf(CorruptVersionException.class)
+                    .hasMessageStartingWith(
+                            "version 2 is an adapter upon version 0 with the weights other, and that has "
+                                    + base.sha256());
+            deleteBefore(zero.getWeights().getFirstOffset() + 1);
+            assertThatThrownBy(() -> feed.load(1))
+                    .isInstanceOf(VersionUnavailableException.class)
+                    .hasMessageStartingWith("version 1 is an adapter upon version 0, which cannot be had: ");
         }
     }
 

@@ -4,14 +4,32 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.LoraShape;
 import dev.millrace.policy.weights.Dtype;
+import java.util.Optional;
 import org.junit.jupiter.api.Test;
 
 class WeightsConfigTest {
-    private static final DecoderShape SMALL = SmallDecoder.SHAPE;
+    private static final VersionSize SMALL = VersionSize.of(SmallDecoder.SHAPE);
     /** 113 million parameters. */
-    private static final DecoderShape LARGE =
+    private static final DecoderShape LARGE_SHAPE =
             new DecoderShape(16, 768, 16, 12, 12, 64, 2048, 64, 10_000, 1e-5, true, false);
+
+    private static final VersionSize LARGE = VersionSize.of(LARGE_SHAPE);
+
+    @Test
+    void shouldKeepAStepOfAnAdapterSmallerStill() {
+        VersionSize adapter = VersionSize.of(LARGE_SHAPE, Optional.of(new LoraShape(8, 16, LoraShape.MODULES)));
+        WeightsConfig rounded = WeightsConfig.defaults().with(Dtype.BF16);
+
+        assertThat(adapter).isEqualTo(new VersionSize(1_867_776, true));
+        assertThat(rounded.versionBytes(adapter)).isEqualTo(3_735_552);
+        assertThat(rounded.anchorEvery(adapter)).isEqualTo(8);
+        assertThat(rounded.checkpointEvery(adapter)).isEqualTo(22);
+        assertThat(rounded.versionBytes(adapter) + rounded.stateBytes(adapter) / 22)
+                .as("bytes a step at most")
+                .isLessThan(5_000_000);
+    }
 
     @Test
     void shouldKeepAStepOfALargeModelSmallOnTheLog() {
@@ -19,7 +37,7 @@ class WeightsConfigTest {
         assertThat(rounded.anchorEvery(LARGE)).isEqualTo(16);
         assertThat(rounded.checkpointEvery(LARGE)).isEqualTo(64);
         long delta = 14_000_000; // measured at steps of 1e-5
-        long version = 2 * LARGE.parameterCount();
+        long version = rounded.versionBytes(LARGE);
         assertThat((version + 15 * delta) / 16 + rounded.stateBytes(LARGE) / 64)
                 .as("bytes a step")
                 .isLessThan(60_000_000);

@@ -14,6 +14,7 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.concurrent.Callable;
+import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
@@ -35,6 +36,7 @@ import picocli.CommandLine.Spec;
             "",
             "millrace model export --run-dir runs/<run id> --to my-model",
             "millrace model export --bootstrap-servers kafka:9092 --run my-run --version 40 --to my-model",
+            "millrace model export --run-dir runs/<run id> --adapter --to my-adapter",
             "",
             "Exit codes: 0 the directory is there; 1 a failure; 2 a mistake in the command line."
         })
@@ -70,6 +72,14 @@ public final class ExportModelCommand implements Callable<Integer> {
             })
     private Type type;
 
+    @Option(
+            names = "--adapter",
+            description = {
+                "The adapter alone, as PEFT lays one out: adapter_config.json and adapter_model.safetensors, bit for bit. Of a run that",
+                "trains adapters (learner.lora.rank); without it they are merged into the weights that they are put upon."
+            })
+    private boolean adapter;
+
     @Mixin
     private RunOptions run;
 
@@ -83,14 +93,18 @@ public final class ExportModelCommand implements Callable<Integer> {
             throw new RefusedRequestException(
                     to + " is there already, and nothing is overwritten; name a new directory");
         }
+        if (adapter && type != null) {
+            throw new CommandLine.ParameterException(
+                    spec.commandLine(), "--adapter writes the adapter as it is, bit for bit; leave --dtype out");
+        }
         try (AuditedRun audited = run.open()) {
             out.println(audited.title());
             out.flush();
-            Done done = new ModelExport(audited.connection(), audited.config())
-                    .to(
-                            to,
-                            version == null ? OptionalLong.empty() : OptionalLong.of(version),
-                            Optional.ofNullable(type).map(given -> given.name));
+            ModelExport export = new ModelExport(audited.connection(), audited.config());
+            OptionalLong wanted = version == null ? OptionalLong.empty() : OptionalLong.of(version);
+            Done done = adapter
+                    ? export.adapterTo(to, wanted)
+                    : export.to(to, wanted, Optional.ofNullable(type).map(given -> given.name));
             say(
                     out,
                     String.format(

@@ -11,6 +11,7 @@ import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.concurrent.Callable;
+import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
@@ -52,18 +53,27 @@ public final class InspectCommand implements Callable<Integer> {
     @Option(names = "--device", paramLabel = "DEVICE", description = "Where to measure: cpu, or cuda:N (default: cpu).")
     private String device = "cpu";
 
+    @Option(
+            names = "--lora-rank",
+            paramLabel = "R",
+            description = "Rank of the adapters whose cost is said beside, learner.lora.rank of a run (default: 8).")
+    private int loraRank = 8;
+
     @Spec
     private CommandSpec spec;
 
     @Override
     public Integer call() throws IOException {
+        if (loraRank < 1) {
+            throw new CommandLine.ParameterException(spec.commandLine(), "--lora-rank must be at least 1: " + loraRank);
+        }
         if (!Files.isDirectory(directory)) {
             throw new ConfigException(directory + " is no directory; give one with config.json and *.safetensors");
         }
         CheckpointDirectory checkpoint = new CheckpointDirectory(directory);
         ModelScreen screen;
         try {
-            screen = ModelScreen.of(checkpoint);
+            screen = ModelScreen.of(checkpoint, loraRank);
         } catch (CheckpointException e) {
             throw new ConfigException(String.valueOf(e.getMessage()), e);
         }

@@ -3,18 +3,21 @@ package dev.millrace.cli.model;
 import com.fasterxml.jackson.databind.JsonNode;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.DecoderTraits;
+import dev.millrace.policy.decoder.LoraShape;
 import dev.millrace.policy.decoder.RopeScaling;
 import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.huggingface.CheckpointException;
 import dev.millrace.policy.huggingface.StoredTensor;
 import dev.millrace.policy.weights.Dtype;
 import dev.millrace.report.Lines;
+import dev.millrace.weights.VersionSize;
 import dev.millrace.weights.WeightsConfig;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Optional;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
@@ -23,17 +26,19 @@ import java.util.stream.Stream;
 /** What {@code model inspect} says of a directory. */
 final class ModelScreen {
     private final CheckpointDirectory checkpoint;
+    private final int loraRank;
     private final List<String> lines = new ArrayList<>();
     private final List<String> unsupported;
 
-    private ModelScreen(CheckpointDirectory checkpoint) throws IOException {
+    private ModelScreen(CheckpointDirectory checkpoint, int loraRank) throws IOException {
         this.checkpoint = checkpoint;
+        this.loraRank = loraRank;
         this.unsupported = new ArrayList<>(checkpoint.unsupported());
     }
 
     /** @throws CheckpointException if there is no config.json to tell anything of */
-    static ModelScreen of(CheckpointDirectory checkpoint) throws IOException {
-        ModelScreen screen = new ModelScreen(checkpoint);
+    static ModelScreen of(CheckpointDirectory checkpoint, int loraRank) throws IOException {
+        ModelScreen screen = new ModelScreen(checkpoint, loraRank);
         screen.write();
         return screen;
     }
@@ -164,6 +169,7 @@ final class ModelScreen {
         long weights = parameters * Float.BYTES;
         long cache = 2L * shape.layers() * shape.kvHeads() * shape.headSize() * Float.BYTES;
         WeightsConfig defaults = WeightsConfig.defaults().with(Dtype.BF16);
+        VersionSize whole = VersionSize.of(shape);
         lines.add("");
         lines.add("memory (float32, whatever the files have)");
         say("weights", bytes(weights) + " for each copy: generator, scorer and learner have one of their own");
@@ -177,12 +183,33 @@ final class ModelScreen {
         say(
                 "version",
                 bytes(parameters * Dtype.BF16.bytes()) + " of bfloat16 (weights.dtype), every "
-                        + defaults.anchorEvery(shape) + "th; between them what changed");
-        int every = defaults.checkpointEvery(shape);
+                        + defaults.anchorEvery(whole) + "th; between them what changed");
+        int every = defaults.checkpointEvery(whole);
         say(
                 "optimiser",
                 bytes(3 * weights) + " with every " + (every == 1 ? "" : every + "th ")
                         + "version, for a learner that goes on");
+        adapters(shape, defaults);
+    }
+
+    /** What the same is where adapters are trained in place of the weights. */
+    private void adapters(DecoderShape shape, WeightsConfig defaults) {
+        VersionSize size;
+        try {
+            size = VersionSize.of(shape, Optional.of(new LoraShape(loraRank, 1, LoraShape.MODULES)));
+        } catch (IllegalArgumentException e) {
+            say("adapters", String.valueOf(e.getMessage()));
+            return;
+        }
+        int every = defaults.checkpointEvery(size);
+        say(
+                "adapters",
+                "of rank " + loraRank + " (learner.lora.rank) in place of these: " + count(size.parameters())
+                        + String.format(
+                                Locale.ROOT, " parameters, %.2g %%", 100.0 * size.parameters() / shape.parameterCount())
+                        + "; version " + bytes(defaults.versionBytes(size)) + ", every "
+                        + defaults.anchorEvery(size) + "th, optimiser " + bytes(defaults.stateBytes(size))
+                        + " with every " + (every == 1 ? "one" : every + "th"));
     }
 
     private static String architectures(JsonNode config) {

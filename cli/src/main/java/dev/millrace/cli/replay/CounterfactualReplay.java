@@ -68,7 +68,7 @@ final class CounterfactualReplay {
 
     private static List<Variant> variants(List<String> corrections, MillraceConfig config) {
         List<Variant> variants = new ArrayList<>(List.of(
-                new Variant("recorded", config.algorithm(), config.learner().step())));
+                new Variant("recorded", config.algorithm(), config.learner().step(), config.adapter())));
         corrections.forEach(named -> variants.add(VariantOption.parse(named, config)));
         List<String> names = variants.stream().map(Variant::name).toList();
         if (new HashSet<>(names).size() < names.size()) {

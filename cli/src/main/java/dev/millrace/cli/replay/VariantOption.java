@@ -31,7 +31,7 @@ final class VariantOption {
         ObjectNode tree = Files.isRegularFile(file) ? ConfigTree.read(file) : ConfigTree.empty();
         if (!tree.has(ALGORITHM) && !tree.has(STEP)) {
             Alternative alternative = NamedCorrections.parse(named, algorithm);
-            return new Variant(alternative.name(), alternative.algorithm(), step);
+            return new Variant(alternative.name(), alternative.algorithm(), step, ofRun.adapter());
         }
         refuseOthers(tree, named);
         try {
@@ -40,7 +40,8 @@ final class VariantOption {
                     tree.get(ALGORITHM) instanceof ObjectNode keys
                             ? NamedCorrections.read(named, keys, algorithm)
                             : algorithm,
-                    tree.has(STEP) ? ConfigBinder.bind(step, tree.get(STEP)) : step);
+                    tree.has(STEP) ? ConfigBinder.bind(step, tree.get(STEP)) : step,
+                    ofRun.adapter());
         } catch (ConfigException e) {
             String message = String.valueOf(e.getMessage());
             throw message.startsWith("--corrections")

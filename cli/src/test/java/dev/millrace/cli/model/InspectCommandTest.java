@@ -62,8 +62,21 @@ class InspectCommandTest {
                         "  learner     221 kB of gradients and 664 kB of optimiser's",
                         "  generator   384 B of cache for each token",
                         "  version     111 kB of bfloat16 (weights.dtype), every 8th",
+                        "  adapters    of rank 8 (learner.lora.rank) in place of these: 11,136",
                         "It can be trained.");
-        assertThat(said.out.lines().count()).as("one screen").isLessThanOrEqualTo(25);
+        assertThat(said.out.lines().count()).as("one screen").isLessThanOrEqualTo(28);
+    }
+
+    @Test
+    void shouldSayWhatAdaptersOfARankCostOrThatThereAreNone() throws IOException {
+        save();
+        assertThat(inspect(directory, "--lora-rank", "2").out).contains("adapters    of rank 2");
+        assertThat(inspect(directory, "--lora-rank", "17").out.replaceAll("\\s+", " "))
+                .contains(
+                        "rank is 17, and model.layers.0.self_attn.k_proj.weight is 16 x 32, which has no higher rank");
+        Said said = inspect(directory, "--lora-rank", "0");
+        assertThat(said.status).isEqualTo(2);
+        assertThat(said.err).contains("--lora-rank must be at least 1: 0");
     }
 
     @Test

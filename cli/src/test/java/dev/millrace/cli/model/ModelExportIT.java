@@ -5,11 +5,17 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.millrace.cli.Main;
 import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.weights.Dtype;
+import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.weights.VersionHash;
 import java.io.PrintWriter;
 import java.io.StringWriter;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.security.MessageDigest;
+import java.util.Arrays;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -156,6 +162,38 @@ class ModelExportIT {
 
     @Test
     @Order(3)
+    void shouldWriteTheAdapterOfARunThatTrainsOne() throws Exception {
+        train(
+                "adapters",
+                1,
+                "--set",
+                "model.checkpoint=" + folder.resolve("model"),
+                "--set",
+                "learner.lora={rank: 2, target_modules: [q_proj, up_proj]}",
+                "--set",
+                "goal.export_models=false");
+        Path adapter = folder.resolve("adapter");
+        Said said = export("adapters", adapter, "--adapter");
+        assertThat(said.status).as(said.toString()).isZero();
+        assertThat(said.words()).contains("version 1, ").contains("the version bit for bit");
+        byte[] written = Files.readAllBytes(adapter.resolve("adapter_model.safetensors"));
+        int header = ByteBuffer.wrap(written).order(ByteOrder.LITTLE_ENDIAN).getInt();
+        assertThat(HexFormat.of()
+                        .formatHex(MessageDigest.getInstance("SHA-256")
+                                .digest(Arrays.copyOfRange(written, 8 + header, written.length))))
+                .as("the file's numbers are the version's")
+                .isEqualTo(said.version().group(2));
+        assertThat(ConfigTree.read(adapter.resolve("adapter_config.json")).get("target_modules"))
+                .hasToString("[\"q_proj\",\"up_proj\"]");
+        assertThat(Files.readString(adapter.resolve("README.md")))
+                .contains(
+                        "| trained | an adapter of rank 2, alpha 16 to q_proj, up_proj, put upon the start's weights |");
+        assertThat(millrace("model", "inspect", adapter.toString()).err)
+                .contains("holds an adapter (adapter_config.json) and no model");
+    }
+
+    @Test
+    @Order(4)
     void shouldSayWhatCannotBeTakenFromAStartThatIsGone() throws Exception {
         Path model = folder.resolve("model");
         Files.move(model.resolve("model.safetensors"), folder.resolve("kept.safetensors"));

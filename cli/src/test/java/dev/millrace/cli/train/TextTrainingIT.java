@@ -22,6 +22,7 @@ import dev.millrace.runtime.evaluation.EvaluatedVersion;
 import dev.millrace.runtime.evaluation.EvaluationFile;
 import dev.millrace.runtime.pipeline.Role;
 import dev.millrace.runtime.pipeline.SingleRole;
+import dev.millrace.runtime.report.StepRow;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.packed.PackedInts;
 import java.io.IOException;
@@ -33,6 +34,7 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -242,6 +244,52 @@ class TextTrainingIT {
         Tokenizer tokenizer = new TokenizerDirectory(STORIES.toString()).open();
         assertThat(rollouts(run))
                 .allSatisfy(rollout -> assertThat(rollout.getReward()).isEqualTo(questions(tokenizer, rollout)));
+    }
+
+    /** By the defaults; B begins at zero, so all that is learnt is the adapter's. */
+    @Test
+    @Tag("faults")
+    void shouldRaiseTheRewardOfARealLanguageModelByAnAdapterAlone() throws Exception {
+        assumeTrue(Files.isDirectory(STORIES), () -> "there is no " + STORIES + " here");
+        ConfigLayers asked = asked(STORIES.toAbsolutePath().normalize())
+                .set("data.file", lines("{\"prompt\": \"Once upon a time\"}").toString())
+                .set("task.response_tokens=64")
+                .set("learner.lora.rank=8")
+                .set("learner.max_steps=80")
+                .set("goal={mean_reward: 0.9, over_steps: 3}");
+        List<Double> rewards = new Millrace(asked.resolve())
+                .in(folder.resolve("adapters")).run().summary().steps().stream()
+                        .map(StepRow::reward)
+                        .toList();
+        assertThat(rewards.get(0)).isLessThan(0.3);
+        assertThat(rewards.get(rewards.size() - 1)).isGreaterThan(0.8);
+        String run = folder.resolve("adapters").toString();
+        assertThat(millrace("replay", "--run-dir", run, "--retrain", "--from-version", "0"))
+                .contains("make the weights of all " + rewards.size() + " versions again, bit for bit");
+        assertThat(millrace("model", "export", "--run-dir", run, "--adapter", "--version", "0", "--to", run + "/none"))
+                .contains("version 0 is what the run's adapters are put upon, and none itself");
+        assertThat(millrace("rollback", "--run-dir", run, "--to-version", "5"))
+                .contains("epoch 1 begins with version 5 of epoch 0");
+        assertThat(new Millrace(new ConfigLayers()
+                                .begunWith(ConfigTree.read(folder.resolve("adapters/config.yaml")))
+                                .set("learner.max_steps=7")
+                                .resolve())
+                        .in(folder.resolve("adapters"))
+                        .run()
+                        .summary()
+                        .newSteps())
+                .isEqualTo(2);
+        assertThat(millrace("replay", "--run-dir", run, "--retrain", "--from-version", "5"))
+                .contains("make the weights of all 2 versions again, bit for bit");
+    }
+
+    private static String millrace(String... arguments) {
+        StringWriter said = new StringWriter();
+        Main.commandLine()
+                .setOut(new PrintWriter(said))
+                .setErr(new PrintWriter(said))
+                .execute(arguments);
+        return said.toString().replaceAll("\\s+", " ");
     }
 
     private static double questions(Tokenizer tokenizer, Rollout rollout) {

@@ -3,8 +3,10 @@ package dev.millrace.learner;
 import dev.millrace.learner.batch.ConsumedBatches;
 import dev.millrace.learner.commit.VersionCommitter;
 import dev.millrace.learner.rollback.FirstVersion;
+import dev.millrace.learner.step.BatchOptimizer;
 import dev.millrace.log.LogConnection;
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.LoraShape;
 import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.Weights;
@@ -44,16 +46,16 @@ final class CheckpointRestore {
     /**
      * @param feed made after the committer
      * @param committer has fenced every older learner, so that the newest version seen here stays the newest
-     * @param optimizer fresh; overwritten by the version's state
+     * @param steps by which training goes on
      * @throws LostVersionsException if the log has lost the newest version, or all of them
      */
-    Restored find(PolicyFeed feed, VersionCommitter committer, AdamW optimizer) {
+    Restored find(PolicyFeed feed, VersionCommitter committer, BatchOptimizer steps) {
         Optional<PolicyVersion> newest = feed.newestCommitted();
         if (newest.isPresent()) {
-            return new Restored(resumed(feed, newest.get(), optimizer), newest.get());
+            return new Restored(resumed(feed, newest.get(), steps), newest.get());
         }
         TrainingState begun =
-                connection.lineage().parent().isPresent() ? ofEpoch(committer, optimizer) : fresh(committer, optimizer);
+                connection.lineage().parent().isPresent() ? ofEpoch(committer, steps) : fresh(committer, steps);
         return new Restored(begun, begun.newest());
     }
 
@@ -63,14 +65,17 @@ final class CheckpointRestore {
      */
     record Restored(TrainingState state, PolicyVersion newest) {}
 
-    private TrainingState resumed(PolicyFeed feed, PolicyVersion newest, AdamW optimizer) {
-        requireSamePolicy(newest);
+    private TrainingState resumed(PolicyFeed feed, PolicyVersion newest, BatchOptimizer steps) {
+        requireSamePolicy(newest, steps);
+        AdamW optimizer = steps.newOptimizer();
         PolicyVersion checkpoint;
         Weights weights;
         try {
             checkpoint = Checkpoints.atOrBefore(feed::manifest, newest.getVersion());
-            weights = feed.load(checkpoint.getVersion());
-            optimizer.adopt(feed.loadOptimizer(checkpoint.getVersion()));
+            weights = steps.trainable(feed.load(checkpoint.getVersion()));
+            if (checkpoint.getOptimizerSteps() > 0) { // before the first it is as a new one
+                optimizer.adopt(feed.loadOptimizer(checkpoint.getVersion()));
+            }
         } catch (VersionUnavailableException | CorruptVersionException e) {
             throw new LostVersionsException(
                     "version-lost",
@@ -85,15 +90,16 @@ final class CheckpointRestore {
     }
 
     /** The epoch was begun, and whoever began it did not come to publish its first version. */
-    private TrainingState ofEpoch(VersionCommitter committer, AdamW optimizer) {
+    private TrainingState ofEpoch(VersionCommitter committer, BatchOptimizer steps) {
         FirstVersion first;
         try {
             first = FirstVersion.parentOf(connection, config);
         } catch (VersionUnavailableException | CorruptVersionException e) {
             throw new LostVersionsException("version-lost", String.valueOf(e.getMessage()));
         }
-        requireSamePolicy(first.manifest());
+        requireSamePolicy(first.manifest(), steps);
         PolicyVersion manifest = first.publish(committer, clock.millis());
+        AdamW optimizer = steps.newOptimizer();
         optimizer.adopt(first.optimizer());
         LOG.info(
                 "begins epoch {} with version {} of epoch {} ({})",
@@ -101,18 +107,25 @@ final class CheckpointRestore {
                 manifest.getVersion(),
                 manifest.getParentEpoch(),
                 manifest.getWeights().getSha256());
-        return new TrainingState(first.weights(), optimizer, manifest);
+        return new TrainingState(steps.trainable(first.weights()), optimizer, manifest);
     }
 
-    private TrainingState fresh(VersionCommitter committer, AdamW optimizer) {
+    private TrainingState fresh(VersionCommitter committer, BatchOptimizer steps) {
         requireNothingLearnt();
+        AdamW optimizer = steps.newOptimizer();
         Weights weights = initial.weights().as(config.dtype());
         VersionFacts facts = new VersionFacts(0, -1, initial.tokenizerHash(), 0, 0, clock.millis());
         PolicyVersion manifest = committer.commitInitial(facts, weights, optimizer.state());
         LOG.info(
                 "published the initial weights as version 0 ({})",
                 manifest.getWeights().getSha256());
-        return new TrainingState(weights, optimizer, manifest);
+        return new TrainingState(steps.trainable(weights), optimizer, manifest);
+    }
+
+    private static String described(Optional<LoraShape> adapter) {
+        return adapter.map(low ->
+                        "an adapter of rank " + low.rank() + ", alpha " + low.alpha() + " to " + low.targetModules())
+                .orElse("the policy's own weights");
     }
 
     /** A run whose versions are gone must not begin once more with the initial weights, as if nothing had been learnt. */
@@ -127,7 +140,7 @@ final class CheckpointRestore {
                 });
     }
 
-    private void requireSamePolicy(PolicyVersion newest) {
+    private void requireSamePolicy(PolicyVersion newest, BatchOptimizer steps) {
         DecoderShape published = PolicyFeed.shapeOf(newest);
         if (!published.equals(initial.shape())) {
             throw new IllegalArgumentException("the run's version " + newest.getVersion() + " is of the shape "
@@ -138,6 +151,12 @@ final class CheckpointRestore {
         if (dtype != config.dtype()) {
             throw new IllegalArgumentException("the run's version " + newest.getVersion() + " is of " + dtype
                     + ", and weights.dtype is " + config.dtype() + " here; give it the run's, or start another run");
+        }
+        Optional<LoraShape> adapter = PolicyFeed.adapterOf(newest);
+        if (newest.getOptimizerSteps() > 0 && !adapter.equals(steps.adapters())) {
+            throw new IllegalArgumentException("the run's version " + newest.getVersion() + " is "
+                    + described(adapter) + ", and learner.lora asks for " + described(steps.adapters())
+                    + "; give it the run's rank, alpha and target_modules, or start another run");
         }
         if (!newest.getTokenizerHash().equals(initial.tokenizerHash())) {
             throw new IllegalArgumentException("the run's version " + newest.getVersion() + " has the vocabulary "

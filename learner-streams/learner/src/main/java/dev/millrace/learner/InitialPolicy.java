@@ -9,13 +9,14 @@ import java.util.function.Supplier;
  *
  * @param shape         of the decoder; a run that goes on must have the same
  * @param tokenizerHash identity of the vocabulary; likewise
+ * @param seed          of the run: by it an adapter is drawn, where one is trained
  * @param source        makes the initial weights; asked only if the run has no version yet
  */
-public record InitialPolicy(DecoderShape shape, String tokenizerHash, Supplier<Weights> source) {
+public record InitialPolicy(DecoderShape shape, String tokenizerHash, long seed, Supplier<Weights> source) {
 
     /** Random weights; the same seed gives the same bits. */
     public static InitialPolicy random(DecoderShape shape, String tokenizerHash, long seed) {
-        return new InitialPolicy(shape, tokenizerHash, () -> Weights.random(shape, seed));
+        return new InitialPolicy(shape, tokenizerHash, seed, () -> Weights.random(shape, seed));
     }
 
     Weights weights() {

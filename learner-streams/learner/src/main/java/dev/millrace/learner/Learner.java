@@ -12,6 +12,7 @@ import dev.millrace.learner.batch.TrajectoryUnavailableException;
 import dev.millrace.learner.commit.BatchesRetention;
 import dev.millrace.learner.commit.VersionCommitter;
 import dev.millrace.learner.step.BatchOptimizer;
+import dev.millrace.learner.step.LoraStart;
 import dev.millrace.learner.step.StepReport;
 import dev.millrace.learner.versions.ForeignManifests;
 import dev.millrace.learner.versions.VersionRetention;
@@ -25,6 +26,7 @@ import dev.millrace.schemas.TrainingStep;
 import dev.millrace.weights.Checkpoints;
 import dev.millrace.weights.PolicyFeed;
 import dev.millrace.weights.VersionHash;
+import dev.millrace.weights.VersionSize;
 import dev.millrace.weights.WeightsConfig;
 import io.micrometer.core.instrument.MeterRegistry;
 import java.time.Clock;
@@ -145,7 +147,12 @@ public final class Learner implements AutoCloseable {
         this.patience =
                 new Patience("learner", connection.patience(), connection.alarms(), () -> TrueCause.of(connection));
         algorithm.whyObjectiveCannotAct().ifPresent(LOG::warn);
-        this.optimizer = new BatchOptimizer(engine, initial.shape(), config.step(), algorithm);
+        this.optimizer = new BatchOptimizer(
+                engine,
+                initial.shape(),
+                config.lora().shape().map(low -> new LoraStart(low, initial.seed())),
+                config.step(),
+                algorithm);
     }
 
     /**
@@ -249,7 +256,7 @@ public final class Learner implements AutoCloseable {
         while (!stopped) {
             long begun = System.nanoTime();
             try {
-                CheckpointRestore.Restored found = restore.find(feed, committer, optimizer.newOptimizer());
+                CheckpointRestore.Restored found = restore.find(feed, committer, optimizer);
                 TrainingState state = found.state();
                 PolicyVersion checkpoint = state.newest();
                 keepReference(found.newest());
@@ -283,7 +290,7 @@ public final class Learner implements AutoCloseable {
 
     /** What is learnt again must still be there, and half of the time that it is kept leaves as much for a learner that is away. */
     private void scheduleCheckpoints(VersionCommitter committer) {
-        int every = weightsConfig.checkpointEvery(initial.shape());
+        int every = weightsConfig.checkpointEvery(VersionSize.of(initial.shape(), optimizer.adapters()));
         if (every > 1) {
             Duration kept = BatchesRetention.of(connection, readLimit());
             committer.checkpointWithin(kept.toMillis() / 2, config.maxSteps() > 0 ? config.maxSteps() : Long.MAX_VALUE);
@@ -320,6 +327,7 @@ public final class Learner implements AutoCloseable {
 
     private List<Long> fixedVersions() {
         List<Long> fixed = new ArrayList<>(kept);
+        optimizer.adapters().ifPresent(put -> fixed.add(0L)); // what they are put upon
         optimizer.referenceVersion().ifPresent(fixed::add);
         return fixed;
     }
@@ -339,8 +347,7 @@ public final class Learner implements AutoCloseable {
     public void publishFirst() {
         try (VersionCommitter committer = new VersionCommitter(connection, weightsConfig, incarnation, producers);
                 PolicyFeed feed = new PolicyFeed(connection, weightsConfig)) {
-            new CheckpointRestore(connection, weightsConfig, initial, clock)
-                    .find(feed, committer, optimizer.newOptimizer());
+            new CheckpointRestore(connection, weightsConfig, initial, clock).find(feed, committer, optimizer);
         }
     }
 

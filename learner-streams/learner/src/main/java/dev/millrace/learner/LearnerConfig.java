@@ -1,11 +1,13 @@
 package dev.millrace.learner;
 
+import dev.millrace.learner.step.LoraConfig;
 import dev.millrace.learner.step.StepConfig;
 
 /**
  * The learner.
  *
  * @param step                how a batch becomes optimiser steps
+ * @param lora                adapters that are trained in place of the weights
  * @param maxSteps            the run ends after so many batches, counted from its beginning; 0 for no end
  * @param trajectoryTimeoutMs longest wait without progress for the trajectories of a batch; 0 for
  *     {@code run.patience_seconds}
@@ -13,7 +15,12 @@ import dev.millrace.learner.step.StepConfig;
  * @param idleReportMs        after so long without a batch the learner says what it waits for, and again each time
  */
 public record LearnerConfig(
-        StepConfig step, long maxSteps, long trajectoryTimeoutMs, long keptTrajectoryBytes, long idleReportMs) {
+        StepConfig step,
+        LoraConfig lora,
+        long maxSteps,
+        long trajectoryTimeoutMs,
+        long keptTrajectoryBytes,
+        long idleReportMs) {
 
     public LearnerConfig {
         if (maxSteps < 0) {
@@ -30,7 +37,7 @@ public record LearnerConfig(
     }
 
     public static LearnerConfig defaults() {
-        return new LearnerConfig(StepConfig.defaults(), 0, 0, 64L << 20, 30_000);
+        return new LearnerConfig(StepConfig.defaults(), LoraConfig.off(), 0, 0, 64L << 20, 30_000);
     }
 
     private static void atLeastOne(String key, long value) {

@@ -8,7 +8,9 @@ import static org.assertj.core.api.Assertions.within;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.algorithm.Mode;
 import dev.millrace.learner.commit.VersionCommitter;
+import dev.millrace.learner.rollback.FirstVersion;
 import dev.millrace.learner.step.DecayConfig;
+import dev.millrace.learner.step.LoraConfig;
 import dev.millrace.learner.step.OptimizerConfig;
 import dev.millrace.learner.step.StepConfig;
 import dev.millrace.log.LogConnection;
@@ -16,17 +18,23 @@ import dev.millrace.log.alarm.Alarm;
 import dev.millrace.log.deadletter.DeadLetterHeaders;
 import dev.millrace.log.transaction.TakenOverException;
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.LoraShape;
+import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.weights.Dtype;
+import dev.millrace.policy.weights.Weights;
+import dev.millrace.schemas.AdapterBase;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.weights.BrokenVersionPolicy;
 import dev.millrace.weights.PolicyFeed;
+import dev.millrace.weights.VersionHash;
 import dev.millrace.weights.WeightsConfig;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.nio.charset.StandardCharsets;
 import java.time.Clock;
+import java.time.Duration;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
@@ -168,6 +176,89 @@ class LearnerIT {
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessage("the run's version 5 is of BF16, and weights.dtype is F32 here; give it the run's, or start"
                         + " another run");
+    }
+
+    /** The checkpoint is version 3; what is learnt again before it begins with the adapter that the seed draws. */
+    @Test
+    void shouldMakeVersionsOfAdaptersAloneAndGoOnWithThemBitForBit() {
+        produceWithOneStarved(log);
+        LearnerConfig adapters = adapters(2);
+        for (int batches : new int[] {2, 5, 6}) {
+            RunningLearner.killedWhenConsumed(log, batches, adapters, weights(Dtype.BF16, 3));
+        }
+
+        List<PolicyVersion> versions = log.versions();
+        assertThat(versions)
+                .extracting(version -> version.getOptimizer() != null)
+                .containsExactly(false, false, false, true, false, false);
+        assertThat(versions)
+                .extracting(version -> version.getWeights().getBaseVersion())
+                .as("version 1 is the first adapter, and every third is whole")
+                .containsExactly(null, null, 1L, 2L, null, 4L);
+        assertThat(versions.get(0).getAdapter()).isNull();
+        assertThat(versions.subList(1, 6)).allSatisfy(version -> {
+            assertThat(version.getAdapter())
+                    .isEqualTo(new AdapterBase(
+                            2,
+                            16.0,
+                            LoraShape.MODULES,
+                            0L,
+                            versions.get(0).getWeights().getSha256()));
+            assertThat(version.getWeights().getTensors()).hasSize(2 * 7 * SyntheticRollouts.SHAPE.layers());
+        });
+        try (SyntheticLog quiet = new SyntheticLog(RUNS.bootstrapServers(), "undisturbedAdapters.")) {
+            produceWithOneStarved(quiet);
+            RunningLearner.whenConsumed(quiet, 6, adapters, weights(Dtype.BF16, 1));
+            assertThat(log.hashes()).isEqualTo(quiet.hashes()).doesNotHaveDuplicates();
+        }
+        requireSameMergedWeightsByEveryWay(versions);
+        assertThatThrownBy(() -> RunningLearner.whenConsumed(log, 6, weights(Dtype.BF16, 3)))
+                .hasMessage("the run's version 5 is an adapter of rank 2, alpha 16.0 to " + LoraShape.MODULES
+                        + ", and learner.lora asks for the policy's own weights; give it the run's rank, alpha and"
+                        + " target_modules, or start another run");
+        assertThatThrownBy(() -> RunningLearner.whenConsumed(log, 6, adapters(1), weights(Dtype.BF16, 3)))
+                .hasMessageContaining("learner.lora asks for an adapter of rank 1");
+    }
+
+    /** From the anchor, from the version before, and from what the learner of an epoch that goes back would begin with. */
+    private void requireSameMergedWeightsByEveryWay(List<PolicyVersion> versions) {
+        try (PolicyFeed feed = new PolicyFeed(log.connection(), weights(Dtype.BF16, 3))) {
+            feed.awaitAtLeast(5, Duration.ofSeconds(LIMIT_SECONDS));
+            Weights base = feed.load(0);
+            assertThat(VersionHash.of(base))
+                    .isEqualTo(versions.get(0).getWeights().getSha256());
+            Weights before = base;
+            for (int version = 1; version <= 5; version++) {
+                Weights held = before;
+                int last = version - 1;
+                Weights next = feed.load(version, wanted -> wanted == last ? held : null);
+                Weights alone = feed.load(version);
+                assertThat(VersionHash.of(alone))
+                        .isEqualTo(versions.get(version).getWeights().getSha256());
+                assertThat(alone.adapter().orElseThrow().base())
+                        .as("held once")
+                        .isSameAs(next.adapter().orElseThrow().base());
+                for (TensorSpec spec : SyntheticRollouts.SHAPE.tensors()) {
+                    assertThat(next.tensor(spec.name())).isEqualTo(alone.tensor(spec.name()));
+                }
+                before = next;
+            }
+            FirstVersion first = FirstVersion.read(log.connection(), weights(Dtype.BF16, 3), 0, 3);
+            assertThat(first.optimizer().steps()).isEqualTo(3);
+            assertThat(VersionHash.of(first.weights()))
+                    .isEqualTo(versions.get(3).getWeights().getSha256());
+        }
+    }
+
+    private static LearnerConfig adapters(int rank) {
+        LearnerConfig plain = config(0, 1e-4); // so small that deltas are worth while
+        return new LearnerConfig(
+                plain.step(),
+                new LoraConfig(rank, 16, LoraShape.MODULES),
+                0,
+                plain.trajectoryTimeoutMs(),
+                plain.keptTrajectoryBytes(),
+                plain.idleReportMs());
     }
 
     private static void produceWithOneStarved(SyntheticLog log) {
@@ -562,7 +653,7 @@ class LearnerIT {
         OptimizerConfig optimizer =
                 new OptimizerConfig(learningRate, 0, new DecayConfig.Constant(), 0.9, 0.999, 1e-8, 0, 1);
         StepConfig step = StepConfig.defaults().withOptimizer(optimizer).withCut(256, 2);
-        return new LearnerConfig(step, maxSteps, 1_500, 4_000, 30_000);
+        return new LearnerConfig(step, LoraConfig.off(), maxSteps, 1_500, 4_000, 30_000);
     }
 
     /** Chunks larger than every tensor: one send per tensor. */

@@ -3,6 +3,7 @@ package dev.millrace.learner;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.algorithm.Mode;
 import dev.millrace.learner.commit.VersionCommitter;
+import dev.millrace.learner.step.LoraConfig;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.log.topics.TopicsConfig;
 import dev.millrace.policy.session.Engine;
@@ -142,7 +143,7 @@ final class LearnerProcess {
                         "");
                 Learner learner = new Learner(
                         log.connection(),
-                        new LearnerConfig(usual.step(), usual.maxSteps(), 30_000, 64 << 20, 30_000),
+                        new LearnerConfig(usual.step(), LoraConfig.off(), usual.maxSteps(), 30_000, 64 << 20, 30_000),
                         Algorithm.defaults().with(a -> a.mode(Mode.RECORDED)),
                         LearnerIT.weights(),
                         InitialPolicy.random(

@@ -63,15 +63,24 @@ final class RunningLearner implements AutoCloseable {
     }
 
     static void whenConsumed(SyntheticLog log, int batches, WeightsConfig weights) {
-        whenConsumed(log, batches, weights, new AtomicInteger(), VersionCommitter.Producers.kafka());
+        whenConsumed(log, batches, LearnerIT.config(0), weights);
+    }
+
+    static void whenConsumed(SyntheticLog log, int batches, LearnerConfig config, WeightsConfig weights) {
+        whenConsumed(log, batches, config, weights, new AtomicInteger(), VersionCommitter.Producers.kafka());
     }
 
     /** As {@link #whenConsumed}, and writes nothing after the last of them, as if it was killed. */
     static void killedWhenConsumed(SyntheticLog log, int batches, WeightsConfig weights) {
+        killedWhenConsumed(log, batches, LearnerIT.config(0), weights);
+    }
+
+    static void killedWhenConsumed(SyntheticLog log, int batches, LearnerConfig config, WeightsConfig weights) {
         AtomicInteger left = new AtomicInteger(Integer.MAX_VALUE);
         whenConsumed(
                 log,
                 batches,
+                config,
                 weights,
                 left,
                 properties -> mortal(VersionCommitter.Producers.kafka().create(properties), left));
@@ -81,11 +90,11 @@ final class RunningLearner implements AutoCloseable {
     private static void whenConsumed(
             SyntheticLog log,
             int batches,
+            LearnerConfig config,
             WeightsConfig weights,
             AtomicInteger left,
             VersionCommitter.Producers producers) {
-        try (Learner learner =
-                learner(log.connection(), LearnerIT.config(0), weights, new SimpleMeterRegistry(), producers)) {
+        try (Learner learner = learner(log.connection(), config, weights, new SimpleMeterRegistry(), producers)) {
             learner.observe(step -> {
                 if (step.batchId() == batches - 1) {
                     left.set(1);

@@ -163,6 +163,7 @@ public final class Samples {
                 0L,
                 1000L,
                 Map.of(),
+                null,
                 null);
     }
 

@@ -20,12 +20,23 @@ import org.jspecify.annotations.Nullable;
 final class Backward {
     private final Operators ops;
     private final Set<String> active;
+    private final Map<Value, LowRank> factored;
     private final Map<String, Value> gradients = new HashMap<>();
 
-    /** @param active names of the values on a way from a leaf to a seeded result; no other gets a gradient */
-    Backward(Operators ops, Set<String> active) {
+    /**
+     * @param active   names of the values on a way from a leaf to a seeded result; no other gets a gradient
+     * @param factored matrices whose factors get gradients in their place
+     */
+    Backward(Operators ops, Set<String> active, Map<Value, LowRank> factored) {
         this.ops = ops;
         this.active = active;
+        this.factored = factored;
+    }
+
+    /** What a matrix is differentiated by in its place; null if by itself. */
+    @Nullable
+    LowRank factorsOf(Value matrix) {
+        return factored.get(matrix);
     }
 
     /** Where the rules append what they emit. */

@@ -128,7 +128,14 @@ final class GradientRules {
             Value a = n.input(0);
             Value w = n.input(1);
             whenWanted(b, a, () -> ta ? o.gemm(w, dy, tb, true) : o.gemm(dy, w, false, !tb));
-            whenWanted(b, w, () -> tb ? o.gemm(dy, a, true, ta) : o.gemm(a, dy, !ta, false));
+            LowRank factors = b.factorsOf(w);
+            if (factors == null) {
+                whenWanted(b, w, () -> tb ? o.gemm(dy, a, true, ta) : o.gemm(a, dy, !ta, false));
+            } else if (!ta && tb) {
+                factors.propagate(a, dy, b);
+            } else {
+                throw noRule("Gemm by the factors of an operand that is not transposed");
+            }
             if (n.inputs().size() > 2) {
                 b.add(n.input(2), dy);
             }

@@ -35,7 +35,17 @@ public final class ReverseMode {
      * @throws UnsupportedOperationException if an operator between leaf and result has no rule
      */
     public static Map<Value, Value> append(GraphBuilder graph, Map<Value, Value> seeds, List<Value> leaves) {
-        return append(graph, seeds, leaves, List.of());
+        return append(graph, seeds, leaves, List.of(), Map.of());
+    }
+
+    /**
+     * As {@link #append(GraphBuilder, Map, List)}, by the factors of some matrices.
+     *
+     * @param factored second operands of matrix products ({@code Gemm}, transposed), none of them a leaf; their factors may be leaves
+     */
+    public static Map<Value, Value> append(
+            GraphBuilder graph, Map<Value, Value> seeds, List<Value> leaves, Map<Value, LowRank> factored) {
+        return append(graph, seeds, leaves, List.of(), factored);
     }
 
     /**
@@ -46,8 +56,23 @@ public final class ReverseMode {
      */
     static Map<Value, Value> append(
             GraphBuilder graph, Map<Value, Value> seeds, List<Value> leaves, List<Value> passed) {
+        return append(graph, seeds, leaves, passed, Map.of());
+    }
+
+    private static Map<Value, Value> append(
+            GraphBuilder graph,
+            Map<Value, Value> seeds,
+            List<Value> leaves,
+            List<Value> passed,
+            Map<Value, LowRank> factored) {
         List<Node> forward = new ArrayList<>(graph.nodes());
-        Backward backward = new Backward(new Operators(graph), reachable(forward, leaves));
+        Backward backward = new Backward(
+                new Operators(graph),
+                reachable(
+                        forward,
+                        Stream.concat(leaves.stream(), factored.keySet().stream())
+                                .toList()),
+                factored);
         seeds.forEach((result, seed) -> {
             if (!seed.shape().equals(result.shape())) {
                 throw new IllegalArgumentException(

@@ -2,6 +2,7 @@ package dev.millrace.policy.decoder;
 
 import dev.millrace.policy.autodiff.ExampleNorms;
 import dev.millrace.policy.autodiff.ExampleNorms.Examples;
+import dev.millrace.policy.autodiff.LowRank;
 import dev.millrace.policy.autodiff.ReverseMode;
 import dev.millrace.policy.onnx.Dim;
 import dev.millrace.policy.onnx.ElementType;
@@ -253,31 +254,61 @@ public final class SequenceGraph {
      */
     public static ModelProto gradient(DecoderShape shape, Vocabulary vocabulary, Rows rows) {
         SequenceGraph sequence = of(shape, "gradient", vocabulary, rows);
-        GraphBuilder graph = sequence.graph;
-        Shape perToken = sequence.inputs.targets().shape();
-        Value logProbCoefficients = graph.input(LOG_PROB_COEFFICIENTS, ElementType.FLOAT, perToken);
-        Value entropyCoefficients = graph.input(ENTROPY_COEFFICIENTS, ElementType.FLOAT, perToken);
         Map<String, Value> leaves = new LinkedHashMap<>();
         leaves.put(EMBEDDED_GRADIENT, sequence.embedded);
         differentiated(shape)
                 .forEach(spec -> leaves.put(gradientOf(spec.name()), sequence.transformer.weight(spec.name())));
+        return sequence.gradient(rows, leaves, Map.of());
+    }
+
+    /**
+     * The forward pass and the gradient by an adapter that is merged into the weights: further inputs as {@link #gradient(DecoderShape,
+     * Vocabulary, Rows)} and every tensor of {@link LoraShape#tensors} under its name, further outputs {@link #gradientOf} these alone.
+     */
+    public static ModelProto gradient(DecoderShape shape, LoraShape lora, Vocabulary vocabulary, Rows rows) {
+        SequenceGraph sequence = of(shape, "adapter-gradient", vocabulary, rows);
+        Map<String, Value> leaves = new LinkedHashMap<>();
+        lora.tensors(shape)
+                .forEach(spec -> leaves.put(
+                        gradientOf(spec.name()),
+                        sequence.graph.input(spec.name(), ElementType.FLOAT, Shape.of(spec.dimsArray()))));
+        Map<Value, LowRank> factored = new LinkedHashMap<>();
+        lora.adapted(shape)
+                .forEach(spec -> factored.put(
+                        sequence.transformer.weight(spec.name()),
+                        new LowRank(
+                                Objects.requireNonNull(leaves.get(gradientOf(LoraShape.a(spec.name())))),
+                                Objects.requireNonNull(leaves.get(gradientOf(LoraShape.b(spec.name())))),
+                                lora.scale())));
+        return sequence.gradient(rows, leaves, factored);
+    }
+
+    private ModelProto gradient(Rows rows, Map<String, Value> leaves, Map<Value, LowRank> factored) {
+        Shape perToken = inputs.targets().shape();
+        Value logProbCoefficients = graph.input(LOG_PROB_COEFFICIENTS, ElementType.FLOAT, perToken);
+        Value entropyCoefficients = graph.input(ENTROPY_COEFFICIENTS, ElementType.FLOAT, perToken);
         Map<Value, Value> seeds = new LinkedHashMap<>();
         Map<Value, Value> gradients = new LinkedHashMap<>();
         if (rows == Rows.AT_ONCE) {
-            RowSoftmax softmax = sequence.atOnce();
+            RowSoftmax softmax = atOnce();
             seeds.put(softmax.logProbs(), logProbCoefficients);
             seeds.put(softmax.entropies(), entropyCoefficients);
         } else {
-            Value head = sequence.transformer.head();
-            gradients.put(head, sequence.headGradientInChunks(logProbCoefficients, entropyCoefficients));
-            seeds.put(sequence.hidden, Objects.requireNonNull(sequence.hiddenGradient, "the chunks leave it"));
+            Value head = transformer.head();
+            if (leaves.containsValue(head)) {
+                gradients.put(head, headGradientInChunks(logProbCoefficients, entropyCoefficients));
+            } else {
+                hiddenGradientInChunks(logProbCoefficients, entropyCoefficients);
+            }
+            seeds.put(hidden, Objects.requireNonNull(hiddenGradient, "the chunks leave it"));
         }
         gradients.putAll(ReverseMode.append(
                 graph,
                 seeds,
                 leaves.values().stream()
                         .filter(leaf -> !gradients.containsKey(leaf))
-                        .toList()));
+                        .toList(),
+                factored));
         leaves.forEach((name, leaf) ->
                 graph.output(name, Objects.requireNonNull(gradients.get(leaf), "every leaf was asked for")));
         return graph.model();
@@ -286,25 +317,44 @@ public final class SequenceGraph {
     /** Forward and backward pass of the head, chunk after chunk: what flows into the hidden rows, and the head's gradient. */
     private Value headGradientInChunks(Value logProbCoefficients, Value entropyCoefficients) {
         Value head = transformer.head();
-        Value logProbSeeds = chunked(logProbCoefficients);
-        Value entropySeeds = chunked(entropyCoefficients);
+        LogitsGradient gradient = new LogitsGradient(chunked(logProbCoefficients), chunked(entropyCoefficients));
         // a single zero, which the first product stretches: nothing of the head's size is held before there is
         // something in it
         Loop.State sum =
                 new Loop.State(graph.zero(), Shape.of(Dim.symbol("V_so_far"), Dim.symbol("H_so_far")), head.shape());
         List<Value> sums = inChunks(List.of(sum), (inside, number, chunk, softmax, states) -> {
             Operators o = inside.ops();
-            Map<Value, Value> seeds = new LinkedHashMap<>();
-            seeds.put(softmax.logProbs(), o.gather(logProbSeeds, number));
-            seeds.put(softmax.entropies(), o.gather(entropySeeds, number));
-            Value logits = softmax.logits();
-            Value dLogits = Objects.requireNonNull(
-                    ReverseMode.append(o.graph(), seeds, List.of(logits)).get(logits), "the softmax is of them");
+            Value dLogits = gradient.of(o, number, softmax);
             return new OfChunk(
                     List.of(o.gemm(dLogits, chunk, states.get(0), true, false)),
                     Map.of(HIDDEN_GRADIENT, o.gemm(dLogits, head, false, false)));
         });
         return sums.get(0);
+    }
+
+    /** The same where the head itself is not trained: what flows into the hidden rows. */
+    private void hiddenGradientInChunks(Value logProbCoefficients, Value entropyCoefficients) {
+        Value head = transformer.head();
+        LogitsGradient gradient = new LogitsGradient(chunked(logProbCoefficients), chunked(entropyCoefficients));
+        inChunks(
+                List.of(),
+                (inside, number, chunk, softmax, states) -> new OfChunk(
+                        List.of(),
+                        Map.of(
+                                HIDDEN_GRADIENT,
+                                inside.ops().gemm(gradient.of(inside.ops(), number, softmax), head, false, false))));
+    }
+
+    /** What flows into the logits of a chunk, given the coefficients of all. */
+    private record LogitsGradient(Value logProbSeeds, Value entropySeeds) {
+        Value of(Operators o, Value number, RowSoftmax softmax) {
+            Map<Value, Value> seeds = new LinkedHashMap<>();
+            seeds.put(softmax.logProbs(), o.gather(logProbSeeds, number));
+            seeds.put(softmax.entropies(), o.gather(entropySeeds, number));
+            Value logits = softmax.logits();
+            return Objects.requireNonNull(
+                    ReverseMode.append(o.graph(), seeds, List.of(logits)).get(logits), "the softmax is of them");
+        }
     }
 
     /**

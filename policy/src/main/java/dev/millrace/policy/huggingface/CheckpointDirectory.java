@@ -93,6 +93,11 @@ public final class CheckpointDirectory {
     public JsonNode config() throws IOException {
         Path path = directory.resolve(CONFIG);
         if (!Files.isRegularFile(path)) {
+            if (Files.isRegularFile(directory.resolve("adapter_config.json"))) {
+                throw new CheckpointException(directory
+                        + " holds an adapter (adapter_config.json) and no model; merge it into the model that it is put upon,"
+                        + " and give that directory");
+            }
             throw new CheckpointException(
                     Files.isDirectory(directory)
                             ? directory + " holds no " + CONFIG

@@ -7,11 +7,8 @@ import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.weights.Weights;
 import java.io.IOException;
 import java.nio.file.Files;
-import java.nio.file.LinkOption;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
 import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -19,7 +16,6 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
-import java.util.stream.Stream;
 
 /**
  * A decoder to be written as a Hugging Face directory that was not there before: whole, or not at all.
@@ -162,21 +158,10 @@ public final class CheckpointExport {
      * @throws CheckpointException if the directory is there, or a value is larger than its type holds; nothing is left then
      */
     public void to(Path directory, String card) throws IOException {
-        if (Files.exists(directory, LinkOption.NOFOLLOW_LINKS)) {
-            throw new CheckpointException(
-                    directory + " is there already, and nothing is overwritten; name a new directory");
-        }
-        Path absolute = directory.toAbsolutePath().normalize();
-        Path parent = Optional.ofNullable(absolute.getParent()).orElse(absolute);
-        Files.createDirectories(parent);
-        Path partial = Files.createTempDirectory(parent, "." + absolute.getFileName() + ".partial-");
-        try {
+        NewDirectory.write(directory, partial -> {
             write(partial);
             Files.writeString(partial.resolve("README.md"), card);
-            Files.move(partial, absolute, StandardCopyOption.ATOMIC_MOVE);
-        } finally {
-            remove(partial);
-        }
+        });
     }
 
     private void write(Path into) throws IOException {
@@ -232,16 +217,5 @@ public final class CheckpointExport {
         index.putObject("metadata").put("total_size", total);
         fileOf.forEach(index.putObject("weight_map")::put);
         return index.toPrettyString() + "\n";
-    }
-
-    private static void remove(Path partial) throws IOException {
-        if (!Files.exists(partial)) {
-            return;
-        }
-        try (Stream<Path> left = Files.walk(partial)) {
-            for (Path path : left.sorted(Comparator.reverseOrder()).toList()) {
-                Files.delete(path);
-            }
-        }
     }
 }

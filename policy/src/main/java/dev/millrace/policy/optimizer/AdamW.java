@@ -5,9 +5,11 @@ import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.weights.Bfloat16;
 import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.Gradients;
+import dev.millrace.policy.weights.Parameters;
 import dev.millrace.policy.weights.TensorSet;
 import dev.millrace.policy.weights.Weights;
 import java.nio.FloatBuffer;
+import java.util.List;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
@@ -25,7 +27,7 @@ public final class AdamW {
     private static final int CHUNK = 4096;
 
     private final Config config;
-    private final DecoderShape shape;
+    private final List<TensorSpec> specs;
     private @Nullable TensorSet first;
     private @Nullable TensorSet second;
     private @Nullable TensorSet masters;
@@ -85,10 +87,19 @@ public final class AdamW {
         }
     }
 
-    /** Before the first step. */
+    /** Before the first step of all of a decoder's weights. */
     public AdamW(Config config, DecoderShape shape) {
+        this(config, shape.tensors());
+    }
+
+    /**
+     * Before the first step.
+     *
+     * @param specs what is trained
+     */
+    public AdamW(Config config, List<TensorSpec> specs) {
         this.config = config;
-        this.shape = shape;
+        this.specs = List.copyOf(specs);
     }
 
     /** The live state: shares memory with the optimiser; copy the sets to keep them. */
@@ -105,11 +116,18 @@ public final class AdamW {
                 state.masters().map(TensorSet::copy)));
     }
 
-    /** Goes on from a state of the same shape, which becomes this optimiser's own. */
+    /** Goes on from a state of the same shape, which becomes this optimiser's own; before the first step, every state is zeros and of any. */
     public void adopt(State state) {
-        if (!state.first().specs().equals(shape.tensors())
-                || !state.second().specs().equals(shape.tensors())) {
-            throw new IllegalArgumentException("the optimiser's state is of another shape than " + shape);
+        if (state.steps() == 0) {
+            first = null;
+            second = null;
+            masters = null;
+            steps = 0;
+            return;
+        }
+        if (!state.first().specs().equals(specs) || !state.second().specs().equals(specs)) {
+            throw new IllegalArgumentException("the optimiser's state is of another shape: it has "
+                    + state.first().specs().size() + " tensors, and " + specs.size() + " are trained");
         }
         first = state.first();
         second = state.second();
@@ -119,20 +137,20 @@ public final class AdamW {
 
     private TensorSet first() {
         if (first == null) {
-            first = new TensorSet(shape.tensors());
+            first = new TensorSet(specs);
         }
         return first;
     }
 
     private TensorSet second() {
         if (second == null) {
-            second = new TensorSet(shape.tensors());
+            second = new TensorSet(specs);
         }
         return second;
     }
 
     /**
-     * One step; overwrites the weights in place.
+     * One step; overwrites what is trained of the weights in place, and where that is an adapter, merges it.
      *
      * @param learningRate finite and at least 0
      * @throws IllegalArgumentException if a gradient is NaN or infinite; nothing is changed then
@@ -142,16 +160,17 @@ public final class AdamW {
             throw new IllegalArgumentException(
                     "learningRate must be finite and at least 0: learningRate=" + learningRate);
         }
-        if (!weights.shape().equals(shape) || !gradients.shape().equals(shape)) {
-            throw new IllegalArgumentException("weights, gradients and optimiser must have one shape: "
-                    + weights.shape() + ", " + gradients.shape() + ", " + shape);
+        Parameters trained = weights.trained();
+        if (!trained.specs().equals(specs) || !gradients.specs().equals(specs)) {
+            throw new IllegalArgumentException("weights, gradients and optimiser must have one shape: they have "
+                    + trained.specs().size() + ", " + gradients.specs().size() + " and " + specs.size() + " tensors");
         }
         refuseNonFinite(gradients);
-        TensorSet stepped = stepped(weights);
+        TensorSet stepped = stepped(trained);
         steps++;
         float stepSize = (float) (learningRate / (1 - Math.pow(config.beta1, steps)));
         float rootCorrection = (float) (1 / Math.sqrt(1 - Math.pow(config.beta2, steps)));
-        for (TensorSpec spec : gradients.specs()) {
+        for (TensorSpec spec : specs) {
             float keep = (float) (1 - (spec.dims().size() > 1 ? learningRate * config.weightDecay : 0));
             update(
                     stepped.tensor(spec.name()),
@@ -161,23 +180,24 @@ public final class AdamW {
                     stepSize,
                     rootCorrection,
                     keep);
-            if (weights.dtype() == Dtype.BF16) {
-                round(stepped.tensor(spec.name()), weights.tensor(spec.name()));
+            if (trained.dtype() == Dtype.BF16) {
+                round(stepped.tensor(spec.name()), trained.tensor(spec.name()));
             }
         }
+        weights.merge();
     }
 
-    /** What is stepped from: the weights themselves, or their masters. */
-    private TensorSet stepped(Weights weights) {
-        if (weights.dtype() == Dtype.F32) {
-            return weights.tensors();
+    /** What is stepped from: the trained values themselves, or their masters. */
+    private TensorSet stepped(Parameters trained) {
+        if (trained.dtype() == Dtype.F32) {
+            return trained.tensors();
         }
         if (masters == null) {
             if (steps > 0) {
                 throw new IllegalStateException("after " + steps + " steps the optimiser's state has no masters of the "
-                        + weights.dtype() + " weights; it is another run's, or of other weights");
+                        + trained.dtype() + " weights; it is another run's, or of other weights");
             }
-            masters = weights.tensors().copy();
+            masters = trained.tensors().copy();
         }
         return masters;
     }

@@ -3,17 +3,23 @@ package dev.millrace.policy.session;
 import ai.onnxruntime.OrtException;
 import ai.onnxruntime.OrtSession;
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.LoraShape;
 import dev.millrace.policy.decoder.SequenceGraph;
 import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.weights.Gradients;
+import dev.millrace.policy.weights.LoraAdapter;
 import dev.millrace.policy.weights.TensorSet;
 import dev.millrace.policy.weights.Weights;
 import java.nio.FloatBuffer;
 import java.util.HashSet;
+import java.util.List;
+import java.util.Optional;
 import java.util.Set;
 
 /**
- * The gradient {@code d(sum_t c_t log pi(y_t) + sum_t e_t H_t) / dW} of a batch, for coefficients of the caller's choice.
+ * The gradient {@code d(sum_t c_t log pi(y_t) + sum_t e_t H_t) / dW} of a batch, for coefficients of the caller's choice, by all weights or by those of
+ * an adapter alone. The latter is the gradient of {@code W + scale * (B A)}: that an adapter's values may be rounded to a narrower type
+ * is passed over, as it is of weights.
  *
  * <p>Where a sequence has kept tokens, {@code pi} is the softmax over these, and what was not kept gets no gradient.
  *
@@ -25,6 +31,8 @@ public final class GradientSession implements AutoCloseable {
     private static final int CHUNK = 4096;
 
     private final DecoderShape shape;
+    private final List<TensorSpec> trained;
+    private final Optional<LoraShape> lora;
     private final SequenceRunner runner;
     private final TensorSet partial;
     private final Feeds pinned;
@@ -38,16 +46,28 @@ public final class GradientSession implements AutoCloseable {
 
     /** @param logits likewise */
     public GradientSession(Engine engine, DecoderShape shape, int tokenBudget, LogitsMemory logits) {
+        this(engine, shape, Optional.empty(), tokenBudget, logits);
+    }
+
+    /** @param lora of adapters by which alone is differentiated, of weights that have such a one; empty for all weights */
+    public GradientSession(
+            Engine engine, DecoderShape shape, Optional<LoraShape> lora, int tokenBudget, LogitsMemory logits) {
         this.shape = shape;
+        this.lora = lora;
+        this.trained = lora.map(low -> low.tensors(shape)).orElseGet(shape::tensors);
         this.runner = new SequenceRunner(
                 engine,
                 shape,
                 tokenBudget,
                 logits.gradientRows(shape),
-                (vocabulary, rows) -> SequenceGraph.gradient(shape, vocabulary, rows));
-        this.partial = new TensorSet(SequenceGraph.differentiated(shape));
+                (vocabulary, rows) -> lora.isPresent()
+                        ? SequenceGraph.gradient(shape, lora.get(), vocabulary, rows)
+                        : SequenceGraph.gradient(shape, vocabulary, rows));
+        this.partial = new TensorSet(lora.isPresent() ? trained : SequenceGraph.differentiated(shape));
         this.pinned = new Feeds(engine.environment()).set(partial, SequenceGraph.gradientOf(""));
-        this.outputs.add(SequenceGraph.EMBEDDED_GRADIENT);
+        if (lora.isEmpty()) {
+            this.outputs.add(SequenceGraph.EMBEDDED_GRADIENT);
+        }
     }
 
     /**
@@ -56,7 +76,7 @@ public final class GradientSession implements AutoCloseable {
      * @param temperatures         one per sequence, above 0; log-probs and entropies are those after temperature
      * @param logProbCoefficients  c, one per packed token; 0 for a token without loss
      * @param entropyCoefficients  e, one per packed token
-     * @param into                 of the session's shape; partly added to if the call fails
+     * @param into                 of what is trained; partly added to if the call fails
      * @throws java.util.concurrent.CancellationException if the thread is interrupted, checked between micro-batches; the
      *     flag stays set
      * @throws NonFiniteScoreException naming sequence and token
@@ -68,9 +88,17 @@ public final class GradientSession implements AutoCloseable {
             float[] logProbCoefficients,
             float[] entropyCoefficients,
             Gradients into) {
-        if (!into.shape().equals(shape)) {
-            throw new IllegalArgumentException(
-                    "these gradients are of another shape: " + into.shape() + ", not " + shape);
+        if (!into.specs().equals(trained)) {
+            throw new IllegalArgumentException("these gradients are of another shape: they have "
+                    + into.specs().size() + " tensors, and " + trained.size() + " are trained of " + shape);
+        }
+        if (!weights.adapter().map(LoraAdapter::shape).equals(lora)) {
+            throw new IllegalArgumentException("the weights have "
+                    + weights.adapter()
+                            .map(has -> "an adapter of " + has.shape())
+                            .orElse("no adapter")
+                    + ", and differentiated is by "
+                    + lora.map(low -> "one of " + low).orElse("all weights"));
         }
         requireFinite(batch, logProbCoefficients, "logProbCoefficients");
         requireFinite(batch, entropyCoefficients, "entropyCoefficients");
@@ -78,9 +106,16 @@ public final class GradientSession implements AutoCloseable {
                 weights,
                 batch,
                 temperatures,
-                (micro, feeds) -> feeds.floats(
-                                SequenceGraph.LOG_PROB_COEFFICIENTS, micro.pick(logProbCoefficients), micro.rowCount())
-                        .floats(SequenceGraph.ENTROPY_COEFFICIENTS, micro.pick(entropyCoefficients), micro.rowCount()),
+                (micro, feeds) -> {
+                    feeds.floats(SequenceGraph.LOG_PROB_COEFFICIENTS, micro.pick(logProbCoefficients), micro.rowCount())
+                            .floats(
+                                    SequenceGraph.ENTROPY_COEFFICIENTS,
+                                    micro.pick(entropyCoefficients),
+                                    micro.rowCount());
+                    if (lora.isPresent()) {
+                        feeds.set(weights.trained().tensors(), "");
+                    }
+                },
                 outputs,
                 pinned.map(),
                 (micro, result) -> add(micro, result, into));
@@ -103,10 +138,12 @@ public final class GradientSession implements AutoCloseable {
         for (TensorSpec spec : partial.specs()) {
             addTo(into.tensor(spec.name()), partial.tensor(spec.name()));
         }
-        addEmbedded(
-                micro,
-                SequenceRunner.floats(result, SequenceGraph.EMBEDDED_GRADIENT),
-                into.tensor(SequenceGraph.embedding()));
+        if (lora.isEmpty()) {
+            addEmbedded(
+                    micro,
+                    SequenceRunner.floats(result, SequenceGraph.EMBEDDED_GRADIENT),
+                    into.tensor(SequenceGraph.embedding()));
+        }
     }
 
     private void addTo(float[] sum, FloatBuffer added) {

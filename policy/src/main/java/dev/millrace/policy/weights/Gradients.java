@@ -8,24 +8,23 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * One float per parameter of a decoder: the sum of what gradient sessions accumulated into it.
+ * One float per parameter that is trained, all of a decoder's or an adapter's: the sum of what gradient sessions accumulated into it.
  *
  * <p>Heap arrays, since everything done with gradients is a Java loop. One owner, no synchronisation.
  */
 public final class Gradients {
-    private final DecoderShape shape;
     private final List<TensorSpec> specs;
     private final Map<String, float[]> tensors = new LinkedHashMap<>();
 
-    /** All zeros. */
+    /** All zeros, of all of a decoder's parameters. */
     public Gradients(DecoderShape shape) {
-        this.shape = shape;
-        this.specs = shape.tensors();
-        specs.forEach(spec -> tensors.put(spec.name(), new float[spec.elementCount()]));
+        this(shape.tensors());
     }
 
-    public DecoderShape shape() {
-        return shape;
+    /** All zeros. */
+    public Gradients(List<TensorSpec> specs) {
+        this.specs = List.copyOf(specs);
+        specs.forEach(spec -> tensors.put(spec.name(), new float[spec.elementCount()]));
     }
 
     /** Names and shapes, in the order of every iteration. */
@@ -56,8 +55,9 @@ public final class Gradients {
 
     /** Adds other gradients of the same shape. */
     public void add(Gradients other) {
-        if (!other.shape.equals(shape)) {
-            throw new IllegalArgumentException("gradients of different shapes: " + other.shape + ", " + shape);
+        if (!other.specs.equals(specs)) {
+            throw new IllegalArgumentException(
+                    "gradients of different tensors: " + other.specs.size() + " of them, " + specs.size());
         }
         tensors.forEach((name, tensor) -> {
             float[] added = other.tensor(name);

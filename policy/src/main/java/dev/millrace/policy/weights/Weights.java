@@ -3,32 +3,31 @@ package dev.millrace.policy.weights;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.TensorSpec;
 import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.nio.FloatBuffer;
-import java.nio.ShortBuffer;
+import java.util.Optional;
 import java.util.SplittableRandom;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The parameters of one decoder: float32 tensors under their Hugging Face names, in direct little-endian buffers.
  *
  * <p>Their {@link Dtype} says which values they are and what goes onto the wire. Weights of a narrower type than float32 hold nothing but
- * values of it; whoever writes them rounds.
+ * values of it; whoever writes them rounds. Weights with a {@link LoraAdapter} are what that makes of the weights that it is put upon: the adapter
+ * is then what a step changes and what goes onto the wire ({@link #trained}), and {@link #merge} makes the weights follow it.
  *
  * <p>Sessions read the buffers in place at every call, so a write is a weight swap. One owner may write (the optimiser,
  * or a loader), and only while no session call with these weights is running; nothing here synchronises. Weights that other
  * threads read are frozen by agreement: publish a {@link #copy()} and go on writing to your own.
  */
 public final class Weights {
-    private static final int BLOCK = 4096;
-
     private final DecoderShape shape;
-    private final Dtype dtype;
-    private final TensorSet tensors;
+    private final Parameters parameters;
+    private final @Nullable LoraAdapter adapter;
 
-    private Weights(DecoderShape shape, Dtype dtype, TensorSet tensors) {
+    private Weights(DecoderShape shape, Parameters parameters, @Nullable LoraAdapter adapter) {
         this.shape = shape;
-        this.dtype = dtype;
-        this.tensors = tensors;
+        this.parameters = parameters;
+        this.adapter = adapter;
     }
 
     /** All zeros of float32, to be filled with {@link #load}. */
@@ -38,7 +37,21 @@ public final class Weights {
 
     /** All zeros, to be filled with {@link #load}. */
     public static Weights zeros(DecoderShape shape, Dtype dtype) {
-        return new Weights(shape, dtype, new TensorSet(shape.tensors()));
+        return new Weights(shape, Parameters.zeros(shape.tensors(), dtype), null);
+    }
+
+    /**
+     * These weights as what an adapter is put upon: the memory becomes the result's, whose values are float32, whatever the type of these. Made to follow
+     * the adapter by {@link #merge}, which whoever fills that calls.
+     *
+     * @param put upon exactly these weights
+     */
+    public Weights with(LoraAdapter put) {
+        if (adapter != null || !put.base().shape().equals(shape)) {
+            throw new IllegalArgumentException(
+                    "the adapter is put upon plain weights of " + put.base().shape() + ", not upon these, of " + shape);
+        }
+        return new Weights(shape, new Parameters(Dtype.F32, parameters.tensors()), put);
     }
 
     /**
@@ -84,101 +97,70 @@ public final class Weights {
 
     /** What the values are. */
     public Dtype dtype() {
-        return dtype;
+        return parameters.dtype();
     }
 
     /** All tensors as a set, float32 whatever the values are; shares the memory. */
     public TensorSet tensors() {
-        return tensors;
+        return parameters.tensors();
+    }
+
+    /** All tensors, with what their values are; shares the memory. */
+    public Parameters parameters() {
+        return parameters;
+    }
+
+    /** What makes these weights out of others; empty if they are by themselves. */
+    public Optional<LoraAdapter> adapter() {
+        return Optional.ofNullable(adapter);
+    }
+
+    /** What a step changes, and what a version of these weights is: the adapter's tensors, or all. Whoever writes an adapter's calls {@link #merge}. */
+    public Parameters trained() {
+        return adapter == null ? parameters : adapter.parameters();
+    }
+
+    /** Makes the weights what the adapter says by now; without one they are. */
+    public void merge() {
+        if (adapter != null) {
+            adapter.mergeInto(parameters.tensors());
+        }
     }
 
     /** A writable view of one tensor, row-major; see the class for who may write. */
     public FloatBuffer tensor(String name) {
-        return tensors.tensor(name);
+        return parameters.tensor(name);
     }
 
-    /**
-     * One tensor's little-endian bytes in its type: what goes onto the wire and into a digest. Not to be written; of float32 a
-     * view, otherwise in memory of its own.
-     *
-     * @throws IllegalStateException if a value is none of the type
-     */
+    /** One tensor's little-endian bytes in its type; see {@link Parameters#bytes}. */
     public ByteBuffer bytes(String name) {
-        return dtype == Dtype.F32 ? tensors.bytes(name) : narrowed(name, tensor(name));
-    }
-
-    private static ByteBuffer narrowed(String name, FloatBuffer values) {
-        ByteBuffer bytes = ByteBuffer.allocate(values.remaining() * Short.BYTES).order(ByteOrder.LITTLE_ENDIAN);
-        float[] block = new float[BLOCK];
-        short[] narrow = new short[BLOCK];
-        ShortBuffer into = bytes.asShortBuffer();
-        while (values.hasRemaining()) {
-            int count = Math.min(BLOCK, values.remaining());
-            values.get(block, 0, count);
-            for (int i = 0; i < count; i++) {
-                if (!Bfloat16.holds(block[i])) {
-                    throw new IllegalStateException(name + " has " + block[i]
-                            + ", which is no bfloat16; whoever writes weights must round them");
-                }
-                narrow[i] = Bfloat16.of(block[i]);
-            }
-            into.put(narrow, 0, count);
-        }
-        return bytes;
+        return parameters.bytes(name);
     }
 
     /** Overwrites one tensor from little-endian bytes of its type. */
     public void load(String name, ByteBuffer littleEndian) {
-        if (dtype == Dtype.F32) {
-            tensors.load(name, littleEndian);
-        } else {
-            widen(name, littleEndian, tensor(name));
-        }
+        parameters.load(name, littleEndian);
     }
 
-    private static void widen(String name, ByteBuffer source, FloatBuffer into) {
-        if (source.remaining() != into.remaining() * Short.BYTES) {
-            throw new IllegalArgumentException(
-                    name + " takes " + into.remaining() * Short.BYTES + " bytes, not " + source.remaining());
-        }
-        ShortBuffer from = source.duplicate().order(ByteOrder.LITTLE_ENDIAN).asShortBuffer();
-        float[] block = new float[BLOCK];
-        short[] narrow = new short[BLOCK];
-        while (from.hasRemaining()) {
-            int count = Math.min(BLOCK, from.remaining());
-            from.get(narrow, 0, count);
-            for (int i = 0; i < count; i++) {
-                block[i] = Bfloat16.value(narrow[i]);
-            }
-            into.put(block, 0, count);
-        }
-        source.position(source.limit());
-    }
-
-    /** Overwrites all tensors with those of weights of the same shape and type. */
+    /** Overwrites all tensors with those of weights of the same shape and type, and the adapter with theirs. */
     public void copyFrom(Weights source) {
-        if (source.dtype != dtype) {
-            throw new IllegalArgumentException("weights of " + source.dtype + " into weights of " + dtype);
+        if ((adapter == null) != (source.adapter == null)) {
+            throw new IllegalArgumentException(
+                    "weights with an adapter and weights without one are no copies of each other");
         }
-        tensors.copyFrom(source.tensors);
+        parameters.copyFrom(source.parameters);
+        if (adapter != null && source.adapter != null) {
+            adapter.copyFrom(source.adapter);
+        }
     }
 
-    /** Independent weights with the same values. */
+    /** Independent weights with the same values; what an adapter is put upon is shared. */
     public Weights copy() {
-        return new Weights(shape, dtype, tensors.copy());
+        return new Weights(shape, parameters.copy(), adapter == null ? null : adapter.copy());
     }
 
-    /** Independent weights of a type, each value the nearest of it, ties to even. */
+    /** Independent weights of a type, each value the nearest of it, ties to even; without an adapter, whose work is in the values. */
     public Weights as(Dtype type) {
-        Weights rounded = new Weights(shape, type, tensors.copy());
-        if (type == Dtype.BF16 && dtype != Dtype.BF16) {
-            for (TensorSpec spec : tensors.specs()) {
-                FloatBuffer values = rounded.tensor(spec.name());
-                for (int i = 0; i < values.limit(); i++) {
-                    values.put(i, Bfloat16.value(Bfloat16.of(values.get(i))));
-                }
-            }
-        }
-        return rounded;
+        return new Weights(shape, parameters.as(type), null);
     }
 }

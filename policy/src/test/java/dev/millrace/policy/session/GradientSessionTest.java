@@ -216,7 +216,7 @@ class GradientSessionTest {
         }
     }
 
-    private static double nudged(double[] tensor, double[] direction, double step, DoubleSupplier value) {
+    static double nudged(double[] tensor, double[] direction, double step, DoubleSupplier value) {
         double[] original = tensor.clone();
         for (int i = 0; i < tensor.length; i++) {
             tensor[i] += step * direction[i];
@@ -226,8 +226,7 @@ class GradientSessionTest {
         return result;
     }
 
-    private static double objective(
-            NaiveDecoder twin, SequenceBatch batch, float[] temperatures, float[] c, float[] e) {
+    static double objective(NaiveDecoder twin, SequenceBatch batch, float[] temperatures, float[] c, float[] e) {
         double sum = 0;
         for (int s = 0; s < batch.sequenceCount(); s++) {
             double[][] logProbs = twin.logProbs(RaggedBatches.sequence(batch, s), temperatures[s]);
@@ -244,7 +243,7 @@ class GradientSessionTest {
         return sum;
     }
 
-    private static float[] coefficients(long seed, SequenceBatch batch) {
+    static float[] coefficients(long seed, SequenceBatch batch) {
         SplittableRandom random = new SplittableRandom(seed);
         float[] coefficients = new float[batch.scoredCount()];
         for (int i = 0; i < coefficients.length; i++) {

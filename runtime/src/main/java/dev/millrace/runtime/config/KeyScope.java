@@ -82,7 +82,7 @@ public enum KeyScope {
         put(DEFAULT, "topology.runtime.start_timeout_ms", "topology.runtime.stop_timeout_ms");
         put(DEFAULT, "topology.runtime.alarm_after_ms");
 
-        put(RUN, "learner.step");
+        put(RUN, "learner.step", "learner.lora");
         put(DEFAULT, "learner.max_steps"); // a run that has ended there may go on
         put(DEFAULT, "learner.trajectory_timeout_ms", "learner.kept_trajectory_bytes", "learner.idle_report_ms");
 

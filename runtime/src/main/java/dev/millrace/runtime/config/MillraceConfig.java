@@ -8,6 +8,7 @@ import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.algorithm.StalenessRules;
 import dev.millrace.corrections.kl.KlConfig;
 import dev.millrace.corrections.kl.ReferenceConfig;
+import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.generator.environment.Environments;
 import dev.millrace.generator.environment.OwnVerdict;
 import dev.millrace.generator.environment.answer.FixedAnswer;
@@ -17,20 +18,26 @@ import dev.millrace.generator.sampling.GeneratorConfig;
 import dev.millrace.generator.staleness.StalenessControllerConfig;
 import dev.millrace.infra.broker.BrokerConfig;
 import dev.millrace.learner.LearnerConfig;
+import dev.millrace.learner.step.LoraConfig;
+import dev.millrace.learner.step.LoraStart;
 import dev.millrace.log.secret.SecretException;
 import dev.millrace.log.secret.SecretSettings;
 import dev.millrace.log.secret.SecretText;
 import dev.millrace.log.topics.TopicsConfig;
+import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.scorer.FixedPolicyConfig;
 import dev.millrace.scorer.ScorerConfig;
 import dev.millrace.topology.TopologyConfig;
+import dev.millrace.weights.VersionSize;
 import dev.millrace.weights.WeightsConfig;
+import dev.millrace.weights.store.ObjectStore;
 import java.security.SecureRandom;
 import java.time.LocalDateTime;
 import java.time.ZoneId;
 import java.time.format.DateTimeFormatter;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 
 /**
  * Everything that can be configured, a part for each feature.
@@ -137,14 +144,58 @@ public record MillraceConfig(
                     + "; a sequence could outgrow the model, so lower the former or raise the latter");
         }
         refuseWith("model", () -> model.shape(task.task().tokenizer().vocabSize()));
-        ModelSizes kept = ModelSizes.of(model.shape(task.task().tokenizer().vocabSize()), weights, algorithm);
+        DecoderShape shape = model.shape(task.task().tokenizer().vocabSize());
+        if (learner.lora().rank() > 0) {
+            requireAdapters(shape, learner.lora(), model, algorithm, weights, topics);
+        }
+        ModelSizes kept = ModelSizes.of(shape, learner.lora().shape(), weights, algorithm);
         refuseWith("topics", () -> topics.requireRoomFor(kept.weights(), kept.optimizer()));
     }
 
     /** What the run's topics are made with: what is left to the model's size is decided by it. */
     public TopicsConfig sizedTopics() {
-        ModelSizes kept = ModelSizes.of(model.shape(task.task().tokenizer().vocabSize()), weights, algorithm);
+        ModelSizes kept = ModelSizes.of(
+                model.shape(task.task().tokenizer().vocabSize()), learner.lora().shape(), weights, algorithm);
         return topics.sizedFor(kept.weights(), kept.optimizer());
+    }
+
+    /** What is trained, and what a version has of it. */
+    public VersionSize versionSize() {
+        return VersionSize.of(
+                model.shape(task.task().tokenizer().vocabSize()), learner.lora().shape());
+    }
+
+    /** The adapter that the run's first version is given; empty where the weights themselves are trained. */
+    public Optional<LoraStart> adapter() {
+        return learner.lora().shape().map(low -> new LoraStart(low, run.seed()));
+    }
+
+    private static void requireAdapters(
+            DecoderShape shape,
+            LoraConfig lora,
+            ModelConfig model,
+            Algorithm algorithm,
+            WeightsConfig weights,
+            TopicsConfig topics) {
+        if (model.checkpoint().isEmpty()) {
+            throw new ConfigException(
+                    "learner.lora.rank is " + lora.rank()
+                            + " and model.checkpoint is empty: random weights with a few trained directions stay random, so"
+                            + " give a pretrained checkpoint, --model DIR, or train the weights themselves, learner.lora.rank=0");
+        }
+        refuseWith("learner.lora", () -> lora.shape().orElseThrow().tensors(shape));
+        if (algorithm.advantage().optionalInputs().contains(StageInput.GRADIENT_NORMS)) {
+            throw new ConfigException("learner.lora.rank is " + lora.rank()
+                    + " and algorithm.advantage.kind is opob, whose norms are those of the gradient by all weights; choose"
+                    + " another advantage, or train the weights themselves, learner.lora.rank=0");
+        }
+        if (topics.weightsRetentionBytes() > 0
+                && ObjectStore.of(weights.store()).isEmpty()) {
+            throw new ConfigException("topics.weights_retention_bytes is " + topics.weightsRetentionBytes()
+                    + " and learner.lora.rank is " + lora.rank()
+                    + ": every adapter is put upon version 0, which lies first on the topic and would be the first to go;"
+                    + " leave the former at 0, or set it to -1");
+        }
     }
 
     private static boolean needsRecordedReference(KlConfig kl) {

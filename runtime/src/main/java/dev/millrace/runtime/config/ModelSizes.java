@@ -3,6 +3,8 @@ package dev.millrace.runtime.config;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.log.topics.TopicsConfig;
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.LoraShape;
+import dev.millrace.weights.VersionSize;
 import dev.millrace.weights.WeightsConfig;
 import java.time.Duration;
 import java.util.Locale;
@@ -12,7 +14,7 @@ import java.util.Optional;
  * What of a policy must be kept on the log: the versions that rollouts of a batch may name, what their chains rest on, and what a learner
  * that starts learns again from.
  *
- * @param weights bytes, each version counted as if it were whole
+ * @param weights bytes, each version counted as if it were whole; {@link TopicsConfig#ALL} where nothing may go
  * @param optimizer bytes of the optimiser's states
  */
 public record ModelSizes(long weights, long optimizer) {
@@ -24,12 +26,34 @@ public record ModelSizes(long weights, long optimizer) {
         DecoderShape shape =
                 config.model().shape(config.task().task().tokenizer().vocabSize());
         WeightsConfig weights = config.weights();
-        int every = weights.checkpointEvery(shape);
+        VersionSize size = config.versionSize();
+        int every = weights.checkpointEvery(size);
         if (every == 1) {
             return Optional.empty();
         }
         long parameters = shape.parameterCount();
         TopicsConfig topics = config.sizedTopics();
+        if (size.isAdapter()) {
+            return Optional.of(String.format(
+                    Locale.ROOT,
+                    "%,d parameters, of which adapters train %,d in their place, so: version 0 is %,d MB, once, and every other %.1f MB whole, every %dth;"
+                            + " the optimiser's state is %.1f MB, with every %dth; the log keeps %s of the one and %s of the other; a scorer keeps %d"
+                            + " versions; each copy of the merged weights is %,d MB, what adapters are put upon %,d MB in a process, and this JVM has at most"
+                            + " %,d MB of heap and as much beside it (-Xmx)",
+                    parameters,
+                    size.parameters(),
+                    megabytes(parameters * weights.dtype().bytes()),
+                    weights.versionBytes(size) / 1e6,
+                    weights.anchorEvery(size),
+                    weights.stateBytes(size) / 1e6,
+                    every,
+                    kept(topics.weightsRetentionBytes()),
+                    kept(topics.optimizerRetentionBytes()),
+                    config.scorer().cachedVersions(parameters),
+                    megabytes(Float.BYTES * parameters),
+                    megabytes(parameters * weights.dtype().bytes()),
+                    megabytes(Runtime.getRuntime().maxMemory())));
+        }
         return Optional.of(String.format(
                 Locale.ROOT,
                 "%,d parameters, so: a version is %,d MB whole, every %dth; the optimiser's state is %,d MB, with every %dth; the"
@@ -37,14 +61,14 @@ public record ModelSizes(long weights, long optimizer) {
                         + " copy of the weights is %,d MB, and this JVM has at most %,d MB of heap and as much beside it (-Xmx)",
                 parameters,
                 megabytes(parameters * weights.dtype().bytes()),
-                weights.anchorEvery(shape),
-                megabytes(weights.stateBytes(shape)),
+                weights.anchorEvery(size),
+                megabytes(weights.stateBytes(size)),
                 every,
                 kept(topics.weightsRetentionBytes()),
                 kept(topics.optimizerRetentionBytes()),
                 config.scorer().cachedVersions(parameters),
                 megabytes(
-                        Float.BYTES * parameters * (2L + config.learner().step().shards()) + weights.stateBytes(shape)),
+                        Float.BYTES * parameters * (2L + config.learner().step().shards()) + weights.stateBytes(size)),
                 megabytes(Float.BYTES * parameters),
                 megabytes(Runtime.getRuntime().maxMemory())));
     }
@@ -54,12 +78,10 @@ public record ModelSizes(long weights, long optimizer) {
      * takes at 16 MiB a second.
      */
     public static Duration stopLimit(MillraceConfig config) {
-        DecoderShape shape =
-                config.model().shape(config.task().task().tokenizer().vocabSize());
         WeightsConfig weights = config.weights();
-        return weights.checkpointEvery(shape) == 1
+        return weights.checkpointEvery(config.versionSize()) == 1
                 ? STOP
-                : STOP.plusSeconds(weights.stateBytes(shape) / STATE_BYTES_A_SECOND);
+                : STOP.plusSeconds(weights.stateBytes(config.versionSize()) / STATE_BYTES_A_SECOND);
     }
 
     private static String kept(long bytes) {
@@ -70,13 +92,16 @@ public record ModelSizes(long weights, long optimizer) {
         return Math.round(bytes / 1e6);
     }
 
-    static ModelSizes of(DecoderShape shape, WeightsConfig config, Algorithm algorithm) {
-        long every = config.checkpointEvery(shape);
+    static ModelSizes of(DecoderShape shape, Optional<LoraShape> lora, WeightsConfig config, Algorithm algorithm) {
+        VersionSize size = VersionSize.of(shape, lora);
+        long every = config.checkpointEvery(size);
         long versions =
-                Math.min(Integer.MAX_VALUE, algorithm.staleness().maxVersions() + 1L + config.anchorEvery(shape));
+                Math.min(Integer.MAX_VALUE, algorithm.staleness().maxVersions() + 1L + config.anchorEvery(size));
         // from the checkpoint before the oldest of them on
-        long weights = Math.multiplyExact(config.dtype().bytes() * shape.parameterCount(), versions + every - 1);
+        long weights = size.isAdapter()
+                ? TopicsConfig.ALL // put upon the first version, before which nothing can be removed
+                : Math.multiplyExact(config.versionBytes(size), versions + every - 1);
         long states = (versions + every - 1) / every;
-        return new ModelSizes(weights, Math.multiplyExact(config.stateBytes(shape), states));
+        return new ModelSizes(weights, Math.multiplyExact(config.stateBytes(size), states));
     }
 }

@@ -17,6 +17,7 @@ import java.util.stream.Collectors;
 public final class PretrainedDefaults {
     private static final String ALGORITHM = "algorithm";
     private static final String LEARNING_RATE = "learner.step.optimizer.learning_rate";
+    private static final String LORA_RANK = "/learner/lora/rank";
     private static final String DTYPE = "weights.dtype";
     private static final Map<String, String> OPTIMIZER = new LinkedHashMap<>();
     private static final Map<String, String> OF_ALGORITHM = new LinkedHashMap<>();
@@ -34,7 +35,12 @@ public final class PretrainedDefaults {
     /** Puts them under what a tree says of a run that begins with a checkpoint. */
     static void fill(ObjectNode tree, DecoderShape shape) {
         boolean named = isNamed(tree.path(ALGORITHM));
-        putUnlessGiven(tree, LEARNING_RATE, String.valueOf(learningRate(shape.parameterCount())));
+        boolean adapters = tree.at(LORA_RANK).asInt(0) > 0;
+        putUnlessGiven(
+                tree,
+                LEARNING_RATE,
+                String.valueOf(
+                        adapters ? adapterLearningRate(shape.parameterCount()) : learningRate(shape.parameterCount())));
         OPTIMIZER.forEach((key, value) -> putUnlessGiven(tree, key, value));
         if (!named) {
             OF_ALGORITHM.forEach((key, value) -> putUnlessGiven(tree, key, value));
@@ -54,6 +60,11 @@ public final class PretrainedDefaults {
             return 3e-4;
         }
         return parameters < 100_000_000 ? 3e-5 : 2e-6;
+    }
+
+    /** Adapters begin at zero and are few: their steps are tens of times those of weights. */
+    private static double adapterLearningRate(long parameters) {
+        return parameters < 10_000_000 ? 3e-3 : 1e-4;
     }
 
     private static boolean isNamed(JsonNode algorithm) {
@@ -82,6 +93,7 @@ public final class PretrainedDefaults {
         ObjectNode tree = ConfigBinder.unbind(config);
         Map<String, String> shown = new LinkedHashMap<>();
         for (String key : new String[] {
+            "learner.lora.rank",
             LEARNING_RATE,
             "learner.step.optimizer.warm_up_steps",
             "algorithm.entropy.bonus",

@@ -38,25 +38,42 @@ final class ModelCard {
                 row("optimiser steps", Long.toString(version.getOptimizerSteps())),
                 row("rollouts consumed", Long.toString(version.getRolloutsConsumed())),
                 row("tokens trained", Long.toString(version.getTokensTrained())),
+                row("trained", adapter(version)),
                 row("weights (SHA-256)", "`" + version.getWeights().getSha256() + "`"),
                 row(
                         "written as",
                         types
-                                + (done.isExact()
-                                        ? ", the version bit for bit"
-                                        : ", rounded from the version's " + name(PolicyFeed.dtypeOf(version)))),
+                                + (done.adapter()
+                                        ? ", the adapter bit for bit"
+                                        : done.isExact()
+                                                ? ", the version bit for bit"
+                                                : ", rounded from the version's " + name(done.own()))),
                 row("began with", start(done.start())),
                 row(
                         "start's weights (SHA-256)",
                         done.start().sha256().map(hash -> "`" + hash + "`").orElse("not known any more")));
-        return "---\nlibrary_name: transformers\npipeline_tag: text-generation\ntags: [millrace, reinforcement-learning]\n---\n\n# "
+        return "---\nlibrary_name: " + (done.adapter() ? "peft" : "transformers")
+                + "\npipeline_tag: text-generation\ntags: [millrace, reinforcement-learning]\n---\n\n# "
                 + run.runId() + ", version " + version.getVersion()
                 + "\n\nTrained by reinforcement learning with Millrace.\n\n| | |\n| --- | --- |\n"
                 + rows.stream()
                         .map(row -> "| " + row[0] + " | " + row[1] + " |\n")
                         .collect(Collectors.joining())
                 + "\nThe hashes are over the bytes of all tensors as little-endian " + name(PolicyFeed.dtypeOf(version))
-                + ", in the decoder's order, as the run's\nmanifests have them.\n";
+                + ", in the decoder's order, as the run's\nmanifests have them."
+                + (version.getAdapter() == null ? "" : " That of the weights is the adapter's.") + "\n";
+    }
+
+    private static String adapter(PolicyVersion version) {
+        return PolicyFeed.adapterOf(version)
+                .map(low -> "an adapter of rank " + low.rank() + ", alpha " + alpha(low.alpha()) + " to "
+                        + String.join(", ", low.targetModules())
+                        + ", put upon the start's weights")
+                .orElse("all weights");
+    }
+
+    private static String alpha(double alpha) {
+        return alpha == Math.rint(alpha) ? Long.toString((long) alpha) : Double.toString(alpha);
     }
 
     private static String name(Dtype dtype) {

@@ -2,10 +2,13 @@ package dev.millrace.runtime.model;
 
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.topics.LogSetupException;
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.huggingface.AdapterExport;
 import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.huggingface.CheckpointException;
 import dev.millrace.policy.huggingface.CheckpointExport;
 import dev.millrace.policy.weights.Dtype;
+import dev.millrace.policy.weights.LoraAdapter;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.MillraceConfig;
@@ -39,12 +42,13 @@ public final class ModelExport {
      * @param start    what the run began with
      * @param types    in which tensors were written, as safetensors files name them
      * @param bytes    of all tensors
+     * @param own      what the values of what was written are: those of the version, and float32 of an adapter that is merged
+     * @param adapter  whether an adapter was written by itself
      */
-    public record Done(PolicyVersion manifest, Start start, Set<String> types, long bytes) {
+    public record Done(PolicyVersion manifest, Start start, Set<String> types, long bytes, Dtype own, boolean adapter) {
         /** Whether what was written is what the version is, bit for bit. */
         public boolean isExact() {
-            String own = PolicyFeed.dtypeOf(manifest).name();
-            return types.stream().allMatch(type -> type.equals(Dtype.F32.name()) || type.equals(own));
+            return types.stream().allMatch(type -> type.equals(Dtype.F32.name()) || type.equals(own.name()));
         }
     }
 
@@ -79,12 +83,8 @@ public final class ModelExport {
      * @throws RefusedRequestException if there is no such version, or it cannot be written there
      */
     public Done to(Path directory, OptionalLong version, Optional<String> type) {
-        try (PolicyFeed feed = new PolicyFeed(connection, config.weights())) {
-            PolicyVersion newest = feed.newestCommitted()
-                    .orElseThrow(() -> new RefusedRequestException("the run has published no version yet"));
-            PolicyVersion manifest = version.isPresent() ? feed.manifest(version.getAsLong()) : newest;
-            Weights weights = feed.load(manifest.getVersion());
-            Start start = start(feed, weights);
+        return write(directory, version, (feed, manifest, weights) -> {
+            Start start = start(feed, manifest, weights);
             CheckpointExport plain = start.isTaken()
                     ? CheckpointExport.like(new CheckpointDirectory(Path.of(start.checkpoint())), weights)
                     : start.files().isPresent()
@@ -93,9 +93,53 @@ public final class ModelExport {
                                             start.files().get()))
                             : CheckpointExport.of(weights);
             CheckpointExport export = type.map(plain::as).orElse(plain);
-            Done done = new Done(manifest, start, export.types(), export.bytes());
+            Done done = new Done(manifest, start, export.types(), export.bytes(), weights.dtype(), false);
             export.to(directory, ModelCard.text(connection.run(), done));
             return done;
+        });
+    }
+
+    /**
+     * Writes the adapter that a version is, as PEFT lays one out.
+     *
+     * @param directory must not be there
+     * @param version   empty for the newest
+     * @throws RefusedRequestException if the version is no adapter, there is no such version, or it cannot be written there
+     */
+    public Done adapterTo(Path directory, OptionalLong version) {
+        return write(directory, version, (feed, manifest, weights) -> {
+            LoraAdapter adapter = weights.adapter()
+                    .orElseThrow(() -> new RefusedRequestException("version " + manifest.getVersion()
+                            + (config.learner().lora().rank() > 0
+                                    ? " is what the run's adapters are put upon, and none itself; give --version a later one"
+                                    : " is no adapter: the run trains the weights themselves (learner.lora.rank=0)")
+                            + ", or leave --adapter out"));
+            String checkpoint = config.model().checkpoint();
+            AdapterExport export = new AdapterExport(adapter, checkpoint);
+            Start start = new Start(checkpoint, first(feed), Optional.empty(), Optional.empty());
+            Done done = new Done(
+                    manifest,
+                    start,
+                    Set.of(export.type()),
+                    export.bytes(),
+                    adapter.parameters().dtype(),
+                    true);
+            export.to(directory, ModelCard.text(connection.run(), done));
+            return done;
+        });
+    }
+
+    @FunctionalInterface
+    private interface Writing {
+        Done of(PolicyFeed feed, PolicyVersion manifest, Weights weights) throws IOException;
+    }
+
+    private Done write(Path directory, OptionalLong version, Writing writing) {
+        try (PolicyFeed feed = new PolicyFeed(connection, config.weights())) {
+            PolicyVersion newest = feed.newestCommitted()
+                    .orElseThrow(() -> new RefusedRequestException("the run has published no version yet"));
+            PolicyVersion manifest = version.isPresent() ? feed.manifest(version.getAsLong()) : newest;
+            return writing.of(feed, manifest, feed.load(manifest.getVersion()));
         } catch (VersionUnavailableException | CorruptVersionException e) {
             throw new RefusedRequestException(e.getMessage() + "; give --version one whose weights are kept", e);
         } catch (CheckpointException e) {
@@ -105,10 +149,12 @@ public final class ModelExport {
         }
     }
 
-    private Start start(PolicyFeed feed, Weights weights) {
+    private Start start(PolicyFeed feed, PolicyVersion manifest, Weights weights) {
         String checkpoint = config.model().checkpoint();
         Optional<String> sha256 = first(feed);
-        Optional<String> lack = checkpoint.isEmpty() ? Optional.empty() : lack(checkpoint, sha256, weights);
+        Optional<String> lack = checkpoint.isEmpty()
+                ? Optional.empty()
+                : lack(checkpoint, sha256, weights.shape(), PolicyFeed.dtypeOf(manifest));
         return new Start(checkpoint, sha256, lack, lack.isPresent() ? files(weights) : Optional.empty());
     }
 
@@ -134,17 +180,17 @@ public final class ModelExport {
     }
 
     /** Another model may lie there by now, whose tokenizer and config say nothing of this one. */
-    private static Optional<String> lack(String checkpoint, Optional<String> sha256, Weights weights) {
+    private static Optional<String> lack(String checkpoint, Optional<String> sha256, DecoderShape shape, Dtype dtype) {
         Path path = Path.of(checkpoint);
         if (!Files.isDirectory(path)) {
             return Optional.of("the checkpoint that the run began with is not at " + checkpoint + " any more");
         }
         CheckpointDirectory directory = new CheckpointDirectory(path);
         try {
-            if (!directory.shape().equals(weights.shape())) {
+            if (!directory.shape().equals(shape)) {
                 return Optional.of("at " + checkpoint + " lies a model of another shape by now");
             }
-            String found = VersionHash.of(directory, weights.dtype());
+            String found = VersionHash.of(directory, dtype);
             if (sha256.isPresent() && !sha256.get().equals(found)) {
                 return Optional.of("at " + checkpoint + " lie other weights by now than the run began with");
             }

@@ -171,6 +171,7 @@ public final class Pipeline implements AutoCloseable {
                 : new InitialPolicy(
                         shape,
                         task.tokenizer().hash(),
+                        config.run().seed(),
                         () -> new CheckpointModel(config.model().checkpoint()).weights());
         Learner learner = keep(new Learner(
                 connection, config.learner(), config.algorithm(), config.weights(), initial, engine(), meters, clock));

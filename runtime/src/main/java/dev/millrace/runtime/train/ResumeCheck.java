@@ -15,7 +15,7 @@ import java.util.List;
  */
 public final class ResumeCheck {
     private static final List<String> FIXED =
-            List.of("/run/id", "/run/policy_id", "/run/topic_prefix", "/run/seed", "/model");
+            List.of("/run/id", "/run/policy_id", "/run/topic_prefix", "/run/seed", "/model", "/learner/lora");
 
     private final Path file;
     private final ObjectNode tree;

@@ -9,9 +9,13 @@ import dev.millrace.corrections.objective.Anchor;
 import dev.millrace.corrections.objective.Gspo;
 import dev.millrace.corrections.objective.PpoClip;
 import dev.millrace.corrections.objective.Topr;
+import dev.millrace.policy.decoder.DecoderShape;
 import org.junit.jupiter.api.Test;
 
 class MillraceConfigTest {
+    private static final DecoderShape DEFAULT_SHAPE = ModelConfig.defaults()
+            .shape(MillraceConfig.defaults().task().task().tokenizer().vocabSize());
+
     private static MillraceConfig bind(String... settings) {
         ObjectNode tree = ConfigTree.empty();
         for (String setting : settings) {
@@ -51,6 +55,32 @@ class MillraceConfigTest {
         assertThatThrownBy(() -> bind("kafka.bootstrap.servers=a:1")).hasMessageContaining("run.bootstrap_servers");
         assertThatThrownBy(() -> bind("model.heads=3")).hasMessageStartingWith("model.");
         assertThatThrownBy(() -> bind("run.device=tpu")).hasMessageContaining("cuda:0");
+    }
+
+    @Test
+    void shouldRefuseAdaptersThatCannotBeTrained() {
+        String[] begun = {"learner.lora.rank=8", "model.checkpoint=somewhere"};
+        assertThat(bind(begun).adapter().orElseThrow().shape().tensors(DEFAULT_SHAPE))
+                .hasSize(2 * 7 * 2);
+        assertThat(bind(begun).sizedTopics().weightsRetentionBytes())
+                .as("version 0 lies first and must stay")
+                .isEqualTo(-1);
+        assertThatThrownBy(() -> bind("learner.lora.rank=8"))
+                .hasMessageContainingAll(
+                        "learner.lora.rank is 8", "model.checkpoint is empty", "--model DIR", "learner.lora.rank=0");
+        assertThatThrownBy(() -> bind("learner.lora.rank=-1"))
+                .hasMessage("learner.lora.rank must be at least 1, or 0 to train the weights themselves: -1");
+        assertThatThrownBy(() -> bind("learner.lora.rank=65", "model.checkpoint=somewhere"))
+                .hasMessageContainingAll("learner.lora.rank is 65", "64 x 64", "give a smaller rank");
+        assertThatThrownBy(() -> bind("learner.lora.alpha=0"))
+                .hasMessage("learner.lora.alpha must be finite and above 0: 0.0");
+        assertThatThrownBy(() -> bind("learner.lora.target_modules=[q_proj, head]"))
+                .hasMessageStartingWith("learner.lora.target_modules names head, which is no linear layer");
+        assertThatThrownBy(() -> bind(begun[0], begun[1], "algorithm.advantage.kind=opob"))
+                .hasMessageContainingAll("learner.lora.rank is 8", "algorithm.advantage.kind is opob");
+        assertThatThrownBy(() -> bind(begun[0], begun[1], "topics.weights_retention_bytes=1000000000"))
+                .hasMessageContainingAll(
+                        "topics.weights_retention_bytes is 1000000000", "put upon version 0", "set it to -1");
     }
 
     @Test

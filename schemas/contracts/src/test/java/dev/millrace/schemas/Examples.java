@@ -268,7 +268,8 @@ public final class Examples {
                 11_520L,
                 NOW_MS,
                 Map.of("length_guard.mean_tokens", 5.5),
-                1);
+                1,
+                new AdapterBase(8, 16.0, List.of("q_proj", "down_proj"), 0L, "cd".repeat(32)));
     }
 
     public static WeightChunk weightChunk() {

@@ -1,9 +1,9 @@
 package dev.millrace.learner.commit;
 
-import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.weights.Checkpoints;
 import dev.millrace.weights.VersionFacts;
+import dev.millrace.weights.VersionSize;
 import dev.millrace.weights.WeightsConfig;
 
 /**
@@ -33,13 +33,13 @@ final class CheckpointSchedule {
         lastStep = newLastStep;
     }
 
-    boolean isDue(VersionFacts facts, DecoderShape shape) {
-        int every = config.checkpointEvery(shape);
-        if (facts.parentEpoch() != null) {
-            return true; // a new epoch rests on nothing of an older one
-        }
+    boolean isDue(VersionFacts facts, VersionSize size) {
+        int every = config.checkpointEvery(size);
         if (facts.version() == 0) {
             return every == 1; // otherwise it is known to be zeros
+        }
+        if (facts.parentEpoch() != null) {
+            return true; // a new epoch rests on nothing of an older one
         }
         return newest < 0
                 || facts.version() - newest >= every

@@ -6,12 +6,14 @@ import dev.millrace.log.transaction.Incarnation;
 import dev.millrace.log.transaction.TransactionalWriter;
 import dev.millrace.log.transaction.UncertainCommitException;
 import dev.millrace.policy.optimizer.AdamW;
+import dev.millrace.policy.weights.LoraAdapter;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.weights.PolicyPartition;
 import dev.millrace.weights.VersionFacts;
+import dev.millrace.weights.VersionSize;
 import dev.millrace.weights.VersionWriter;
 import dev.millrace.weights.WeightsConfig;
 import java.nio.charset.StandardCharsets;
@@ -140,7 +142,10 @@ public final class VersionCommitter implements AutoCloseable {
     }
 
     private PolicyVersion write(VersionFacts facts, Weights weights, AdamW.State optimizer) {
-        return checkpoints.isDue(facts, weights.shape())
+        // what an adapter is put upon has no state of its own, and the adapter's begins with zeros
+        boolean isOfThese = optimizer.first().specs().equals(weights.trained().specs());
+        VersionSize size = VersionSize.of(weights.shape(), weights.adapter().map(LoraAdapter::shape));
+        return isOfThese && checkpoints.isDue(facts, size)
                 ? versions.write(facts, weights, optimizer)
                 : versions.writeWithoutState(facts, weights, optimizer.steps());
     }

@@ -9,16 +9,21 @@ import dev.millrace.corrections.stage.Decision;
 import dev.millrace.corrections.weights.None;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.LoraShape;
+import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.weights.Gradients;
+import dev.millrace.policy.weights.LoraAdapter;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.StepEntry;
+import dev.millrace.weights.AdapterBases;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.stream.IntStream;
 
@@ -33,7 +38,8 @@ import java.util.stream.IntStream;
 public final class BatchOptimizer implements AutoCloseable {
     private final StepConfig config;
     private final Algorithm algorithm;
-    private final DecoderShape shape;
+    private final Optional<LoraStart> lora;
+    private final List<TensorSpec> trained;
     private final LearningRate learningRate;
     private final GradientShards shards;
     private final Gradients gradients;
@@ -48,23 +54,52 @@ public final class BatchOptimizer implements AutoCloseable {
      * @param algorithm the run's, by which a step decides at the version it starts from
      */
     public BatchOptimizer(Engine engine, DecoderShape shape, StepConfig config, Algorithm algorithm) {
+        this(engine, shape, Optional.empty(), config, algorithm);
+    }
+
+    /**
+     * The same, which may train an adapter.
+     *
+     * @param lora what it begins with; empty where the weights themselves are trained
+     */
+    public BatchOptimizer(
+            Engine engine, DecoderShape shape, Optional<LoraStart> lora, StepConfig config, Algorithm algorithm) {
         this(
                 engine,
                 shape,
+                lora,
                 config,
                 algorithm,
                 Math.min(config.shards(), Runtime.getRuntime().availableProcessors()));
     }
 
     /** @param threads that work on the shards; the same bits with any number of them */
-    BatchOptimizer(Engine engine, DecoderShape shape, StepConfig config, Algorithm algorithm, int threads) {
+    BatchOptimizer(
+            Engine engine,
+            DecoderShape shape,
+            Optional<LoraStart> lora,
+            StepConfig config,
+            Algorithm algorithm,
+            int threads) {
+        if (lora.isPresent() && StepStart.readsNorms(algorithm)) {
+            throw new IllegalArgumentException(
+                    "adapters are trained and the advantage is opob, whose norms are those of the gradient"
+                            + " by all weights; choose another algorithm.advantage.kind, or learner.lora.rank=0");
+        }
         this.config = config;
         this.algorithm = algorithm;
-        this.shape = shape;
+        this.lora = lora;
+        this.trained = lora.map(start -> start.shape().tensors(shape)).orElseGet(shape::tensors);
         this.learningRate = new LearningRate(config.optimizer());
         this.shards = new GradientShards(
-                engine, shape, config.tokensPerMicrobatch(), config.logits(), config.shards(), threads);
-        this.gradients = new Gradients(shape);
+                engine,
+                shape,
+                lora.map(LoraStart::shape),
+                config.tokensPerMicrobatch(),
+                config.logits(),
+                config.shards(),
+                threads);
+        this.gradients = new Gradients(trained);
         this.references = new ReferenceLogProbs(algorithm.kl(), shards);
         this.starts = new StepStart(algorithm, references, shards);
         this.loss = new UpdateLoss(algorithm, shards);
@@ -73,7 +108,32 @@ public final class BatchOptimizer implements AutoCloseable {
 
     /** An optimiser before its first step. */
     public AdamW newOptimizer() {
-        return new AdamW(config.optimizer().adamW(), shape);
+        return new AdamW(config.optimizer().adamW(), trained);
+    }
+
+    /**
+     * A version's weights as this trains them: as they are, or, where adapters are trained and they have none yet, with a first one, which changes
+     * nothing.
+     *
+     * @param weights whose memory becomes the result's
+     * @throws IllegalArgumentException if they have another adapter than is trained
+     */
+    public Weights trainable(Weights weights) {
+        Optional<LoraShape> has = weights.adapter().map(LoraAdapter::shape);
+        Optional<LoraShape> wanted = lora.map(LoraStart::shape);
+        if (has.isPresent() && !has.equals(wanted)) {
+            throw new IllegalArgumentException("the weights have an adapter of " + has.get() + ", and "
+                    + wanted.map(low -> "one of " + low + " is trained").orElse("the weights themselves are trained"));
+        }
+        return has.isEmpty() && lora.isPresent()
+                ? weights.with(LoraAdapter.initial(
+                        lora.get().shape(), AdapterBases.of(weights), lora.get().seed()))
+                : weights;
+    }
+
+    /** The adapters that are trained; empty where the weights themselves are. */
+    public Optional<LoraShape> adapters() {
+        return lora.map(LoraStart::shape);
     }
 
     /**
@@ -310,7 +370,7 @@ public final class BatchOptimizer implements AutoCloseable {
             TrainingBatch batch, long version, ControlState controls, Weights weights, long optimizerSteps) {
         StepMetricsTally means = new StepMetricsTally();
         StepMembers members = new StepMembers(batch);
-        Gradients sum = new Gradients(shape);
+        Gradients sum = new Gradients(trained);
         try {
             StepStart.Started start = starts.start(members, version, weights, controls, means);
             StepDecision decision = start.decision();

@@ -27,6 +27,9 @@ final class FiniteStep {
 
     /** Moments too: an infinite second moment would freeze its weight for good, and no weight would show it. */
     static void require(TrainingBatch batch, Weights weights, AdamW.State optimizer) {
+        if (weights.adapter().isPresent()) {
+            require(batch, weights.trained().tensors(), "");
+        }
         require(batch, weights.tensors(), "");
         require(batch, optimizer.first(), "the first moment of ");
         require(batch, optimizer.second(), "the second moment of ");

@@ -2,6 +2,8 @@ package dev.millrace.learner.step;
 
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.LoraShape;
+import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.EntryScores;
 import dev.millrace.policy.session.GradientNormSession;
@@ -14,6 +16,7 @@ import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.Weights;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.ExecutionException;
@@ -42,7 +45,8 @@ final class GradientShards implements AutoCloseable {
     /** Of every shard but the first, which adds up where the sum is wanted. */
     private final List<Gradients> partial = new ArrayList<>();
 
-    private final DecoderShape shape;
+    /** What is trained. */
+    private final List<TensorSpec> trained;
     /** The first shard's, where no sum is wanted; null until it is needed. */
     private @Nullable Gradients scratch;
 
@@ -53,20 +57,33 @@ final class GradientShards implements AutoCloseable {
     /** Log-probs, entropies and sums of squared probabilities of a minibatch, packed as its layout is. */
     record Scores(float[] logProbs, float[] entropies, float[] sumSquaredProbs) {}
 
+    /** Of shards that differentiate by all weights. */
+    GradientShards(Engine engine, DecoderShape shape, int tokenBudget, LogitsMemory logits, int shards, int threads) {
+        this(engine, shape, Optional.empty(), tokenBudget, logits, shards, threads);
+    }
+
     /**
+     * @param lora        of the adapters that are differentiated by; empty for all weights
      * @param tokenBudget padded tokens per micro-batch and shard: bounds memory
      * @param logits      memory of each shard for what is as wide as the vocabulary
      * @param shards      at least 1; decides the order of summation
      * @param threads     that work on them; decides nothing but the time it takes
      */
-    GradientShards(Engine engine, DecoderShape shape, int tokenBudget, LogitsMemory logits, int shards, int threads) {
-        this.shape = shape;
+    GradientShards(
+            Engine engine,
+            DecoderShape shape,
+            Optional<LoraShape> lora,
+            int tokenBudget,
+            LogitsMemory logits,
+            int shards,
+            int threads) {
+        this.trained = lora.map(low -> low.tensors(shape)).orElseGet(shape::tensors);
         this.scoring = new ScoringSession(engine, shape, tokenBudget, logits);
         this.norms = new GradientNormSession(engine, shape, tokenBudget);
         for (int i = 0; i < shards; i++) {
-            sessions.add(new GradientSession(engine, shape, tokenBudget, logits));
+            sessions.add(new GradientSession(engine, shape, lora, tokenBudget, logits));
             if (i > 0) {
-                partial.add(new Gradients(shape));
+                partial.add(new Gradients(trained));
             }
         }
         AtomicInteger named = new AtomicInteger();
@@ -202,7 +219,7 @@ final class GradientShards implements AutoCloseable {
      */
     double[] sequenceNorms(Weights weights, Shard minibatch, float[] logProbCoefficients, float[] entropyCoefficients) {
         double[] norms = new double[minibatch.count()];
-        Gradients first = scratch == null ? new Gradients(shape) : scratch;
+        Gradients first = scratch == null ? new Gradients(trained) : scratch;
         scratch = first;
         run(minibatch, (shard, i) -> {
             Gradients own = i == 0 ? first : partial.get(i - 1);

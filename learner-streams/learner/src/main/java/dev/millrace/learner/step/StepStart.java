@@ -46,7 +46,7 @@ final class StepStart {
     StepStart(Algorithm algorithm, ReferenceLogProbs references, GradientShards shards) {
         this.algorithm = algorithm;
         this.inputs = algorithm.inputs();
-        this.readsNorms = algorithm.advantage().optionalInputs().contains(StageInput.GRADIENT_NORMS);
+        this.readsNorms = readsNorms(algorithm);
         this.references = references;
         this.shards = shards;
     }
@@ -106,6 +106,11 @@ final class StepStart {
                             .coefficient());
         }
         return new Started(decision, current, reference, klCoefficient, after);
+    }
+
+    /** Whether the advantage asks for the norm of every sequence's own gradient, which is one by all weights. */
+    static boolean readsNorms(Algorithm algorithm) {
+        return algorithm.advantage().optionalInputs().contains(StageInput.GRADIENT_NORMS);
     }
 
     private static double meanOfTrained(TokenBatch layout, float[] logProbs) {

@@ -28,6 +28,7 @@ import dev.millrace.learner.SyntheticRollouts;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.learner.batch.TrainingBatch.Member;
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.LoraShape;
 import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.session.Engine;
@@ -47,11 +48,13 @@ import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.packed.PackedMask;
 import dev.millrace.schemas.registry.InMemorySchemaRegistry;
 import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.weights.VersionHash;
 import java.io.ByteArrayOutputStream;
 import java.nio.FloatBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.CancellationException;
 import java.util.function.DoubleUnaryOperator;
 import org.junit.jupiter.api.AfterEach;
@@ -202,6 +205,7 @@ class BatchOptimizerTest {
             BatchOptimizer learner = new BatchOptimizer(
                     Engine.cpu(),
                     SHAPE,
+                    Optional.empty(),
                     StepConfig.defaults().withCut(64, 4),
                     Algorithm.defaults().with(a -> a.advantage(baseline)),
                     threads);
@@ -499,6 +503,62 @@ class BatchOptimizerTest {
         found.scale(-1);
         found.add(expected);
         assertThat(found.l2Norm()).isLessThan(1e-5 * norm);
+    }
+
+    @Test
+    void shouldTrainAnAdapterAloneAndByTheSameBitsWithAnyNumberOfThreads() {
+        TrainingBatch batch = batch(12);
+        LoraStart lora = new LoraStart(new LoraShape(2, 4, LoraShape.MODULES), 5);
+        List<String> hashes = new ArrayList<>();
+        for (int threads = 1; threads <= 3; threads++) {
+            BatchOptimizer learner = new BatchOptimizer(
+                    Engine.cpu(),
+                    SHAPE,
+                    Optional.of(lora),
+                    StepConfig.defaults().withCut(64, 3),
+                    Algorithm.defaults(),
+                    threads);
+            opened.add(learner);
+            Weights own = learner.trainable(initial().as(Dtype.BF16));
+            AdamW adamW = learner.newOptimizer();
+            learner.train(batch, 1, ControlState.initial(), own, adamW);
+            learner.train(batch, 2, ControlState.initial(), own, adamW);
+            hashes.add(VersionHash.of(own));
+
+            assertThat(own.trained().specs()).isEqualTo(lora.shape().tensors(SHAPE));
+            assertThat(adamW.state().first().specs()).isEqualTo(lora.shape().tensors(SHAPE));
+            Weights base = initial().as(Dtype.BF16);
+            List<String> adapted =
+                    lora.shape().adapted(SHAPE).stream().map(TensorSpec::name).toList();
+            for (TensorSpec spec : SHAPE.tensors()) {
+                assertThat(own.tensor(spec.name()).equals(base.tensor(spec.name())))
+                        .as(spec.name())
+                        .isEqualTo(!adapted.contains(spec.name()));
+            }
+        }
+        assertThat(hashes).allMatch(hashes.get(0)::equals);
+    }
+
+    @Test
+    void shouldRefuseToTrainAnotherAdapterThanTheWeightsHave() {
+        BatchOptimizer plain = open(Algorithm.defaults(), StepConfig.defaults());
+        LoraStart lora = new LoraStart(new LoraShape(2, 4, LoraShape.MODULES), 5);
+        BatchOptimizer adapting =
+                new BatchOptimizer(Engine.cpu(), SHAPE, Optional.of(lora), StepConfig.defaults(), Algorithm.defaults());
+        opened.add(adapting);
+        Weights adapted = adapting.trainable(initial());
+
+        assertThat(adapting.trainable(adapted)).isSameAs(adapted);
+        assertThatThrownBy(() -> plain.trainable(adapted))
+                .hasMessageStartingWith("the weights have an adapter of LoraShape[rank=2")
+                .hasMessageEndingWith("and the weights themselves are trained");
+        assertThatThrownBy(() -> new BatchOptimizer(
+                        Engine.cpu(),
+                        SHAPE,
+                        Optional.of(lora),
+                        StepConfig.defaults(),
+                        Algorithm.defaults().with(a -> a.advantage(Opob.defaults()))))
+                .hasMessageStartingWith("adapters are trained and the advantage is opob");
     }
 
     private BatchOptimizer optimizer(Objective kind, int minibatches, int epochs, int shards, double maxGradNorm) {

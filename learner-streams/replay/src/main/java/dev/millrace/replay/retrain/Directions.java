@@ -2,7 +2,7 @@ package dev.millrace.replay.retrain;
 
 import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.weights.Gradients;
-import dev.millrace.policy.weights.Weights;
+import dev.millrace.policy.weights.Parameters;
 import java.nio.FloatBuffer;
 
 /** Distances and angles in the space of all parameters; sums in double. */
@@ -10,8 +10,8 @@ final class Directions {
     private Directions() {}
 
     /** {@code to − from}. */
-    static Gradients between(Weights from, Weights to) {
-        Gradients difference = new Gradients(from.shape());
+    static Gradients between(Parameters from, Parameters to) {
+        Gradients difference = new Gradients(from.specs());
         for (TensorSpec spec : difference.specs()) {
             float[] into = difference.tensor(spec.name());
             FloatBuffer a = from.tensor(spec.name());

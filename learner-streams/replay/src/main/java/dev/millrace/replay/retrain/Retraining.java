@@ -145,10 +145,11 @@ public final class Retraining {
                                     one,
                                     recorded.isPresent(),
                                     made.map(weights -> Directions.between(
-                                                            weights,
+                                                            weights.parameters(),
                                                             learners.get(variant)
                                                                     .get()
-                                                                    .weights())
+                                                                    .weights()
+                                                                    .parameters())
                                                     .l2Norm())
                                             .orElse(Double.NaN))));
         }

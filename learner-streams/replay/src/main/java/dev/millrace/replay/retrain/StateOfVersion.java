@@ -46,14 +46,15 @@ final class StateOfVersion {
         }
         VersionInterval before = VersionInterval.of(from, version, versions);
         steps.requireAll(before);
-        try (BatchOptimizer optimizer = new BatchOptimizer(engine, versions.shape(), own.step(), own.algorithm())) {
+        try (BatchOptimizer optimizer =
+                new BatchOptimizer(engine, versions.shape(), own.lora(), own.step(), own.algorithm())) {
             OptionalLong reference = optimizer.referenceVersion();
             if (reference.isPresent()) {
                 optimizer.useReference(versions.load(reference.getAsLong(), none -> null));
             }
             AdamW adamW = optimizer.newOptimizer();
             adamW.restore(state);
-            Weights weights = versions.load(from, none -> null);
+            Weights weights = optimizer.trainable(versions.load(from, none -> null));
             ControlState[] controls = {new ControlState(checkpoint.getControls())};
             steps.forEach(before, every -> true, step -> {
                 StepReport report = optimizer.train(step.batch(), step.from(), controls[0], weights, adamW);

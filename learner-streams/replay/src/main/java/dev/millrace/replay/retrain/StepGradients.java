@@ -82,8 +82,8 @@ public final class StepGradients {
         List<BatchOptimizer> optimizers = new ArrayList<>();
         try {
             for (Variant variant : variants) {
-                BatchOptimizer optimizer =
-                        new BatchOptimizer(engine, versions.shape(), variant.step(), variant.algorithm());
+                BatchOptimizer optimizer = new BatchOptimizer(
+                        engine, versions.shape(), variant.lora(), variant.step(), variant.algorithm());
                 optimizers.add(optimizer);
                 OptionalLong reference = optimizer.referenceVersion();
                 if (reference.isPresent()) {
@@ -111,6 +111,7 @@ public final class StepGradients {
         return new BatchOptimizer(
                 engine,
                 versions.shape(),
+                own.lora(),
                 own.step(),
                 own.algorithm()
                         .with(a -> a.mode(Mode.RECORDED)
@@ -135,8 +136,9 @@ public final class StepGradients {
             List<BatchOptimizer> optimizers,
             List<Optional<RecomputedBatch>> decisions,
             BatchOptimizer onPolicy) {
-        Weights weights = weights(step.from());
-        Gradients update = Directions.between(weights, weights(step.from() + 1));
+        Weights weights = onPolicy.trainable(weights(step.from()));
+        Gradients update =
+                Directions.between(weights.trained(), weights(step.from() + 1).trained());
         PolicyVersion from = versions.manifest(step.from());
         if (trials.isPresent()) {
             ExternalPartners.requireEnvironmentsReward(
@@ -189,7 +191,7 @@ public final class StepGradients {
     }
 
     static VariantGradient figures(BatchGradient of, Gradients update, Optional<BatchGradient> reference) {
-        Gradients descent = new Gradients(of.sum().shape());
+        Gradients descent = new Gradients(of.sum().specs());
         descent.add(of.sum());
         descent.scale(-1f);
         double norm = of.sum().l2Norm();

@@ -1,7 +1,9 @@
 package dev.millrace.replay.retrain;
 
 import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.learner.step.LoraStart;
 import dev.millrace.learner.step.StepConfig;
+import java.util.Optional;
 
 /**
  * Settings under which is learnt from the recorded batches.
@@ -9,5 +11,12 @@ import dev.millrace.learner.step.StepConfig;
  * @param name for people
  * @param algorithm by which batches are decided and learnt from
  * @param step what the steps are taken with
+ * @param lora the adapter that a run's first version is given, where adapters are trained
  */
-public record Variant(String name, Algorithm algorithm, StepConfig step) {}
+public record Variant(String name, Algorithm algorithm, StepConfig step, Optional<LoraStart> lora) {
+
+    /** One that trains the weights themselves. */
+    public Variant(String name, Algorithm algorithm, StepConfig step) {
+        this(name, algorithm, step, Optional.empty());
+    }
+}

@@ -57,10 +57,10 @@ final class VariantTraining implements AutoCloseable {
             Weights weights,
             AdamW.State state,
             PolicyVersion from) {
-        this.optimizer = new BatchOptimizer(engine, shape, variant.step(), variant.algorithm());
+        this.optimizer = new BatchOptimizer(engine, shape, variant.lora(), variant.step(), variant.algorithm());
         this.adamW = optimizer.newOptimizer();
         adamW.restore(state);
-        this.weights = weights.copy();
+        this.weights = optimizer.trainable(weights.copy());
         this.decisions =
                 isRecorded && live.isEmpty() ? Optional.empty() : Optional.of(new RecomputedBatch(variant.algorithm()));
         this.rollouts = live.map(of -> of.sampling().variant(weights, of.draws()));

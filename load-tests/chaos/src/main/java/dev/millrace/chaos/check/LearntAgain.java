@@ -55,7 +55,7 @@ final class LearntAgain {
                         versions,
                         new Engine(Device.parse(config.run().device()), 1),
                         List.of(new Variant(
-                                "recorded", config.algorithm(), config.learner().step())),
+                                "recorded", config.algorithm(), config.learner().step(), config.adapter())),
                         Optional.empty(),
                         Optional.empty(),
                         Integer.MAX_VALUE)

@@ -28,6 +28,9 @@ public record TopicsConfig(
         String schemasTopic,
         long timeoutMs) {
 
+    /** Everything is needed, however much that will be. */
+    public static final long ALL = Long.MAX_VALUE;
+
     private static final long DAY_MS = 24L * 60 * 60 * 1000;
     private static final long GIB = 1L << 30;
     private static final int MIN_RECORD_BYTES = 1 << 20;
@@ -90,7 +93,7 @@ public record TopicsConfig(
     /**
      * These, with what is left to the policy's size decided by it: room for twice as many versions as are needed, and 2 GiB at least.
      *
-     * @param weights bytes of the versions that readers may reach back to, the newest included
+     * @param weights bytes of the versions that readers may reach back to, the newest included, or {@link #ALL}
      * @param optimizer bytes of the optimiser's states among them
      */
     public TopicsConfig sizedFor(long weights, long optimizer) {
@@ -108,6 +111,9 @@ public record TopicsConfig(
     }
 
     private static long sized(long given, long needed) {
+        if (given == 0 && needed == ALL) {
+            return -1;
+        }
         return given == 0 ? Math.max(2 * GIB, 2 * needed) : given;
     }
 
@@ -137,7 +143,7 @@ public record TopicsConfig(
     }
 
     private static void requireRoom(String key, long keptBytes, long needed) {
-        if (keptBytes > 0 && keptBytes < needed) {
+        if (keptBytes > 0 && keptBytes < needed && needed != ALL) {
             throw new IllegalArgumentException(key + " must be at least " + needed
                     + " to keep the versions that the run's roles may reach back to, or 0 to leave it to the model's size: "
                     + keptBytes);

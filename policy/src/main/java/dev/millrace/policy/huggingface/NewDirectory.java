@@ -1,0 +1,50 @@
+package dev.millrace.policy.huggingface;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.util.Comparator;
+import java.util.Optional;
+import java.util.stream.Stream;
+
+/** A directory that appears whole or not at all, and never in the place of another. */
+final class NewDirectory {
+    private NewDirectory() {}
+
+    /** Writes what belongs into it. */
+    @FunctionalInterface
+    interface Content {
+        void write(Path into) throws IOException;
+    }
+
+    /** @throws CheckpointException if the directory is there; whatever is thrown, nothing is left then */
+    static void write(Path directory, Content content) throws IOException {
+        if (Files.exists(directory, LinkOption.NOFOLLOW_LINKS)) {
+            throw new CheckpointException(
+                    directory + " is there already, and nothing is overwritten; name a new directory");
+        }
+        Path absolute = directory.toAbsolutePath().normalize();
+        Path parent = Optional.ofNullable(absolute.getParent()).orElse(absolute);
+        Files.createDirectories(parent);
+        Path partial = Files.createTempDirectory(parent, "." + absolute.getFileName() + ".partial-");
+        try {
+            content.write(partial);
+            Files.move(partial, absolute, StandardCopyOption.ATOMIC_MOVE);
+        } finally {
+            remove(partial);
+        }
+    }
+
+    private static void remove(Path partial) throws IOException {
+        if (!Files.exists(partial)) {
+            return;
+        }
+        try (Stream<Path> left = Files.walk(partial)) {
+            for (Path path : left.sorted(Comparator.reverseOrder()).toList()) {
+                Files.delete(path);
+            }
+        }
+    }
+}

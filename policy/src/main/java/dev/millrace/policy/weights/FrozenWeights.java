@@ -1,0 +1,81 @@
+package dev.millrace.policy.weights;
+
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.TensorSpec;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.FloatBuffer;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Objects;
+
+/**
+ * The weights that adapters are put upon: never written again, and held in the bytes of their type, so that those of bfloat16 take half of what
+ * {@link Weights} take. Thread-safe.
+ */
+public final class FrozenWeights {
+    private final DecoderShape shape;
+    private final Dtype dtype;
+    private final String sha256;
+    private final Map<String, ByteBuffer> tensors = new LinkedHashMap<>();
+
+    /**
+     * Copies weights.
+     *
+     * @param sha256 of their bytes in their order: their identity wherever versions are named
+     */
+    public FrozenWeights(Weights weights, String sha256) {
+        if (weights.adapter().isPresent()) {
+            throw new IllegalArgumentException("an adapter is put upon plain weights, and these have one already");
+        }
+        this.shape = weights.shape();
+        this.dtype = weights.dtype();
+        this.sha256 = sha256;
+        for (TensorSpec spec : shape.tensors()) {
+            ByteBuffer bytes = weights.parameters().bytes(spec.name());
+            tensors.put(
+                    spec.name(),
+                    ByteBuffer.allocateDirect(bytes.remaining()).put(bytes).flip());
+        }
+    }
+
+    public DecoderShape shape() {
+        return shape;
+    }
+
+    public Dtype dtype() {
+        return dtype;
+    }
+
+    /** SHA-256 of the bytes of all tensors in their order, lower-case hex. */
+    public String sha256() {
+        return sha256;
+    }
+
+    /** Weights with these values, in memory of their own. */
+    public Weights thawed() {
+        Weights weights = Weights.zeros(shape, dtype);
+        tensors.forEach((name, bytes) -> weights.parameters().load(name, bytes.duplicate()));
+        return weights;
+    }
+
+    /**
+     * Some values of a tensor.
+     *
+     * @param from first of them
+     * @param into overwritten from its beginning
+     */
+    void read(String name, int from, float[] into, int count) {
+        ByteBuffer bytes =
+                Objects.requireNonNull(tensors.get(name), name).duplicate().order(ByteOrder.LITTLE_ENDIAN);
+        if (dtype == Dtype.F32) {
+            FloatBuffer values = bytes.asFloatBuffer();
+            values.get(from, into, 0, count);
+        } else {
+            var values = bytes.asShortBuffer();
+            for (int i = 0; i < count; i++) {
+                into[i] = Bfloat16.value(values.get(from + i));
+            }
+        }
+    }
+}

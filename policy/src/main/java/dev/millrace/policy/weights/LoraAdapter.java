@@ -1,0 +1,136 @@
+package dev.millrace.policy.weights;
+
+import dev.millrace.policy.decoder.LoraShape;
+import dev.millrace.policy.decoder.TensorSpec;
+import java.nio.FloatBuffer;
+import java.util.SplittableRandom;
+
+/**
+ * A low-rank adapter: A and B of every weight that it changes, and the weights that it is put upon.
+ *
+ * <p>What decodes, scores and is differentiated has {@code W + scale * (B A)}, float32, merged by this class alone: each element is the sum over
+ * the rank in ascending order, then scaled, then added to W. The same adapter and the same W give the same bits everywhere. What
+ * is merged is not rounded to W's type: W is a value of it, so anything below half its last bit would vanish.
+ */
+public final class LoraAdapter {
+    private final LoraShape shape;
+    private final FrozenWeights base;
+    private final Parameters parameters;
+
+    private LoraAdapter(LoraShape shape, FrozenWeights base, Parameters parameters) {
+        this.shape = shape;
+        this.base = base;
+        this.parameters = parameters;
+    }
+
+    /** All zeros, of the base's type. */
+    public static LoraAdapter zeros(LoraShape shape, FrozenWeights base) {
+        return new LoraAdapter(shape, base, Parameters.zeros(shape.tensors(base.shape()), base.dtype()));
+    }
+
+    /**
+     * As PEFT begins: A uniform between {@code -1/sqrt(in)} and {@code 1/sqrt(in)} (Kaiming's with a = sqrt(5)), B zero, so that it changes nothing. The
+     * same seed gives the same bits everywhere.
+     */
+    public static LoraAdapter initial(LoraShape shape, FrozenWeights base, long seed) {
+        LoraAdapter adapter = zeros(shape, base);
+        SplittableRandom random = new SplittableRandom(seed);
+        for (TensorSpec spec : shape.adapted(base.shape())) {
+            SplittableRandom own = random.split();
+            double bound = 1 / Math.sqrt(spec.dims().get(1));
+            FloatBuffer a = adapter.parameters.tensor(LoraShape.a(spec.name()));
+            while (a.hasRemaining()) {
+                float value = (float) ((2 * own.nextDouble() - 1) * bound);
+                a.put(base.dtype() == Dtype.F32 ? value : Bfloat16.value(Bfloat16.of(value)));
+            }
+        }
+        return adapter;
+    }
+
+    public LoraShape shape() {
+        return shape;
+    }
+
+    /** What it is put upon. */
+    public FrozenWeights base() {
+        return base;
+    }
+
+    /** A and B, under their own names, of the base's type. */
+    public Parameters parameters() {
+        return parameters;
+    }
+
+    /** An independent adapter with the same values upon the same base. */
+    LoraAdapter copy() {
+        return new LoraAdapter(shape, base, parameters.copy());
+    }
+
+    void copyFrom(LoraAdapter source) {
+        if (!source.shape.equals(shape) || !source.base.sha256().equals(base.sha256())) {
+            throw new IllegalArgumentException("an adapter of " + source.shape + " upon " + source.base.sha256()
+                    + " into one of " + shape + " upon " + base.sha256());
+        }
+        parameters.copyFrom(source.parameters);
+    }
+
+    /** Overwrites the weights that this changes, row by row. */
+    void mergeInto(TensorSet weights) {
+        for (TensorSpec spec : shape.adapted(base.shape())) {
+            int out = Math.toIntExact(spec.dims().get(0));
+            int in = Math.toIntExact(spec.dims().get(1));
+            float[][] a = rows(parameters.tensor(LoraShape.a(spec.name())), in);
+            FloatBuffer b = parameters.tensor(LoraShape.b(spec.name()));
+            FloatBuffer into = weights.tensor(spec.name());
+            float[] row = new float[in];
+            float[] sum = new float[in];
+            for (int o = 0; o < out; o++) {
+                base.read(spec.name(), o * in, row, in);
+                if (isChanged(b, o)) {
+                    product(b, o, a, sum);
+                    addTo(row, sum, shape.scale());
+                }
+                into.put(row);
+            }
+        }
+    }
+
+    private static float[][] rows(FloatBuffer values, int width) {
+        float[][] rows = new float[values.remaining() / width][width];
+        for (float[] row : rows) {
+            values.get(row);
+        }
+        return rows;
+    }
+
+    /** A row whose part of B is zero is the base's own: adding a zero would turn a negative zero. */
+    private boolean isChanged(FloatBuffer b, int row) {
+        for (int k = 0; k < shape.rank(); k++) {
+            if (b.get(row * shape.rank() + k) != 0) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private void product(FloatBuffer b, int row, float[][] a, float[] sum) {
+        times(b.get(row * shape.rank()), a[0], sum);
+        for (int k = 1; k < shape.rank(); k++) {
+            addTo(sum, a[k], b.get(row * shape.rank() + k));
+        }
+    }
+
+    // Plain loops over arrays: the compiler turns each of them into vector instructions, which change no rounding.
+
+    private static void times(float factor, float[] from, float[] into) {
+        for (int i = 0; i < into.length; i++) {
+            into[i] = factor * from[i];
+        }
+    }
+
+    private static void addTo(float[] sum, float[] added, float factor) {
+        for (int i = 0; i < sum.length; i++) {
+            sum[i] += factor * added[i];
+        }
+    }
+}
