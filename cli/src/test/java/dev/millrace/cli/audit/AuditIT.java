@@ -43,6 +43,7 @@ import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.MethodOrderer;
 import org.junit.jupiter.api.Order;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.TestMethodOrder;
@@ -470,5 +471,47 @@ class AuditIT {
         assertThat(said.out)
                 .contains("It does NOT add up: 1 contradiction:")
                 .contains("batch 0 of epoch 1 was trained on twice");
+    }
+
+    private Said ofTheArchive(String... arguments) {
+        List<String> all = new ArrayList<>(List.of(arguments));
+        all.addAll(List.of("--bootstrap-servers", broker.bootstrapServers()));
+        StringWriter out = new StringWriter();
+        StringWriter err = new StringWriter();
+        int status = Main.commandLine()
+                .setOut(new PrintWriter(out))
+                .setErr(new PrintWriter(err))
+                .execute(all.toArray(String[]::new));
+        return new Said(status, out.toString(), err.toString());
+    }
+
+    /** What an earlier commit recorded and archived: its schemas, its claim and its configuration are those of then. */
+    @Test
+    @Order(14)
+    @Tag("faults")
+    void shouldImportAnArchiveOfAnEarlierContractAndAnswerQuestionsAboutItsTopics() throws Exception {
+        Path archive = Path.of("src", "test", "resources", "archives", "contract-3");
+        assertThat(ofTheArchive("import", archive.toString()).out)
+                .contains(
+                        "every file in " + archive + " is as it was exported", "1,519 offsets of run recorded are on ");
+
+        JsonNode ledger =
+                ofTheArchive("ledger", "--json", "--topic-prefix", "millrace.").json();
+        assertThat(ledger.path("adds_up").asBoolean()).isTrue();
+        assertThat(ledger.at("/all/generated").asInt()).isEqualTo(372);
+        assertThat(ledger.at("/all/trained").asInt()).isEqualTo(158);
+        assertThat(ledger.at("/all/masked/rollout_correction").asInt()).isEqualTo(34);
+        assertThat(ledger.at("/all/dropped/zero-variance").asInt()).isEqualTo(84);
+        assertThat(ledger.at("/all/in_flight/waiting_for_step").asInt()).isEqualTo(96);
+
+        assertThat(ofTheArchive("doctor", "--topic-prefix", "millrace.").out)
+                .contains("run recorded, topics millrace.*, 6 steps", "Nothing is broken or sick.");
+        assertThat(ofTheArchive("replay", "--topic-prefix", "millrace.").out)
+                .contains("the replay made every record of the run again, byte for byte");
+        Said repair = ofTheArchive("repair", "--topic-prefix", "millrace.");
+        assertThat(repair.status).isEqualTo(4);
+        assertThat(repair.out)
+                .as("it was archived without weights")
+                .contains("version-lost: version 6, the newest, cannot be read", "there is no way out on this log");
     }
 }

@@ -2,9 +2,12 @@ package dev.millrace.cli.replay;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.cli.Main;
 import dev.millrace.replay.AsRecorded;
 import dev.millrace.replay.TaskVerdict;
 import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
@@ -47,6 +50,20 @@ class RecordedArchivesTest {
     @MethodSource("archives")
     void shouldProveEveryArchive(Path archive) throws Exception {
         assertThat(replay(archive)).isNotEmpty().allMatch(TaskVerdict::isProved);
+    }
+
+    private static String said(String... arguments) {
+        StringWriter out = new StringWriter();
+        int status = Main.commandLine().setOut(new PrintWriter(out)).execute(arguments);
+        assertThat(status).as(out.toString()).isZero();
+        return out.toString();
+    }
+
+    @ParameterizedTest
+    @MethodSource("archives")
+    void shouldVerifyAndDiagnoseEveryArchive(Path archive) {
+        assertThat(said("import", archive.toString(), "--verify")).contains("is as it was exported");
+        assertThat(said("doctor", "--archive", archive.toString())).contains("Nothing is broken or sick.");
     }
 
     @Test
