@@ -89,6 +89,7 @@ final class ManifestFollower implements AutoCloseable {
             ends = log.consumer().endOffsets(partitions);
             log.follow(this::accept, () -> {
                 restarted = false;
+                partitions.forEach(this::noticeCut);
                 progress = partitions.stream()
                         .map(p -> p + " was read to offset " + log.position(p))
                         .collect(Collectors.joining(", "));
@@ -145,14 +146,28 @@ final class ManifestFollower implements AutoCloseable {
      * @return whether this record is the first of what is read again
      */
     private boolean readAgain(ConsumerRecord<byte[], byte[]> record, long before) {
+        return cutOff(record.partition(), record.offset(), before);
+    }
+
+    /** A consumer goes back to where a log ends that has lost its end without a word, and nothing need ever come there. */
+    private synchronized void noticeCut(TopicPartition partition) {
+        Long before = readUpTo.get(partition.partition());
+        long position = log.position(partition);
+        if (before != null && position <= before && cutOff(partition.partition(), position, before)) {
+            readUpTo.put(partition.partition(), position - 1);
+            notifyAll();
+        }
+    }
+
+    private boolean cutOff(int partition, long offset, long before) {
         LOG.warn(
                 "{}-{} has lost records that were read, from offset {} or before on, up to offset {}; what is there now counts",
                 topic,
-                record.partition(),
-                record.offset(),
+                partition,
+                offset,
                 before);
         ends = log.consumer().endOffsets(log.consumer().assignment());
-        Optional<ManifestHistory> kept = history.before(record.offset());
+        Optional<ManifestHistory> kept = history.before(offset);
         rebuilt = kept.orElseGet(() -> new ManifestHistory(lineage.parent(), keptManifests));
         if (kept.isEmpty()) {
             log.consumer().seekToBeginning(log.consumer().assignment());

@@ -438,7 +438,7 @@ public final class Learner implements AutoCloseable {
                     whole.newestCommitted().map(PolicyVersion::getVersion).orElse(-1L) < version;
             if (isMissing) {
                 LOG.warn(
-                        "version {} was committed, and {} does not have it, as where an administrator has aborted its transaction;"
+                        "version {} was committed, and {} does not have it, as where the log has lost its end, or an administrator aborted its transaction;"
                                 + " begins again from what there is",
                         version,
                         connection.topics().policyVersions());

@@ -45,6 +45,21 @@ class LostTailIT {
     }
 
     @Test
+    void shouldLearnVersionsAgainThatAreLostWhileItWaitsForABatch() throws Exception {
+        log.produce(3, 6);
+        try (RunningLearner learner = RunningLearner.startPatient(log)) {
+            learner.awaitVersion(3);
+            List<String> before = log.hashes();
+            String versions = log.connection().topics().policyVersions();
+            cut(versions + "-0", log.offsets(versions).get(2));
+            learner.awaitVersion(3);
+
+            assertThat(log.hashes()).isEqualTo(before);
+        }
+        assertThat(log.steps()).extracting(TrainingStep::getBatchId).containsExactly(0L, 1L, 2L);
+    }
+
+    @Test
     void shouldNotBeginOnceMoreWithTheInitialWeightsWhereAllVersionsAreLost() throws Exception {
         log.produce(2, 6);
         RunningLearner.toVersion(log, 2);

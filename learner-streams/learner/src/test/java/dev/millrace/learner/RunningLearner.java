@@ -34,9 +34,9 @@ final class RunningLearner implements AutoCloseable {
     private final Learner learner;
     private final CompletableFuture<Void> end;
 
-    private RunningLearner(SyntheticLog log, LearnerConfig config, WeightsConfig weights) {
+    private RunningLearner(SyntheticLog log, LearnerConfig config, WeightsConfig weights, Duration patience) {
         this.log = log;
-        this.connection = log.connection().withPatience(Duration.ofSeconds(1));
+        this.connection = log.connection().withPatience(patience);
         this.learner = learner(connection, config, weights, registry);
         this.end = CompletableFuture.runAsync(learner::run);
     }
@@ -46,7 +46,12 @@ final class RunningLearner implements AutoCloseable {
     }
 
     static RunningLearner start(SyntheticLog log, LearnerConfig config, WeightsConfig weights) {
-        return new RunningLearner(log, config, weights);
+        return new RunningLearner(log, config, weights, Duration.ofSeconds(1));
+    }
+
+    /** One that waits for a broker that is away. */
+    static RunningLearner startPatient(SyntheticLog log) {
+        return new RunningLearner(log, LearnerIT.config(0), LearnerIT.weights(), Duration.ofSeconds(LIMIT_SECONDS));
     }
 
     /** Trains on this thread until there is this version. */
