@@ -10,11 +10,16 @@ import dev.millrace.learner.repair.RunExaminer;
 import dev.millrace.learner.repair.Way;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.log.topics.TopicsConfig;
+import dev.millrace.schemas.BatchEntry;
+import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TrainingStep;
+import dev.millrace.schemas.Trajectory;
 import java.nio.file.Path;
 import java.time.Clock;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import org.apache.kafka.clients.admin.Admin;
@@ -106,6 +111,29 @@ class RepairIT {
         assertThat(examine(log).inconsistencies()).isEmpty();
     }
 
+    /** As a topology does whose place on the trajectories is lost: members of a batch that was trained on come in another one. */
+    private static void repeatMembers(SyntheticLog log, Repair repair) {
+        List<LearnerBatch> batches = log.batches();
+        LearnerBatch trained = batches.get(batches.size() - 1);
+        Trajectory fresh = log.nextTrajectory();
+        List<BatchEntry> entries = new ArrayList<>(trained.getEntries().subList(0, 2));
+        entries.add(SyntheticRollouts.entry(fresh, 0, log.produce(fresh)));
+        log.produce(entries);
+
+        Examined repeated = examine(log);
+        assertThat(repeated.lostBatches()).containsExactly(9L);
+        assertThat(repeated.inconsistencies()).extracting(Inconsistency::name).containsExactly("batch-unusable");
+        assertThat(repeated.inconsistencies().get(0).sentence())
+                .startsWith("batch 9 is due and cannot be trained on: it has rollout "
+                        + entries.get(0).getRolloutId() + ", which batch 8 had");
+        assertThat(repair.skipBatches(repeated))
+                .as("what the other batch did not have")
+                .isEqualTo(1);
+        log.produce(1, 6);
+        RunningLearner.toVersion(log, 6);
+        assertThat(examine(log).inconsistencies()).isEmpty();
+    }
+
     @Test
     void shouldTrainOnAfterGivingUpALostBatchAndMovingAnOffset() throws Exception {
         try (EmbeddedBroker broker = EmbeddedBroker.start(directory);
@@ -157,6 +185,7 @@ class RepairIT {
             assertThat(log.steps()).extracting(TrainingStep::getBatchId).containsExactly(0L, 1L, 2L, 3L, 4L, 5L);
 
             deleteBatchesUnread(log, repair);
+            repeatMembers(log, repair);
 
             TopicPartition rollouts =
                     new TopicPartition(log.connection().topics().rollouts(), 0);

@@ -178,7 +178,7 @@ final class JoinedRollouts {
             if (known == null) {
                 unknown++;
             } else {
-                rollouts.addAll(known);
+                rollouts.addAll(withoutThoseOfOthers(known, lost));
             }
         }
         int usual = past.usualRollouts();
@@ -191,6 +191,19 @@ final class JoinedRollouts {
                 .filter(group -> rollouts.size() + group.members.size() <= wanted)
                 .forEachOrdered(group -> rollouts.addAll(group.members));
         return rollouts;
+    }
+
+    /** What another batch has, too, is accounted for by that one. */
+    private List<Joined> withoutThoseOfOthers(List<Joined> members, List<Long> lost) {
+        Set<String> ofOthers = new HashSet<>();
+        batches.forEach((id, others) -> {
+            if (!lost.contains(id)) {
+                others.forEach(member -> ofOthers.add(member.rolloutId()));
+            }
+        });
+        return members.stream()
+                .filter(member -> !ofOthers.contains(member.rolloutId()))
+                .toList();
     }
 
     /** The offset at which the learner goes on when these are given up. */

@@ -71,6 +71,11 @@ public final class RunExaminer {
     /** Which there are. */
     private final Map<Integer, OffsetRange> trajectories = new HashMap<>();
 
+    /** The first batch that has a rollout. */
+    private final Map<String, Long> batchOf = new HashMap<>();
+    /** By batch, what it has that another had before it. */
+    private final Map<Long, String> repeats = new HashMap<>();
+
     private boolean hasLostFirstSteps;
     private OptionalLong goodVersion = OptionalLong.empty();
     /** Why the newest version cannot be gone on from; empty if it can. */
@@ -182,6 +187,7 @@ public final class RunExaminer {
                                             batch.getEntries().size(),
                                             record.offset());
                                     needs.putIfAbsent(batch.getBatchId(), needs(batch));
+                                    compareMembers(batch);
                                 }));
             }
             if (cut.has(topics.trajectories())) {
@@ -190,6 +196,18 @@ public final class RunExaminer {
             }
             return SamplingCost.read(connection, scan, cut);
         }
+    }
+
+    private void compareMembers(LearnerBatch batch) {
+        batch.getEntries().forEach(entry -> {
+            Long first = batchOf.putIfAbsent(entry.getRolloutId(), batch.getBatchId());
+            if (first != null && first != batch.getBatchId()) {
+                repeats.putIfAbsent(
+                        batch.getBatchId(),
+                        "it has rollout " + entry.getRolloutId() + ", which batch " + first
+                                + " had, as where the log has lost how far the topology had read");
+            }
+        });
     }
 
     private static Map<Integer, OffsetRange> needs(LearnerBatch batch) {
@@ -205,6 +223,11 @@ public final class RunExaminer {
 
     private static String words(OffsetRange range) {
         return range.begin() == range.end() ? "none" : range.begin() + " to " + (range.end() - 1);
+    }
+
+    /** Why a batch that is there cannot be trained on, as a clause; empty if it can. */
+    private Optional<String> whyUnusable(long batch) {
+        return missing(batch).or(() -> Optional.ofNullable(repeats.get(batch)));
     }
 
     /** What a batch needs and the log does not hold, as a clause; empty if it holds all. */
@@ -454,15 +477,15 @@ public final class RunExaminer {
                 does(Kind.SKIP_BATCH));
     }
 
-    /** The due batch, and those right behind it, that are there and whose trajectories are not. */
+    /** The due batch, and those right behind it, that are there and cannot be trained on. */
     private List<Long> unusable(long due, SamplingCost cost) {
-        Optional<String> why = missing(due);
+        Optional<String> why = whyUnusable(due);
         if (why.isEmpty()) {
             return List.of();
         }
         List<Long> unusable = new ArrayList<>();
         long batch = due;
-        while (past.firstFrom(batch) == batch && missing(batch).isPresent()) {
+        while (past.firstFrom(batch) == batch && whyUnusable(batch).isPresent()) {
             unusable.add(batch++);
         }
         List<Way> ways = new ArrayList<>();
