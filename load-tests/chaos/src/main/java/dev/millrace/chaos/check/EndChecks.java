@@ -9,6 +9,7 @@ import dev.millrace.chaos.observe.Holdings;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.deadletter.DeadLetterHeaders;
 import dev.millrace.log.deadletter.RedriveMark;
+import dev.millrace.log.run.RunLog;
 import dev.millrace.log.scan.ConsistentCut;
 import dev.millrace.log.scan.TopicScan;
 import dev.millrace.runtime.config.MillraceConfig;
@@ -101,7 +102,10 @@ public final class EndChecks {
         steps(account.steps());
         trained(account.steps());
         rollouts();
-        checks.add(new LearntAgain(connection, config).look(!losses.isEmpty()));
+        try (RunLog now = RunLog.find( // in the epoch that the run is in by now
+                connection.clientProperties(), connection.topics(), config.topics(), "")) {
+            checks.add(new LearntAgain(now.connection(), config).look(!losses.isEmpty()));
+        }
         return List.copyOf(checks);
     }
 
