@@ -37,6 +37,7 @@ import picocli.CommandLine.HelpCommand;
             TrainCommand.class,
             RoleCommands.Admit.class,
             RoleCommands.Generate.class,
+            RoleCommands.Gateway.class,
             RoleCommands.Score.class,
             RoleCommands.Stream.class,
             RoleCommands.Learn.class,

@@ -23,6 +23,24 @@ public interface Tokenizer {
                         + " text itself as \"prompt\"");
     }
 
+    /**
+     * The text that the checkpoint's chat template makes of a conversation, up to where the assistant's answer begins.
+     *
+     * @throws IllegalArgumentException as {@link #encode(List)}
+     */
+    default String render(Conversation conversation) {
+        throw new IllegalArgumentException("this tokenizer has no chat template, so messages cannot be rendered");
+    }
+
+    /**
+     * Of a text that has its special tokens in it by their names, as {@link #render} makes it: nothing is put around it.
+     *
+     * @throws IllegalArgumentException as {@link #encode(String)}
+     */
+    default int[] encodeRendered(String text) {
+        return encode(text);
+    }
+
     /** Lower-case hex sha-256 of all that decides how a conversation becomes text; empty where there is no chat template. */
     default String chatHash() {
         return "";

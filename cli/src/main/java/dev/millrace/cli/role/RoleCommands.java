@@ -6,6 +6,7 @@ import dev.millrace.runtime.pipeline.Pipeline;
 import dev.millrace.runtime.pipeline.Role;
 import dev.millrace.runtime.pipeline.SingleRole;
 import dev.millrace.scorer.ScorerPurpose;
+import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.util.concurrent.Callable;
 import java.util.function.Function;
@@ -16,14 +17,14 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
 /**
- * The roles as commands of their own, against a Kafka cluster: {@code admit}, {@code generate}, {@code score},
+ * The roles as commands of their own, against a Kafka cluster: {@code admit}, {@code generate}, {@code gateway}, {@code score},
  * {@code stream} and {@code learn}. Those of one run share its id, by which they find its configuration on the log; the order in
  * which they start does not matter, since each waits, within a limit, for what it needs.
  */
 public final class RoleCommands {
     private RoleCommands() {}
 
-    /** What all five have in common: options in, one role until a signal or a failure. */
+    /** What all have in common: options in, one role until a signal or a failure. */
     static final class RoleOptions {
         @Mixin
         private ConfigOptions configuration;
@@ -89,6 +90,38 @@ public final class RoleCommands {
         @Override
         public Integer call() throws Exception {
             return options.run(spec, false, Pipeline::generator);
+        }
+    }
+
+    /** Lets agents play. */
+    @Command(
+            name = "gateway",
+            mixinStandardHelpOptions = true,
+            sortOptions = false,
+            footer = {
+                "",
+                FOOTER,
+                "It takes the place of a generator. Several share the prompts; give each a generator.id of its own."
+            },
+            description =
+                    "Lets agents that speak the OpenAI API play the run's samples, a session each, and publishes what they did.")
+    public static final class Gateway implements Callable<Integer> {
+        @Mixin
+        private RoleOptions options;
+
+        @Spec
+        private CommandSpec spec;
+
+        @Override
+        public Integer call() throws Exception {
+            PrintWriter out = spec.commandLine().getOut();
+            return options.run(
+                    spec,
+                    false,
+                    pipeline -> pipeline.gateway(url -> {
+                        out.println("agents open sessions at " + url + "/v1/sessions");
+                        out.flush();
+                    }));
         }
     }
 

@@ -195,7 +195,7 @@ class ForeignPartnersIT {
         return rollout.getReward() + 0.1 * different;
     }
 
-    private static <T extends SpecificRecord> List<T> read(LogConnection connection, String topic, Class<T> type) {
+    static <T extends SpecificRecord> List<T> read(LogConnection connection, String topic, Class<T> type) {
         var deserializer = AvroSerde.of(type, connection.registry()).deserializer();
         List<T> records = new ArrayList<>();
         try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(

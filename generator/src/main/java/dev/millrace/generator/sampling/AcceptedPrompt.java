@@ -15,7 +15,7 @@ import org.apache.kafka.common.TopicPartition;
  * @param partition it was read from
  * @param offset it was read at
  */
-record AcceptedPrompt(
+public record AcceptedPrompt(
         PromptRequest request, int[] tokens, Environment environment, TopicPartition partition, long offset)
         implements PromptReading {
 

@@ -254,6 +254,15 @@ final class ContinuousBatcher implements AutoCloseable {
         }
     }
 
+    /** Gives up one sequence. */
+    void drop(RunningSequence sequence) {
+        for (int slot = 0; slot < slots.length; slot++) {
+            if (slots[slot] == sequence) {
+                free(slot);
+            }
+        }
+    }
+
     /** Gives up every sequence. */
     void dropAll() {
         for (int slot = 0; slot < slots.length; slot++) {

@@ -21,7 +21,7 @@ import org.apache.kafka.common.serialization.Deserializer;
  *
  * <p>Immutable apart from the deserializer's caches; thread-safe.
  */
-final class PromptCheck {
+public final class PromptCheck {
     static final int MAX_SAMPLES = 4096;
 
     private final RunIdentity run;
@@ -36,7 +36,7 @@ final class PromptCheck {
      * @param vocabSize its tokens
      * @param capacityTokens positions of a slot
      */
-    PromptCheck(
+    public PromptCheck(
             LogConnection connection,
             Environments environments,
             String tokenizerHash,

@@ -1,4 +1,4 @@
 package dev.millrace.generator.sampling;
 
 /** What became of a record on the prompts topic: work, or a dead letter. */
-sealed interface PromptReading permits AcceptedPrompt, RefusedPrompt {}
+public sealed interface PromptReading permits AcceptedPrompt, RefusedPrompt {}

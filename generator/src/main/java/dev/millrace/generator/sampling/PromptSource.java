@@ -32,13 +32,13 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  * moves to another generator takes its prompts along; what was not committed of them is sampled there. Owned by the
  * sampling thread, except {@link #wakeup()}.
  */
-final class PromptSource implements AutoCloseable {
+public final class PromptSource implements AutoCloseable {
     private static final int MAX_PROMPTS_PER_POLL = 64;
     private static final int SESSION_TIMEOUT_MS = 6_000;
     private static final Duration CLOSE_LIMIT = Duration.ofSeconds(5);
 
     /** Who must act before partitions go to another generator, and forget their rollouts after. */
-    interface Moves {
+    public interface Moves {
         /** The partitions are still ours: what is finished can be committed now and not later. */
         void beforeMove();
 
@@ -61,7 +61,8 @@ final class PromptSource implements AutoCloseable {
     private final String topic;
     private boolean isAway;
 
-    PromptSource(LogConnection connection, GeneratorConfig config, PromptCheck check, Moves moves) {
+    /** Subscribes; reads nothing before {@link #poll}. */
+    public PromptSource(LogConnection connection, GeneratorConfig config, PromptCheck check, Moves moves) {
         this.generatorId = config.id();
         this.readAheadSamples = config.slots();
         this.check = check;
@@ -94,7 +95,7 @@ final class PromptSource implements AutoCloseable {
      * Leaves its prompts to others, finished ones committed before, or asks for some again. Being a static member, it is missed
      * after the session timeout, a few seconds.
      */
-    void stayAway(boolean away) {
+    public void stayAway(boolean away) {
         if (away == isAway) {
             return;
         }
@@ -107,7 +108,7 @@ final class PromptSource implements AutoCloseable {
     }
 
     /** Reads what is there, waiting for it at most so long; reads nothing while enough is held. */
-    void poll(Duration limit) {
+    public void poll(Duration limit) {
         if (isAway) {
             LockSupport.parkNanos(limit.toNanos());
             return;
@@ -145,7 +146,8 @@ final class PromptSource implements AutoCloseable {
         }
     }
 
-    boolean isEmpty() {
+    /** Whether no prompt is held that was not handed out. */
+    public boolean isEmpty() {
         return queue.isEmpty();
     }
 
@@ -172,6 +174,13 @@ final class PromptSource implements AutoCloseable {
         return sequence;
     }
 
+    /** Takes the next prompt with all of its samples, none of which was begun; there must be one. */
+    public AcceptedPrompt takePrompt() {
+        AcceptedPrompt prompt = queue.remove();
+        queuedSamples -= prompt.request().getSamples();
+        return prompt;
+    }
+
     /** Gives up the prompts of which no sample has been begun. */
     void dropNotBegun() {
         AcceptedPrompt begun = nextSample > 0 ? queue.element() : null;
@@ -183,23 +192,25 @@ final class PromptSource implements AutoCloseable {
         }
     }
 
-    void finished(RunningSequence sequence) {
-        committable.finished(sequence.prompt().partition(), sequence.prompt().offset());
+    /** One sample of a prompt is finished. */
+    public void finished(AcceptedPrompt prompt) {
+        committable.finished(prompt.partition(), prompt.offset());
     }
 
-    boolean hasRefused() {
+    /** Whether {@link #takeRefused} has something. */
+    public boolean hasRefused() {
         return !refused.isEmpty();
     }
 
     /** Prompts that were refused since the last call. */
-    List<RefusedPrompt> takeRefused() {
+    public List<RefusedPrompt> takeRefused() {
         List<RefusedPrompt> taken = refused;
         refused = new ArrayList<>();
         return taken;
     }
 
     /** Up to where prompts are finished, as far as it was not handed out before; see {@link CommittablePrompts#takeOffsets}. */
-    Map<TopicPartition, OffsetAndMetadata> takeOffsets(Set<TopicPartition> named, String mark) {
+    public Map<TopicPartition, OffsetAndMetadata> takeOffsets(Set<TopicPartition> named, String mark) {
         return committable.takeOffsets(named, mark);
     }
 
@@ -207,7 +218,7 @@ final class PromptSource implements AutoCloseable {
      * Whether offsets that were handed out are committed, by the mark that they carry. What has gone to another generator
      * since says nothing; it is given up anyway.
      */
-    boolean isCommitted(Map<TopicPartition, OffsetAndMetadata> offsets) {
+    public boolean isCommitted(Map<TopicPartition, OffsetAndMetadata> offsets) {
         Map<TopicPartition, OffsetAndMetadata> there = consumer.committed(offsets.keySet());
         return offsets.entrySet().stream().anyMatch(handedOut -> {
             OffsetAndMetadata found = there.get(handedOut.getKey());
@@ -215,12 +226,13 @@ final class PromptSource implements AutoCloseable {
         });
     }
 
-    ConsumerGroupMetadata groupMetadata() {
+    /** Who this is in the group, to commit offsets with. */
+    public ConsumerGroupMetadata groupMetadata() {
         return consumer.groupMetadata();
     }
 
     /** Makes refused prompts and offsets due again that were handed out and could not be committed. */
-    void requeue(List<RefusedPrompt> notWritten, Set<TopicPartition> notCommitted) {
+    public void requeue(List<RefusedPrompt> notWritten, Set<TopicPartition> notCommitted) {
         refused.addAll(0, notWritten);
         committable.requeue(notCommitted);
     }
@@ -240,7 +252,7 @@ final class PromptSource implements AutoCloseable {
     }
 
     /** Makes a waiting {@link #poll} return. Thread-safe. */
-    void wakeup() {
+    public void wakeup() {
         consumer.wakeup();
     }
 

@@ -13,9 +13,10 @@ import org.apache.kafka.clients.producer.ProducerRecord;
  * @param record as it was read
  * @param refusal the reason and the sentence
  */
-record RefusedPrompt(ConsumerRecord<byte[], byte[]> record, Refusal refusal) implements PromptReading {
+public record RefusedPrompt(ConsumerRecord<byte[], byte[]> record, Refusal refusal) implements PromptReading {
 
-    RefusalReason reason() {
+    /** Why, from the closed list. */
+    public RefusalReason reason() {
         return refusal.reason();
     }
 
@@ -24,7 +25,7 @@ record RefusedPrompt(ConsumerRecord<byte[], byte[]> record, Refusal refusal) imp
      *
      * @param by the run that refuses it
      */
-    ProducerRecord<byte[], byte[]> deadLetter(RunIdentity by, String topic) {
+    public ProducerRecord<byte[], byte[]> deadLetter(RunIdentity by, String topic) {
         return DeadLetters.of(record, refusal, by, topic);
     }
 }

@@ -62,9 +62,7 @@ final class SamplingLoop implements PromptSource.Moves {
     private long totalCopied;
     private boolean heldBack; // prompts wait for weights: those that admission knew, or those that are to be taken up
     private boolean updateIsDue; // new weights are there, and what is in flight keeps them from being taken up
-    private long awaited = -1;
-    private long awaitedSince;
-    private long gaveUpWaitingFor = -1;
+    private final VersionWait versionWait;
     private long lastPoll;
     private long lastCommit;
     private long lastHeartbeat;
@@ -91,10 +89,11 @@ final class SamplingLoop implements PromptSource.Moves {
         this.engine = identity(config.precision());
         this.batcher = batcher;
         this.vocabSize = vocabSize;
+        this.versionWait = new VersionWait(config);
         this.prompts = new PromptSource(connection, config, check, this);
     }
 
-    private static EngineIdentity identity(Precision precision) {
+    static EngineIdentity identity(Precision precision) {
         return new EngineIdentity(
                 "onnxruntime",
                 Engine.runtimeVersion(),
@@ -121,7 +120,7 @@ final class SamplingLoop implements PromptSource.Moves {
     }
 
     /** For durations and deadlines, which must not depend on what somebody does to the clock; what is written down is dated by the clock. */
-    private static long monotonicMs() {
+    static long monotonicMs() {
         return System.nanoTime() / 1_000_000;
     }
 
@@ -189,7 +188,11 @@ final class SamplingLoop implements PromptSource.Moves {
     private void fillSlots() {
         while (batcher.hasRoom()
                 && !prompts.isEmpty()
-                && (prompts.hasBegunGroup() ? mayGoOn() : !updateIsDue && mayBegin(prompts.nextAdmittedVersion()))) {
+                && (prompts.hasBegunGroup()
+                        ? mayGoOn()
+                        : !updateIsDue
+                                && versionWait.mayBegin(
+                                        prompts.nextAdmittedVersion(), serving().version()))) {
             batcher.add(prompts.next(vocabSize, clock.millis()));
         }
         heldBack = batcher.hasRoom() && !prompts.isEmpty();
@@ -198,33 +201,6 @@ final class SamplingLoop implements PromptSource.Moves {
     /** Whether a further sample of a begun group may be begun. */
     private boolean mayGoOn() {
         return !updateIsDue || config.weightUpdate() == WeightUpdate.GROUP_END;
-    }
-
-    /**
-     * A prompt is begun with weights that are no older than what admission counted on, which bounds staleness; they
-     * are on their way when admission knows them.
-     */
-    private boolean mayBegin(long admittedVersion) {
-        if (admittedVersion <= Math.max(serving().version(), gaveUpWaitingFor)) {
-            return true;
-        }
-        long now = monotonicMs();
-        if (awaited != admittedVersion) {
-            awaited = admittedVersion;
-            awaitedSince = now;
-        }
-        if (now - awaitedSince < config.versionWaitMs()) {
-            return false;
-        }
-        LOG.warn(
-                "generator {} goes on with version {}: version {}, which admission knew, did not come within {} ms"
-                        + " (version_wait_ms)",
-                config.id(),
-                serving().version(),
-                admittedVersion,
-                config.versionWaitMs());
-        gaveUpWaitingFor = admittedVersion;
-        return true;
     }
 
     private void advance() {
@@ -252,7 +228,7 @@ final class SamplingLoop implements PromptSource.Moves {
 
     private void finish(RunningSequence sequence) {
         finished.add(new Finished(sequence, clock.millis()));
-        prompts.finished(sequence);
+        prompts.finished(sequence.prompt());
     }
 
     private void commitIfDue() {

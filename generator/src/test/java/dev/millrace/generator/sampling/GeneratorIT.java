@@ -2,11 +2,15 @@ package dev.millrace.generator.sampling;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.millrace.api.environment.Prompt;
 import dev.millrace.generator.environment.Environments;
 import dev.millrace.generator.environment.Symbols;
 import dev.millrace.generator.environment.answer.IncPrompts;
 import dev.millrace.generator.environment.guess.GuessPrompts;
+import dev.millrace.generator.gateway.Gateway;
+import dev.millrace.generator.gateway.GatewayConfig;
 import dev.millrace.generator.run.RunningRole;
 import dev.millrace.generator.run.TestRun;
 import dev.millrace.infra.broker.EmbeddedBroker;
@@ -18,6 +22,7 @@ import dev.millrace.policy.session.SequenceBatch;
 import dev.millrace.policy.session.TokenScores;
 import dev.millrace.schemas.Admission;
 import dev.millrace.schemas.EngineIdentity;
+import dev.millrace.schemas.FinishReason;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.Quarantine;
 import dev.millrace.schemas.Rollout;
@@ -30,6 +35,10 @@ import dev.millrace.schemas.packed.PackedMask;
 import dev.millrace.weights.VersionUnavailableException;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Clock;
@@ -44,7 +53,9 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.junit.jupiter.api.AfterAll;
@@ -524,6 +535,111 @@ class GeneratorIT {
     void shouldStopWhileItWaitsForAPolicy() {
         try (Generator generator = generator(config("g", 4, 2, 500))) {
             new RunningRole("generator", generator::run, generator::stop).stop();
+        }
+    }
+
+    @Test
+    void shouldGoOnWithTheSessionsOfAGatewayThatIsGone() throws Exception {
+        run.publish(0, 0);
+        releaseInc(0, 1, 2);
+        String session;
+        String forgotten;
+        JsonNode first;
+        try (Gateway gateway = gateway(600_000)) {
+            RunningRole role = new RunningRole("gateway", gateway::run, gateway::stop);
+            String url = url(gateway);
+            session = post(url + "/v1/sessions", "{\"sample_index\": 0}")
+                    .get("session")
+                    .asText();
+            forgotten = post(url + "/v1/sessions", "{}").get("session").asText();
+            first = post(url + "/sessions/" + session + "/v1/completions", completion("[0, 4, 5, 2]"));
+            post(url + "/sessions/" + forgotten + "/v1/completions", completion("[0, 3, 2]"));
+            role.stop();
+        }
+        String sampled = first.at("/choices/0/token_ids").toString().replaceAll("[\\[\\]]", "");
+        try (Gateway gateway = gateway(1_000)) {
+            RunningRole role = new RunningRole("gateway", gateway::run, gateway::stop);
+            String url = url(gateway);
+            JsonNode second = post(
+                    url + "/sessions/" + session + "/v1/completions", completion("[0, 4, 5, 2, " + sampled + ", 9]"));
+            assertThat(second.at("/millrace/turns/0/parent_turn").asInt()).isZero();
+            post(url + "/v1/sessions/" + session + "/complete", "{\"reward\": 0.5, \"turn_rewards\": [0.5, 0]}");
+            List<Rollout> rollouts =
+                    run.await(Rollout.class, run.connection().topics().rollouts(), 2);
+            role.stop();
+
+            assertThat(rollouts).hasSize(2).allSatisfy(rollout -> assertSpansAgree(rollout));
+            Rollout played = rollouts.get(0);
+            assertThat(played.getRolloutId()).endsWith("/0");
+            assertThat(played.getReward()).isEqualTo(0.5);
+            assertThat(PackedInts.toArray(played.getPromptTokens())).containsExactly(0, 4, 5, 2);
+            assertThat(PackedMask.toArray(played.getMask())).containsExactly(1, 1, 0, 1, 1);
+            assertThat(PackedFloats.toArray(played.getCredit().getTurnLevelRewards()))
+                    .containsExactly(0.5f, 0f, 0f);
+            Rollout aborted = rollouts.get(1);
+            assertThat(aborted.getRolloutId()).endsWith("/1");
+            assertThat(aborted.getFinishReason()).isEqualTo(FinishReason.ABORTED);
+            assertThat(aborted.getError()).startsWith("nobody completed the session");
+        }
+    }
+
+    private static String completion(String prompt) {
+        return "{\"prompt\": " + prompt + ", \"max_tokens\": 2, \"return_token_ids\": true}";
+    }
+
+    private Gateway gateway(long idleMs) {
+        GatewayConfig d = GatewayConfig.defaults();
+        return new Gateway(
+                run.connection(),
+                run.feed(),
+                Environments.builtIn(),
+                Symbols.tokenizer(),
+                Engine.cpu(),
+                config("g", 4, 1, 500),
+                new GatewayConfig(
+                        true,
+                        d.host(),
+                        0,
+                        "",
+                        "",
+                        d.sessions(),
+                        d.calls(),
+                        d.bodyBytes(),
+                        d.turns(),
+                        idleMs,
+                        d.limitMs(),
+                        d.turnTimeoutMs(),
+                        30_000,
+                        d.sampling()),
+                meters,
+                Clock.systemUTC());
+    }
+
+    private static String url(Gateway gateway) {
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
+        while (gateway.url().isEmpty()) {
+            assertThat(System.nanoTime()).as("the gateway does not listen").isLessThan(deadline);
+            LockSupport.parkNanos(1_000_000);
+        }
+        return gateway.url().get();
+    }
+
+    /** As OpenAI's clients do, which try again after 503. */
+    private static JsonNode post(String url, String body) throws Exception {
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
+        while (true) {
+            HttpResponse<String> response = HttpClient.newHttpClient()
+                    .send(
+                            HttpRequest.newBuilder(URI.create(url))
+                                    .POST(HttpRequest.BodyPublishers.ofString(body))
+                                    .build(),
+                            HttpResponse.BodyHandlers.ofString());
+            if (response.statusCode() != 503) {
+                assertThat(response.statusCode()).as(response.body()).isBetween(200, 201);
+                return new ObjectMapper().readTree(response.body());
+            }
+            assertThat(System.nanoTime()).as(response.body()).isLessThan(deadline);
+            LockSupport.parkNanos(10_000_000);
         }
     }
 

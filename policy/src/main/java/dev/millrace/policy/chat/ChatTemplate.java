@@ -3,6 +3,7 @@ package dev.millrace.policy.chat;
 import com.hubspot.jinjava.interpret.RenderResult;
 import com.hubspot.jinjava.interpret.TemplateError;
 import dev.millrace.api.tokenizer.ChatMessage;
+import dev.millrace.api.tokenizer.Conversation;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
@@ -74,8 +75,20 @@ public final class ChatTemplate {
             fields.put("content", message.content());
             seen.add(fields);
         }
+        return render(new Conversation(seen, List.of()));
+    }
+
+    /**
+     * The same of messages with more than a content, and of tools, which a template without an eye for them leaves out.
+     *
+     * @throws IllegalArgumentException as above
+     */
+    public String render(Conversation conversation) {
         Map<String, Object> context = new HashMap<>(specialTokens);
-        context.put("messages", seen);
+        context.put("messages", conversation.messages());
+        if (!conversation.tools().isEmpty()) {
+            context.put("tools", conversation.tools());
+        }
         context.put("add_generation_prompt", true);
         RenderResult result = sandbox.render(template, context);
         if (!result.getErrors().isEmpty()) {

@@ -2,6 +2,7 @@ package dev.millrace.policy.tokenizer;
 
 import ai.djl.huggingface.tokenizers.Encoding;
 import dev.millrace.api.tokenizer.ChatMessage;
+import dev.millrace.api.tokenizer.Conversation;
 import dev.millrace.api.tokenizer.Tokenizer;
 import dev.millrace.policy.chat.ChatTemplate;
 import java.io.ByteArrayInputStream;
@@ -113,6 +114,17 @@ public final class HuggingFaceTokenizer implements Tokenizer {
         // prompt
         return chat.map(template -> encode(template.render(messages), false))
                 .orElseGet(() -> Tokenizer.super.encode(messages));
+    }
+
+    @Override
+    public String render(Conversation conversation) {
+        return chat.map(template -> template.render(conversation))
+                .orElseGet(() -> Tokenizer.super.render(conversation));
+    }
+
+    @Override
+    public int[] encodeRendered(String text) {
+        return encode(text, false);
     }
 
     @Override

@@ -56,6 +56,9 @@ public enum KeyScope {
         put(DEFAULT, "generator.commit_interval_ms", "generator.heartbeat_ms", "generator.drain_ms");
         put(DEFAULT, "generator.first_version_timeout_ms", "generator.commit_timeout_ms");
 
+        put(PROCESS, "gateway.host", "gateway.port", "gateway.public_url", "gateway.token_variable");
+        put(DEFAULT, "gateway"); // agents' limits, and whether train has one
+
         put(PROCESS, "scorer.id");
         put(RUN, "scorer.entropies", "scorer.sum_squared_probs", "scorer.top_log_probs");
         put(RUN, "scorer.reference.version", "scorer.teacher.version");

@@ -14,7 +14,9 @@ import dev.millrace.generator.environment.OwnVerdict;
 import dev.millrace.generator.environment.answer.FixedAnswer;
 import dev.millrace.generator.environment.answer.IncPrompts;
 import dev.millrace.generator.environment.guess.Guess;
+import dev.millrace.generator.gateway.GatewayConfig;
 import dev.millrace.generator.sampling.GeneratorConfig;
+import dev.millrace.generator.sampling.SlotTurnEngine;
 import dev.millrace.generator.staleness.StalenessControllerConfig;
 import dev.millrace.infra.broker.BrokerConfig;
 import dev.millrace.learner.LearnerConfig;
@@ -51,6 +53,7 @@ import java.util.Optional;
  * @param model the decoder
  * @param admission when prompts are released and what they ask for
  * @param generator sampling
+ * @param gateway agents that play the run's samples
  * @param scorer scoring
  * @param algorithm how batches become updates: advantages, corrections, objective, size of the step
  * @param topology from rollouts and scores to batches
@@ -74,6 +77,7 @@ public record MillraceConfig(
         ModelConfig model,
         StalenessControllerConfig admission,
         GeneratorConfig generator,
+        GatewayConfig gateway,
         ScorerConfig scorer,
         Algorithm algorithm,
         TopologyConfig topology,
@@ -142,6 +146,9 @@ public record MillraceConfig(
             throw new ConfigException("generator.capacity_tokens is " + generator.capacityTokens()
                     + " and model.max_positions is " + model.maxPositions()
                     + "; a sequence could outgrow the model, so lower the former or raise the latter");
+        }
+        if (gateway.enabled()) {
+            refuseWith("generator", () -> SlotTurnEngine.requireUpdates(generator.weightUpdate()));
         }
         refuseWith("model", () -> model.shape(task.task().tokenizer().vocabSize()));
         DecoderShape shape = model.shape(task.task().tokenizer().vocabSize());
@@ -288,6 +295,7 @@ public record MillraceConfig(
                 ModelConfig.defaults(),
                 StalenessControllerConfig.defaults(),
                 GeneratorConfig.defaults(),
+                GatewayConfig.defaults(),
                 ScorerConfig.defaults(),
                 Algorithm.defaults()
                         .with(changed -> changed.staleness(new StalenessRules(
@@ -344,6 +352,7 @@ public record MillraceConfig(
                 model,
                 admission,
                 generator,
+                gateway,
                 scorer,
                 algorithm,
                 topology,

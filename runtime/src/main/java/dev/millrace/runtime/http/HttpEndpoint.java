@@ -1,6 +1,7 @@
 package dev.millrace.runtime.http;
 
 import com.sun.net.httpserver.HttpServer;
+import dev.millrace.generator.gateway.HttpDefaults;
 import dev.millrace.log.registry.RegistryContents;
 import dev.millrace.log.registry.RegistryHttpApi;
 import dev.millrace.runtime.RefusedRequestException;
@@ -47,6 +48,7 @@ public final class HttpEndpoint implements AutoCloseable {
 
     /** @param limit of each request */
     static HttpEndpoint open(int port, PrometheusMeterRegistry metrics, Consumer<HttpServer> mounts, Duration limit) {
+        HttpDefaults.apply();
         HttpServer server;
         try {
             server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), port), 0);

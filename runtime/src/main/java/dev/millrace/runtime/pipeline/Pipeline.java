@@ -3,7 +3,9 @@ package dev.millrace.runtime.pipeline;
 import dev.millrace.api.environment.Task;
 import dev.millrace.api.step.StepObserver;
 import dev.millrace.generator.environment.Environments;
+import dev.millrace.generator.gateway.Gateway;
 import dev.millrace.generator.sampling.Generator;
+import dev.millrace.generator.sampling.TurnEngine;
 import dev.millrace.generator.staleness.StalenessController;
 import dev.millrace.learner.InitialPolicy;
 import dev.millrace.learner.Learner;
@@ -28,6 +30,8 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
+import java.util.function.Consumer;
+import java.util.function.Supplier;
 
 /**
  * Makes the roles of a run out of its configuration.
@@ -99,6 +103,59 @@ public final class Pipeline implements AutoCloseable {
         Generator generator =
                 keep(new Generator(connection, feed(), environments, engine(), config.generator(), meters, clock));
         return new Role("generator", generator::run, generator::stop);
+    }
+
+    /**
+     * Lets agents play.
+     *
+     * @param listening is told where
+     */
+    public Role gateway(Consumer<String> listening) {
+        config.requireTokenizer();
+        return gateway(
+                listening,
+                () -> new Gateway(
+                        connection,
+                        feed(),
+                        environments,
+                        task.tokenizer(),
+                        engine(),
+                        config.generator(),
+                        config.gateway(),
+                        meters,
+                        clock));
+    }
+
+    /**
+     * Lets agents play another engine.
+     *
+     * @param listening is told where
+     * @param other answers in the policy's place; closed with the role
+     */
+    public Role gateway(Consumer<String> listening, TurnEngine other) {
+        return gateway(
+                listening,
+                () -> new Gateway(
+                        connection,
+                        feed(),
+                        environments,
+                        task.tokenizer(),
+                        (weights, shape) -> other,
+                        config.generator(),
+                        config.gateway(),
+                        meters,
+                        clock));
+    }
+
+    private Role gateway(Consumer<String> listening, Supplier<Gateway> made) {
+        Gateway gateway;
+        try {
+            gateway = keep(made.get());
+        } catch (IllegalArgumentException e) {
+            throw new ConfigException(String.valueOf(e.getMessage()), e);
+        }
+        gateway.whenListening(listening);
+        return new Role("gateway", gateway::run, gateway::stop);
     }
 
     /**

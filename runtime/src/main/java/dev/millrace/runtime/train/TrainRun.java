@@ -276,7 +276,10 @@ public final class TrainRun {
                 Admin admin = Admin.create(connection.admin())) {
             rolesStartedAt = elapsed.seconds();
             threads.start(pipeline.admission());
-            threads.start(pipeline.generator());
+            threads.start(
+                    config.gateway().enabled()
+                            ? pipeline.gateway(url -> say("agents open sessions at " + url + "/v1/sessions"))
+                            : pipeline.generator());
             pipeline.scorers().forEach(threads::start);
             threads.start(pipeline.topology(directory.streamsState()));
             Role learner = pipeline.learner();

@@ -62,7 +62,8 @@ public final class Examples {
                 trainingStep(),
                 serving(),
                 outcome(),
-                admission());
+                admission(),
+                sessionEvent());
     }
 
     public static RunClaim runClaim() {
@@ -345,6 +346,47 @@ public final class Examples {
                 new AdmissionCounts(
                         18L, 144L, 96L, 9L, 512L, 8L, 11L, List.of(13L), List.of("7:1"), Map.of("x.outcomes-3", 77L)),
                 new Quarantine("generator-3", NOW_MS, "refused-records", "64 of its records were refused"));
+    }
+
+    public static SessionEvent sessionEvent() {
+        return new SessionEvent(
+                RUN,
+                2,
+                "2-1729-3-k5",
+                "g-17",
+                3,
+                "generator-0",
+                "solver",
+                new LogCoordinates("millrace.prompts", 2, 1L << 33),
+                SessionEventKind.TURN,
+                NOW_MS,
+                new SessionTurn(
+                        1,
+                        0,
+                        BranchReason.EDIT,
+                        0,
+                        2,
+                        PackedInts.of(4, 70_000),
+                        PackedInts.of(2, 9),
+                        PackedFloats.of(-0.5f, -3.25f),
+                        LogProbDistribution.TRUNCATED,
+                        PackedFloats.of(-0.75f, -3.5f),
+                        SAMPLING,
+                        List.of(new VersionSpan(5L, 0, 2)),
+                        new SamplingTrace(TOP, KEPT, null),
+                        FinishReason.TOOL_CALLS,
+                        NOW_MS,
+                        NOW_MS + 1,
+                        NOW_MS + 2,
+                        NOW_MS + 3,
+                        new TokenUsage(6, 2, 4),
+                        "ä 二",
+                        21,
+                        "ab".repeat(32),
+                        "cd".repeat(32)),
+                1,
+                FinishReason.FAILED,
+                "the agent broke down");
     }
 
     private static TensorLocation location(String topic) {

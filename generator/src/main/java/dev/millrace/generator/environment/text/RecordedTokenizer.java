@@ -1,6 +1,7 @@
 package dev.millrace.generator.environment.text;
 
 import dev.millrace.api.tokenizer.ChatMessage;
+import dev.millrace.api.tokenizer.Conversation;
 import dev.millrace.api.tokenizer.Tokenizer;
 import dev.millrace.api.tokenizer.TokenizerSettings;
 import java.util.List;
@@ -53,6 +54,16 @@ record RecordedTokenizer(TokenizerSettings settings, TextFiles files) implements
     @Override
     public int[] encode(List<ChatMessage> messages) {
         return opened().encode(messages);
+    }
+
+    @Override
+    public String render(Conversation conversation) {
+        return opened().render(conversation);
+    }
+
+    @Override
+    public int[] encodeRendered(String text) {
+        return opened().encodeRendered(text);
     }
 
     @Override

@@ -18,9 +18,6 @@ import java.util.Map;
  * @param tokenizer of the response
  */
 record TextEnvironment(List<Long> stopTokens, List<String> stopTexts, Tokenizer tokenizer) implements Environment {
-    /** Tokens that one character may be made of, as bytes. */
-    private static final int TOKENS_OF_A_CHARACTER = 4;
-
     @Override
     public String name() {
         return "text";
@@ -34,36 +31,15 @@ record TextEnvironment(List<Long> stopTokens, List<String> stopTexts, Tokenizer 
     @Override
     public Episode begin(String state) {
         RowState.parse(state);
-        int longest = stopTexts.stream().mapToInt(String::length).max().orElse(0);
         return new Turn(
-                stopTokens.stream().mapToInt(Math::toIntExact).toArray(),
-                stopTexts,
-                longest * TOKENS_OF_A_CHARACTER + 2, // the first decoded token may lose a space that it begins with
-                tokenizer);
+                new StopRule(stopTokens.stream().mapToInt(Math::toIntExact).toArray(), stopTexts, tokenizer));
     }
 
-    /** @param looksBack tokens in which a stop text that the newest one completes must lie */
-    private record Turn(int[] stops, List<String> stopTexts, int looksBack, Tokenizer tokenizer) implements Episode {
+    private record Turn(StopRule stop) implements Episode {
 
         @Override
         public StepResult afterToken(Transcript response) {
-            int newest = response.token(response.length() - 1);
-            for (int stop : stops) {
-                if (newest == stop) {
-                    return StepResult.END;
-                }
-            }
-            return stopTexts.isEmpty() || !hasStopText(response) ? StepResult.GO_ON : StepResult.END;
-        }
-
-        private boolean hasStopText(Transcript response) {
-            int from = Math.max(0, response.length() - looksBack);
-            int[] tail = new int[response.length() - from];
-            for (int i = 0; i < tail.length; i++) {
-                tail[i] = response.token(from + i);
-            }
-            String text = tokenizer.text(tail);
-            return stopTexts.stream().anyMatch(text::contains);
+            return stop.endsAt(response) ? StepResult.END : StepResult.GO_ON;
         }
 
         @Override

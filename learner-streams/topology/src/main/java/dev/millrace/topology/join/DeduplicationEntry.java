@@ -27,10 +27,16 @@ final class DeduplicationEntry {
         Arrays.setAll(been, kind -> new BitSet());
     }
 
-    /** What all rollouts of a group must agree on. */
+    /**
+     * What all rollouts of a group must agree on. An agent writes the prompts of its model itself, and may write today's time into
+     * them, so that its rollouts need not agree on these: their hash is 0.
+     */
     record Announcement(int groupSize, long ordinal, int promptHash) {
 
         static Announcement of(Rollout rollout) {
+            if (rollout.getSampler() != null && rollout.getSampler().getAgent() != null) {
+                return new Announcement(rollout.getGroupSize(), rollout.getOrdinal(), 0);
+            }
             CRC32 prompt = new CRC32();
             prompt.update(rollout.getPromptTokens().duplicate());
             return new Announcement(rollout.getGroupSize(), rollout.getOrdinal(), (int) prompt.getValue());

@@ -10,6 +10,7 @@ import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.RunClaim;
 import dev.millrace.schemas.Score;
 import dev.millrace.schemas.Serving;
+import dev.millrace.schemas.SessionEvent;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.WeightChunk;
@@ -40,6 +41,7 @@ public final class RunSchemas {
         schemas.put(topics.serving(), Serving.getClassSchema());
         schemas.put(topics.outcomes(), Outcome.getClassSchema());
         schemas.put(topics.admission(), Admission.getClassSchema());
+        schemas.put(topics.sessions(), SessionEvent.getClassSchema());
         return schemas;
     }
 

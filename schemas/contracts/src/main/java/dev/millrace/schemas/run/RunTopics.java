@@ -99,6 +99,11 @@ public record RunTopics(String prefix) {
         return prefix + "admission";
     }
 
+    /** SessionEvent by group id: what agents did at a gateway; as many partitions as {@link #prompts()}. */
+    public String sessions() {
+        return prefix + "sessions";
+    }
+
     /** Pieces of files that the run is made of, such as its tokenizer's, as bytes by their content's hash; compacted. */
     public String files() {
         return prefix + "files";
@@ -114,10 +119,14 @@ public record RunTopics(String prefix) {
         return Set.of(rewards(), referenceScores(), teacherScores());
     }
 
-    /** Those without which there is no run; {@link #admission()} and {@link #files()} are made when one of an earlier form is resumed. */
+    /**
+     * Those without which there is no run; {@link #admission()}, {@link #files()} and {@link #sessions()} are made when one of an
+     * earlier form is resumed.
+     */
     public List<String> required() {
         return all().stream()
-                .filter(topic -> !ofPartners().contains(topic) && !topic.equals(admission()) && !topic.equals(files()))
+                .filter(topic -> !ofPartners().contains(topic)
+                        && !Set.of(admission(), files(), sessions()).contains(topic))
                 .toList();
     }
 
@@ -140,6 +149,7 @@ public record RunTopics(String prefix) {
                 serving(),
                 outcomes(),
                 admission(),
+                sessions(),
                 files(),
                 deadLetters());
     }

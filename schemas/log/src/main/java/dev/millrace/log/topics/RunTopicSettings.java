@@ -52,6 +52,7 @@ final class RunTopicSettings {
                 compacted(topics.serving()),
                 kept(topics.outcomes(), partitions, config.recordRetentionMs()),
                 compacted(topics.admission()),
+                kept(topics.sessions(), partitions, config.recordRetentionMs()),
                 compacted(topics.files()),
                 kept(topics.deadLetters(), 1, config.recordRetentionMs())
                         .with(TopicConfig.MAX_MESSAGE_BYTES_CONFIG, config.maxRecordBytes() + ERROR_HEADERS_BYTES));

@@ -3,11 +3,11 @@ package dev.millrace.log.topics;
 /**
  * How a run's topics are made, and what existing ones must have.
  *
- * @param partitions partitions of prompts, rollouts, the topics that are joined to them, and outcomes, 1 to 1000; the topics of a policy have one
+ * @param partitions partitions of prompts, rollouts, the topics that are joined to them, sessions and outcomes, 1 to 1000; the topics of a policy have one
  * @param replicationFactor copies of each partition, 1 to 9; -1 leaves it to the cluster
  * @param minInsyncReplicas copies that must have a record before it counts, 1 to replicationFactor; -1 leaves it to
  *     the cluster
- * @param recordRetentionMs how long the training set is kept: rollouts, what is joined to them, batches, training log,
+ * @param recordRetentionMs how long the training set is kept: rollouts, what is joined to them, sessions, batches, training log,
  *     outcomes and dead letters; -1 for ever
  * @param passingRetentionMs how long prompts and trajectories are kept, which can be made again; -1 for ever
  * @param weightsRetentionBytes how much of the weights topic is kept at least, newest first; -1 all, 0 by the model's size

@@ -157,9 +157,10 @@ class RunLogIT {
                     .isEqualTo(admin.describeCluster().clusterId().get(10, TimeUnit.SECONDS));
             String rollouts = topics.rollouts();
             assertThat(claim.place().topicIds())
-                    .containsOnlyKeys(
-                            Stream.concat(topics.required().stream(), Stream.of(topics.admission(), topics.files()))
-                                    .toList())
+                    .containsOnlyKeys(Stream.concat(
+                                    topics.required().stream(),
+                                    Stream.of(topics.admission(), topics.sessions(), topics.files()))
+                            .toList())
                     .containsEntry(
                             rollouts,
                             admin.describeTopics(List.of(rollouts))

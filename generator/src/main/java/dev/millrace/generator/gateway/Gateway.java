@@ -1,0 +1,210 @@
+package dev.millrace.generator.gateway;
+
+import dev.millrace.api.tokenizer.Tokenizer;
+import dev.millrace.generator.environment.Environments;
+import dev.millrace.generator.sampling.GeneratorConfig;
+import dev.millrace.generator.sampling.PromptCheck;
+import dev.millrace.generator.sampling.SlotTurnEngine;
+import dev.millrace.generator.sampling.TurnEngine;
+import dev.millrace.log.LogConnection;
+import dev.millrace.log.quarantine.Quarantines;
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.weights.NewestWeights;
+import dev.millrace.weights.PolicyFeed;
+import io.micrometer.core.instrument.MeterRegistry;
+import java.time.Clock;
+import java.util.Optional;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The role that lets agents play the run's samples: a generator whose environment is a program of somebody else, which speaks the
+ * OpenAI API.
+ *
+ * <p>It takes its prompts as a {@link dev.millrace.generator.sampling.Generator} does and in the same group, so each prompt is
+ * played here or sampled there, never both.
+ *
+ * <p>Meters: {@code millrace.gateway.open.sessions}, {@code .free.samples}, {@code .sessions} by event, {@code .turns}, {@code
+ * .branches}, {@code .rollouts}, {@code .call.seconds}, {@code .engine.seconds}, {@code .acknowledge.seconds} and {@code
+ * .refused.calls} by reason, beside those of the engine, which are a generator's.
+ */
+public final class Gateway implements AutoCloseable {
+    private static final Logger LOG = LoggerFactory.getLogger(Gateway.class);
+
+    /** Makes what answers, when the policy is known; it is closed with the role. */
+    @FunctionalInterface
+    public interface EngineDoor {
+        /**
+         * @param weights that are followed; the caller's
+         * @param shape of the policy
+         */
+        TurnEngine open(NewestWeights weights, DecoderShape shape);
+    }
+
+    private final LogConnection connection;
+    private final PolicyFeed feed;
+    private final Environments environments;
+    private final Tokenizer tokenizer;
+    private final GeneratorConfig generator;
+    private final GatewayConfig config;
+    private final EngineDoor door;
+    private final Clock clock;
+    private final SessionTable sessions;
+    private final SessionLog log;
+    private final EndWriter writer;
+    private final GatewayMeters counts;
+    private final GatewayToken token;
+    private volatile boolean stopped;
+    private volatile Consumer<String> told = url -> {};
+    private volatile @Nullable String url;
+
+    /**
+     * Of the policy's own engine.
+     *
+     * @param feed stays the caller's; it must outlive {@link #run()}
+     * @param environments that requests may name
+     * @param tokenizer the vocabulary of all prompts and answers, with the chat template
+     * @throws IllegalArgumentException if the configuration asks for what sessions cannot have, or names a token that is not there
+     */
+    public Gateway(
+            LogConnection connection,
+            PolicyFeed feed,
+            Environments environments,
+            Tokenizer tokenizer,
+            Engine engine,
+            GeneratorConfig generator,
+            GatewayConfig config,
+            MeterRegistry meters,
+            Clock clock) {
+        this(
+                connection,
+                feed,
+                environments,
+                tokenizer,
+                (weights, shape) -> new SlotTurnEngine(engine, weights, shape, tokenizer, generator, meters, clock),
+                generator,
+                config,
+                meters,
+                clock);
+        SlotTurnEngine.requireUpdates(generator.weightUpdate());
+    }
+
+    /** Of another engine. */
+    public Gateway(
+            LogConnection connection,
+            PolicyFeed feed,
+            Environments environments,
+            Tokenizer tokenizer,
+            EngineDoor door,
+            GeneratorConfig generator,
+            GatewayConfig config,
+            MeterRegistry meters,
+            Clock clock) {
+        this.connection = connection;
+        this.feed = feed;
+        this.environments = environments;
+        this.tokenizer = tokenizer;
+        this.door = door;
+        this.generator = generator;
+        this.config = config;
+        this.clock = clock;
+        this.token = GatewayToken.of(config);
+        this.sessions = new SessionTable(config.sessions());
+        this.log = new SessionLog(connection, generator.id());
+        this.writer = new EndWriter(connection, generator, log, clock);
+        this.counts = new GatewayMeters(meters, sessions);
+    }
+
+    /**
+     * Answers agents until {@link #stop()}. Sessions that are open then stay open on the log, for whoever comes next.
+     *
+     * @throws dev.millrace.weights.VersionUnavailableException if no policy version appears in time
+     * @throws IllegalArgumentException if the port cannot be opened
+     * @throws dev.millrace.log.transaction.TakenOverException if another gateway or generator has taken this one's id
+     */
+    public void run() {
+        Optional<PolicyVersion> first =
+                feed.awaitFirst(connection.limit(generator.firstVersionTimeoutMs()), () -> stopped);
+        if (first.isEmpty() || !writer.takeOver(() -> stopped)) {
+            return;
+        }
+        DecoderShape shape = PolicyFeed.shapeOf(first.get());
+        PromptCheck check = new PromptCheck(
+                connection,
+                environments,
+                first.get().getTokenizerHash(),
+                shape.vocabSize(),
+                generator.capacityTokens());
+        ToolFormat tools = ToolFormat.of(tokenizer);
+        Quarantines quarantines = Quarantines.of(connection);
+        quarantines.open();
+        try (quarantines;
+                NewestWeights weights = new NewestWeights(feed, connection.limit(generator.firstVersionTimeoutMs()));
+                TurnEngine engine = door.open(weights, shape);
+                GatewayLoop loop = new GatewayLoop(
+                        connection,
+                        generator,
+                        config,
+                        sessions,
+                        log,
+                        writer,
+                        engine,
+                        tokenizer,
+                        tools,
+                        check,
+                        quarantines,
+                        counts,
+                        clock);
+                GatewayServer server = server(engine, tools, loop)) {
+            server.start();
+            url = server.url();
+            told.accept(server.url());
+            LOG.info("gateway {} listens at {}; tool calls are written as {}", generator.id(), server.url(), tools);
+            loop.run(() -> stopped);
+        }
+    }
+
+    private GatewayServer server(TurnEngine engine, ToolFormat tools, GatewayLoop loop) {
+        TurnPlayer player = new TurnPlayer(engine, log, tokenizer, tools, config, loop::isHolding, counts, clock);
+        SessionDesk desk = new SessionDesk(
+                connection.run(),
+                generator.id(),
+                config,
+                sessions,
+                log,
+                player,
+                engine,
+                tokenizer,
+                tools,
+                loop,
+                counts,
+                clock);
+        return new GatewayServer(config, token, desk, counts);
+    }
+
+    /** Tells somebody where agents reach it, once it listens. */
+    public void whenListening(Consumer<String> other) {
+        told = other;
+    }
+
+    /** Where agents reach it; empty before it listens. */
+    public Optional<String> url() {
+        return Optional.ofNullable(url);
+    }
+
+    /** Makes {@link #run()} finish. Thread-safe; returns at once. */
+    public void stop() {
+        stopped = true;
+    }
+
+    /** Call after {@link #run()} has returned. */
+    @Override
+    public void close() {
+        writer.close();
+        log.close();
+    }
+}

@@ -1,0 +1,97 @@
+package dev.millrace.generator.gateway;
+
+import java.net.InetAddress;
+import java.net.UnknownHostException;
+
+/**
+ * How agents reach a gateway, and what they may take of it. Slots, capacity and identity are the generator's.
+ *
+ * @param enabled whether {@code train} runs a gateway in the place of its generator
+ * @param host address that it listens on; one that is not loopback needs a token
+ * @param port that it listens on; 0 takes any free one
+ * @param publicUrl under which agents reach it, where that is another one; empty for host and port
+ * @param tokenVariable name of the variable of the environment that holds the bearer token which every call must carry; empty for
+ *     none, on loopback alone
+ * @param sessions open at once
+ * @param calls under way at once
+ * @param bodyBytes longest body of a call
+ * @param turns most turns of a session
+ * @param idleMs a session of which nobody asks anything for so long is ended without a verdict
+ * @param limitMs so is one that is open for so long
+ * @param turnTimeoutMs longest wait for one answer of the engine
+ * @param claimWaitMs how long the opening of a session waits for a sample to be released
+ * @param sampling who says how turns are sampled
+ */
+public record GatewayConfig(
+        boolean enabled,
+        String host,
+        int port,
+        String publicUrl,
+        String tokenVariable,
+        int sessions,
+        int calls,
+        int bodyBytes,
+        int turns,
+        long idleMs,
+        long limitMs,
+        long turnTimeoutMs,
+        long claimWaitMs,
+        SamplingSource sampling) {
+
+    public GatewayConfig {
+        between("port", port, 0, 65_535);
+        between("sessions", sessions, 1, 100_000);
+        between("calls", calls, 1, 10_000);
+        between("body_bytes", bodyBytes, 1_024, 64 << 20);
+        between("turns", turns, 1, 100_000);
+        between("idle_ms", idleMs, 100, Integer.MAX_VALUE);
+        between("limit_ms", limitMs, 100, Integer.MAX_VALUE);
+        between("turn_timeout_ms", turnTimeoutMs, 10, Integer.MAX_VALUE);
+        between("claim_wait_ms", claimWaitMs, 0, 60_000);
+        if (!isLoopback(host) && tokenVariable.isEmpty()) {
+            throw new IllegalArgumentException(
+                    "host must be on loopback, such as 127.0.0.1, where token_variable is empty: '" + host
+                            + "'; name a variable of the environment that holds a token, or listen on loopback");
+        }
+        if (!publicUrl.isEmpty() && !publicUrl.matches("https?://\\S+[^/\\s]")) {
+            throw new IllegalArgumentException(
+                    "public_url must be http://... or https://... without a slash at its end: '" + publicUrl + "'");
+        }
+        if (sampling == null) {
+            throw new IllegalArgumentException("sampling must be agent or run: null");
+        }
+    }
+
+    private static boolean isLoopback(String host) {
+        try {
+            return InetAddress.getByName(host).isLoopbackAddress();
+        } catch (UnknownHostException e) {
+            throw new IllegalArgumentException("host must be an address of this machine: '" + host + "'", e);
+        }
+    }
+
+    private static void between(String key, long value, long least, long most) {
+        if (value < least || value > most) {
+            throw new IllegalArgumentException(key + " must be from " + least + " to " + most + ": " + value);
+        }
+    }
+
+    /** On loopback, for 2000 sessions of an hour. */
+    public static GatewayConfig defaults() {
+        return new GatewayConfig(
+                false,
+                "127.0.0.1",
+                8_090,
+                "",
+                "",
+                2_000,
+                512,
+                4 << 20,
+                1_000,
+                600_000,
+                3_600_000,
+                300_000,
+                5_000,
+                SamplingSource.AGENT);
+    }
+}

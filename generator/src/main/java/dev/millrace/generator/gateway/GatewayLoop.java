@@ -1,0 +1,382 @@
+package dev.millrace.generator.gateway;
+
+import dev.millrace.api.environment.VerifiedReward;
+import dev.millrace.api.tokenizer.Tokenizer;
+import dev.millrace.generator.sampling.AcceptedPrompt;
+import dev.millrace.generator.sampling.GeneratorConfig;
+import dev.millrace.generator.sampling.PromptCheck;
+import dev.millrace.generator.sampling.PromptSource;
+import dev.millrace.generator.sampling.RefusedPrompt;
+import dev.millrace.generator.sampling.TurnEngine;
+import dev.millrace.log.LogConnection;
+import dev.millrace.log.quarantine.Quarantines;
+import dev.millrace.schemas.FinishReason;
+import dev.millrace.schemas.Quarantine;
+import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.ServerRole;
+import dev.millrace.schemas.Serving;
+import dev.millrace.schemas.SessionEvent;
+import dev.millrace.schemas.SessionEventKind;
+import dev.millrace.schemas.SessionTurn;
+import dev.millrace.schemas.run.RunIdentity;
+import java.time.Clock;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalLong;
+import java.util.Set;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+import java.util.stream.LongStream;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.common.TopicPartition;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * What the role's thread does, over and over: read prompts, go on with sessions that were open before, end those whose time is over,
+ * write ends, say what is served.
+ *
+ * <p>Owned by that thread, save {@link #end} and {@link #isHolding()}.
+ */
+final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
+    private static final Logger LOG = LoggerFactory.getLogger(GatewayLoop.class);
+    private static final Duration POLL = Duration.ofMillis(5);
+    private static final long LOOK_MS = 100;
+    /** Below the time after which the group gives this one's prompts to another. */
+    private static final long HOLDS_NANOS = TimeUnit.SECONDS.toNanos(5);
+
+    private final RunIdentity run;
+    private final GeneratorConfig config;
+    private final GatewayConfig limits;
+    private final SessionTable sessions;
+    private final SessionLog log;
+    private final EndWriter writer;
+    private final TurnEngine engine;
+    private final Tokenizer tokenizer;
+    private final ToolFormat tools;
+    private final Quarantines quarantines;
+    private final GatewayMeters meters;
+    private final Clock clock;
+    private final PromptSource prompts;
+    private final BlockingQueue<SessionEnding> ends = new LinkedBlockingQueue<>();
+    private final Map<Integer, Map<String, List<SessionEvent>>> readBack = new HashMap<>();
+    /** Partitions of which what sessions have been through is read. */
+    private final Set<Integer> known = new HashSet<>();
+
+    private List<SessionEnding> notWritten = new ArrayList<>();
+    private boolean inQuarantine;
+    private long lookedAtMs;
+    private long heartbeatAtMs;
+    private long servedVersion = -1;
+    private long servedSinceMs;
+    private volatile long polledAtNanos = System.nanoTime();
+    private volatile boolean away;
+
+    GatewayLoop(
+            LogConnection connection,
+            GeneratorConfig config,
+            GatewayConfig limits,
+            SessionTable sessions,
+            SessionLog log,
+            EndWriter writer,
+            TurnEngine engine,
+            Tokenizer tokenizer,
+            ToolFormat tools,
+            PromptCheck check,
+            Quarantines quarantines,
+            GatewayMeters meters,
+            Clock clock) {
+        this.run = connection.run();
+        this.config = config;
+        this.limits = limits;
+        this.sessions = sessions;
+        this.log = log;
+        this.writer = writer;
+        this.engine = engine;
+        this.tokenizer = tokenizer;
+        this.tools = tools;
+        this.quarantines = quarantines;
+        this.meters = meters;
+        this.clock = clock;
+        this.prompts = new PromptSource(connection, config, check, this);
+    }
+
+    /** Goes on until it is stopped; ends that were asked for by then are written. Sessions stay open on the log. */
+    void run(BooleanSupplier stopped) {
+        while (!stopped.getAsBoolean()) {
+            engine.requireAlive();
+            standAsideInQuarantine();
+            prompts.poll(POLL);
+            polledAtNanos = System.nanoTime();
+            takePrompts();
+            endOverdue();
+            write(stopped, false);
+        }
+        write(() -> false, true);
+    }
+
+    /** A session is to end; from any thread. Its ending says when it is written. */
+    void end(SessionEnding ending) {
+        ends.add(ending);
+    }
+
+    /** Whether the group still counts on this gateway, so that what it acknowledges will be read by whoever comes after it. */
+    boolean isHolding() {
+        return !away && System.nanoTime() - polledAtNanos < HOLDS_NANOS;
+    }
+
+    private void standAsideInQuarantine() {
+        Optional<Quarantine> quarantine = quarantines.of(config.id());
+        if (quarantine.isPresent() == inQuarantine) {
+            return;
+        }
+        inQuarantine = quarantine.isPresent();
+        away = inQuarantine;
+        if (inQuarantine) {
+            LOG.warn(
+                    "gateway {} is in quarantine and leaves its prompts and sessions to others: {}",
+                    config.id(),
+                    quarantine.get().getSentence());
+        } else {
+            LOG.info("gateway {} is in quarantine no longer", config.id());
+        }
+        prompts.stayAway(inQuarantine);
+    }
+
+    private void takePrompts() {
+        while (!prompts.isEmpty() && (sessions.freeSamples() < limits.sessions() || !readBack.isEmpty())) {
+            take(prompts.takePrompt());
+        }
+    }
+
+    private void take(AcceptedPrompt prompt) {
+        int partition = prompt.partition().partition();
+        Map<String, List<SessionEvent>> before = readBack.get(partition);
+        if (before == null && !known.contains(partition)) {
+            before = log.read(prompt);
+            known.add(partition);
+            if (!before.isEmpty()) {
+                readBack.put(partition, before);
+            }
+        }
+        Map<String, List<SessionEvent>> here = new LinkedHashMap<>();
+        Set<Integer> over = new HashSet<>();
+        if (before != null) {
+            before.forEach((id, events) -> {
+                if (events.get(0).getPromptSource().getOffset() == prompt.offset()) {
+                    here.put(id, events);
+                    if (events.stream().anyMatch(event -> event.getKind() == SessionEventKind.ENDED)) {
+                        over.add(events.get(0).getSampleIndex());
+                    }
+                }
+            });
+            before.keySet().removeAll(here.keySet());
+            if (before.isEmpty()) {
+                readBack.remove(partition);
+            }
+        }
+        sessions.add(prompt, over::contains).forEach(prompts::finished);
+        List<Map.Entry<String, List<SessionEvent>>> opened = new ArrayList<>(here.entrySet());
+        Collections.reverse(opened); // of two that play one sample the later one does: the opening of the other was not
+        // acknowledged
+        opened.forEach(each -> restore(each.getKey(), each.getValue()));
+    }
+
+    /** A session that was open when its gateway ended. */
+    private void restore(String text, List<SessionEvent> events) {
+        SessionEvent first = events.get(0);
+        Optional<SessionId> id = SessionId.parse(text);
+        ReleasedSample sample = sessions.unfinished(first.getGroupId() + "/" + first.getSampleIndex());
+        boolean isOver = events.stream()
+                .anyMatch(event ->
+                        event.getKind() == SessionEventKind.ENDED || event.getKind() == SessionEventKind.RETURNED);
+        if (id.isEmpty() || sample == null || isOver) {
+            return;
+        }
+        Session session = new Session(id.get(), sample, first.getAgent(), first.getAtMs());
+        for (SessionEvent event : events) {
+            if (event.getTurn() != null) {
+                SessionTurn turn = event.getTurn();
+                session.add(new PlayedTurn(
+                        turn,
+                        session.turn(turn.getParentTurn()).orElse(null),
+                        GivenAnswer.of(text, turn, tokenizer, stopTokens(sample.prompt(), tokenizer), tools)));
+            }
+        }
+        session.restored(clock.millis());
+        if (sessions.restore(session)) {
+            meters.session("restored");
+        }
+    }
+
+    /** Tokens that end an answer. */
+    static List<Integer> stopTokens(AcceptedPrompt prompt, Tokenizer tokenizer) {
+        if (!tokenizer.stopTokens().isEmpty()) {
+            return tokenizer.stopTokens();
+        }
+        int end = prompt.environment().endToken();
+        return end < 0 ? List.of() : List.of(end);
+    }
+
+    private void endOverdue() {
+        long now = clock.millis();
+        if (now - lookedAtMs < LOOK_MS) {
+            return;
+        }
+        lookedAtMs = now;
+        for (Session session : sessions.open()) {
+            if (session.isOverdue(now, limits)) {
+                String error = "nobody completed the session: it was opened " + (now - session.openedAtMs())
+                        + " ms ago and nothing was asked of it for " + session.idleMs(now)
+                        + " ms (gateway.limit_ms=" + limits.limitMs() + ", gateway.idle_ms=" + limits.idleMs() + ")";
+                SessionEnding ending = overdue(session, error);
+                if (session.end(ending)) {
+                    ends.add(ending);
+                }
+            }
+        }
+    }
+
+    /** An end without a verdict, of the newest turn's branch. */
+    private SessionEnding overdue(Session session, String error) {
+        List<PlayedTurn> turns = session.turns();
+        if (turns.isEmpty()) {
+            return new SessionEnding(session, null, -1, null, error, true, new CompletableFuture<>());
+        }
+        PlayedTurn last = turns.get(turns.size() - 1);
+        Rollout rollout = new SessionRollout(session, last)
+                .record(
+                        new VerifiedReward(0, Map.of()),
+                        FinishReason.ABORTED,
+                        error,
+                        config.id(),
+                        run.policyId(),
+                        engine.identity(),
+                        clock.millis());
+        return new SessionEnding(
+                session,
+                rollout,
+                last.record().getTurn(),
+                FinishReason.ABORTED,
+                error,
+                true,
+                new CompletableFuture<>());
+    }
+
+    private void write(BooleanSupplier stopped, boolean isLast) {
+        long now = clock.millis();
+        boolean heartbeat = isLast || engine.version() != servedVersion || now - heartbeatAtMs >= config.heartbeatMs();
+        List<SessionEnding> writing = new ArrayList<>(notWritten);
+        List<SessionEnding> fresh = new ArrayList<>();
+        ends.drainTo(fresh);
+        for (SessionEnding end : List.copyOf(fresh)) {
+            if (!sessions.isOpen(end.session())) { // its prompt went to another gateway meanwhile
+                fresh.remove(end);
+                moved(end);
+            }
+        }
+        for (SessionEnding end : fresh) {
+            if (end.rollout() != null) {
+                end.session().sample().askedBy().forEach(prompts::finished);
+            }
+        }
+        writing.addAll(fresh);
+        if (writing.isEmpty() && !heartbeat && !prompts.hasRefused()) {
+            return;
+        }
+        List<RefusedPrompt> refused = prompts.takeRefused();
+        Set<TopicPartition> named = new HashSet<>();
+        writing.forEach(end -> named.add(end.session().sample().prompt().partition()));
+        refused.forEach(prompt -> named.add(
+                new TopicPartition(prompt.record().topic(), prompt.record().partition())));
+        Map<TopicPartition, OffsetAndMetadata> offsets = prompts.takeOffsets(named, writer.nextMark());
+        Serving serving = heartbeat ? serving(now, isLast) : null;
+        if (writer.write(writing, refused, serving, offsets, prompts.groupMetadata(), stopped, prompts::isCommitted)) {
+            notWritten = new ArrayList<>();
+            refused.forEach(meters::refused);
+            for (SessionEnding end : writing) {
+                sessions.ended(end.session(), end.rollout() != null);
+                meters.committed(end);
+                end.written().complete(null);
+            }
+        } else {
+            notWritten = writing;
+            prompts.requeue(refused, offsets.keySet());
+        }
+    }
+
+    private @Nullable Serving serving(long now, boolean isLast) {
+        long version = engine.version();
+        if (version < 0) {
+            return null;
+        }
+        if (version != servedVersion) {
+            servedVersion = version;
+            servedSinceMs = now;
+        }
+        heartbeatAtMs = now;
+        OptionalLong oldest = LongStream.concat(
+                        engine.oldestVersion().stream(),
+                        sessions.open().stream().flatMapToLong(session -> session.oldestVersion().stream()))
+                .min();
+        return new Serving(
+                run.runId(),
+                run.epoch(),
+                config.id(),
+                ServerRole.GENERATOR,
+                run.policyId(),
+                version,
+                servedSinceMs,
+                now,
+                engine.sampledTokens(),
+                oldest.isPresent() ? oldest.getAsLong() : null,
+                isLast,
+                engine.identity(),
+                List.of());
+    }
+
+    @Override
+    public void beforeMove() {
+        write(() -> false, false);
+    }
+
+    @Override
+    public void moved(Set<TopicPartition> partitions) {
+        sessions.forget(partitions);
+        partitions.forEach(partition -> {
+            known.remove(partition.partition());
+            readBack.remove(partition.partition());
+        });
+        notWritten.stream()
+                .filter(end ->
+                        partitions.contains(end.session().sample().prompt().partition()))
+                .forEach(GatewayLoop::moved);
+        notWritten.removeIf(
+                end -> partitions.contains(end.session().sample().prompt().partition()));
+    }
+
+    private static void moved(SessionEnding end) {
+        end.written()
+                .completeExceptionally(RefusedCallException.notNow(
+                        "session_elsewhere",
+                        "the session " + end.session().id().text()
+                                + " belongs to another gateway now; complete it there"));
+    }
+
+    /** Leaves the group, after the last write. */
+    @Override
+    public void close() {
+        prompts.close();
+    }
+}

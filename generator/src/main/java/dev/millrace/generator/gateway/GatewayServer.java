@@ -1,0 +1,285 @@
+package dev.millrace.generator.gateway;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.sun.net.httpserver.HttpExchange;
+import com.sun.net.httpserver.HttpServer;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.net.BindException;
+import java.net.InetSocketAddress;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The gateway's HTTP side: reads a call within its limits, hands it on, and writes the answer or an error as clients of the OpenAI
+ * API know it. A thread for each call that is under way.
+ */
+final class GatewayServer implements AutoCloseable {
+    private static final Logger LOG = LoggerFactory.getLogger(GatewayServer.class);
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final int BACKLOG = 1024;
+    private static final byte[] DONE = "data: [DONE]\n\n".getBytes(StandardCharsets.UTF_8);
+    private static final long STREAM_POLL_MS = 20;
+
+    private final GatewayConfig config;
+    private final GatewayToken token;
+    private final SessionDesk desk;
+    private final GatewayMeters meters;
+    private final Semaphore calls;
+    private final HttpServer server;
+    private final ExecutorService threads;
+    private final ExecutorService streams;
+
+    /**
+     * Opens the port; calls are answered from {@link #start} on.
+     *
+     * @param token that every call must carry
+     * @throws IllegalArgumentException if the port cannot be opened
+     */
+    GatewayServer(GatewayConfig config, GatewayToken token, SessionDesk desk, GatewayMeters meters) {
+        HttpDefaults.apply();
+        this.config = config;
+        this.token = token;
+        this.desk = desk;
+        this.meters = meters;
+        this.calls = new Semaphore(config.calls());
+        try {
+            this.server = HttpServer.create(new InetSocketAddress(config.host(), config.port()), BACKLOG);
+        } catch (BindException e) {
+            throw new IllegalArgumentException(
+                    "gateway.port " + config.port() + " on " + config.host()
+                            + " is taken; choose another one, or 0 for any",
+                    e);
+        } catch (IOException e) {
+            throw new IllegalArgumentException(
+                    "gateway.port " + config.port() + " on " + config.host() + " cannot be opened: " + e.getMessage(),
+                    e);
+        }
+        this.threads = Executors.newCachedThreadPool(daemons("gateway"));
+        this.streams = Executors.newCachedThreadPool(daemons("gateway-stream"));
+        server.setExecutor(threads);
+        server.createContext("/", this::handle);
+    }
+
+    private static ThreadFactory daemons(String name) {
+        return task -> {
+            Thread thread = new Thread(task, name);
+            thread.setDaemon(true);
+            return thread;
+        };
+    }
+
+    void start() {
+        server.start();
+    }
+
+    /** Where agents reach it, without a slash at the end. */
+    String url() {
+        return config.publicUrl().isEmpty()
+                ? "http://" + (config.host().contains(":") ? "[" + config.host() + "]" : config.host()) + ":"
+                        + server.getAddress().getPort()
+                : config.publicUrl();
+    }
+
+    private void handle(HttpExchange exchange) throws IOException {
+        try (exchange) {
+            boolean isLet = calls.tryAcquire();
+            try {
+                if (!isLet) {
+                    throw RefusedCallException.tooMany(
+                            "too_many_calls",
+                            "there are " + config.calls() + " calls under way (gateway.calls); ask again later");
+                }
+                requireToken(exchange);
+                route(exchange);
+            } catch (RefusedCallException e) {
+                meters.refused(e);
+                refuse(exchange, e);
+            } catch (RuntimeException e) {
+                LOG.warn("a call of {} failed", exchange.getRequestURI().getPath(), e);
+                refuse(exchange, RefusedCallException.notNow("internal", "the gateway failed: " + e));
+            } finally {
+                if (isLet) {
+                    calls.release();
+                }
+            }
+        } catch (IOException e) {
+            LOG.debug("a caller went away: {}", e.getMessage());
+        }
+    }
+
+    private static void refuse(HttpExchange exchange, RefusedCallException refusal) throws IOException {
+        if (exchange.getResponseCode() != -1) {
+            return; // it has begun to be answered; the end is missing, which clients take for an error
+        }
+        if (refusal.status() == 429 || refusal.status() == 503) {
+            exchange.getResponseHeaders().set("Retry-After", "1");
+        }
+        write(exchange, refusal.status(), AnswerJson.error(refusal));
+    }
+
+    private void requireToken(HttpExchange exchange) {
+        if (!token.lets(exchange.getRequestHeaders().getFirst("Authorization"))) {
+            throw RefusedCallException.unauthorized();
+        }
+    }
+
+    private void route(HttpExchange exchange) throws IOException {
+        String path = exchange.getRequestURI().getPath();
+        String[] parts = path.split("/", -1);
+        boolean post = exchange.getRequestMethod().equals("POST");
+        boolean get = exchange.getRequestMethod().equals("GET");
+        if (post && path.equals("/v1/sessions")) {
+            write(exchange, 201, desk.open(json(body(exchange)), url()));
+        } else if (get && parts.length == 4 && path.startsWith("/v1/sessions/")) {
+            write(exchange, 200, desk.shown(parts[3]));
+        } else if (post && parts.length == 5 && path.startsWith("/v1/sessions/") && parts[4].equals("complete")) {
+            write(exchange, 200, desk.complete(parts[3], json(body(exchange))));
+        } else if (get && parts.length == 5 && path.startsWith("/sessions/") && path.endsWith("/v1/models")) {
+            write(exchange, 200, desk.models());
+        } else if (post
+                && parts.length == 6
+                && path.startsWith("/sessions/")
+                && path.endsWith("/v1/chat/completions")) {
+            answer(exchange, parts[2], true);
+        } else if (post && parts.length == 5 && path.startsWith("/sessions/") && path.endsWith("/v1/completions")) {
+            answer(exchange, parts[2], false);
+        } else {
+            throw RefusedCallException.notFound(
+                    "there is no " + exchange.getRequestMethod() + " " + path
+                            + " here; there are POST /v1/sessions, GET /v1/sessions/S, POST /v1/sessions/S/complete, and with the"
+                            + " base_url of a session POST BASE/v1/chat/completions, POST BASE/v1/completions and GET BASE/v1/models");
+        }
+    }
+
+    private byte[] body(HttpExchange exchange) throws IOException {
+        byte[] body = exchange.getRequestBody().readNBytes(config.bodyBytes() + 1);
+        if (body.length > config.bodyBytes()) {
+            throw RefusedCallException.tooLarge(
+                    "the body must not be longer than " + config.bodyBytes() + " bytes (gateway.body_bytes)");
+        }
+        return body;
+    }
+
+    private static JsonNode json(byte[] body) throws IOException {
+        try {
+            return body.length == 0 ? JSON.createObjectNode() : JSON.readTree(body);
+        } catch (JsonProcessingException e) {
+            throw RefusedCallException.invalid(null, "the body is no JSON: " + e.getOriginalMessage());
+        }
+    }
+
+    private void answer(HttpExchange exchange, String sessionId, boolean chat) throws IOException {
+        byte[] body = body(exchange);
+        Session session = desk.session(sessionId);
+        AgentCall call = AgentCall.of(chat, json(body), PromptMatcher.sha256(body), isRepeated(exchange));
+        if (call.stream()) {
+            stream(exchange, session, call);
+        } else {
+            write(exchange, 200, desk.answer(session, call));
+        }
+    }
+
+    /** OpenAI's clients say how often they have tried before. */
+    private static boolean isRepeated(HttpExchange exchange) {
+        String tries = exchange.getRequestHeaders().getFirst("X-Stainless-Retry-Count");
+        return tries != null && !tries.equals("0");
+    }
+
+    private void stream(HttpExchange exchange, Session session, AgentCall call) throws IOException {
+        AnswerStream answer = desk.stream(session, call);
+        CompletableFuture<List<PlayedTurn>> played =
+                CompletableFuture.supplyAsync(() -> desk.play(session, call, answer::listener), streams);
+        AnswerStream.Tokens first = awaitFirst(answer, played);
+        exchange.getResponseHeaders().set("Content-Type", "text/event-stream; charset=utf-8");
+        exchange.getResponseHeaders().set("Cache-Control", "no-cache");
+        exchange.sendResponseHeaders(200, 0);
+        OutputStream out = exchange.getResponseBody();
+        for (ObjectNode piece : answer.first()) {
+            send(out, piece);
+        }
+        for (AnswerStream.Tokens next = first; next != null; next = await(answer, played)) {
+            send(out, answer.next(next));
+        }
+        try {
+            for (ObjectNode piece : answer.last(played.join())) {
+                send(out, piece);
+            }
+            out.write(DONE);
+        } catch (CompletionException e) {
+            RefusedCallException refusal = e.getCause() instanceof RefusedCallException refused
+                    ? refused
+                    : RefusedCallException.notNow("internal", "the gateway failed: " + e.getCause());
+            meters.refused(refusal);
+            send(out, AnswerJson.error(refusal)); // and no end
+        }
+        out.close();
+    }
+
+    /** What is refused before its first token is refused as any call is. */
+    private static AnswerStream.@Nullable Tokens awaitFirst(
+            AnswerStream answer, CompletableFuture<List<PlayedTurn>> played) {
+        AnswerStream.Tokens first = await(answer, played);
+        if (first == null) {
+            try {
+                played.join();
+            } catch (CompletionException e) {
+                if (e.getCause() instanceof RuntimeException cause) {
+                    throw cause;
+                }
+                throw e;
+            }
+        }
+        return first;
+    }
+
+    /** The next tokens; null where none come any more. */
+    private static AnswerStream.@Nullable Tokens await(
+            AnswerStream answer, CompletableFuture<List<PlayedTurn>> played) {
+        try {
+            while (true) {
+                boolean isOver = played.isDone(); // before looking, so that nothing is overlooked
+                AnswerStream.Tokens next =
+                        isOver ? answer.handed().poll() : answer.handed().poll(STREAM_POLL_MS, TimeUnit.MILLISECONDS);
+                if (next != null || isOver) {
+                    return next;
+                }
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw RefusedCallException.notNow("closing", "the gateway is being closed");
+        }
+    }
+
+    private static void send(OutputStream out, ObjectNode piece) throws IOException {
+        out.write(("data: " + JSON.writeValueAsString(piece) + "\n\n").getBytes(StandardCharsets.UTF_8));
+        out.flush();
+    }
+
+    private static void write(HttpExchange exchange, int status, ObjectNode answer) throws IOException {
+        byte[] body = JSON.writeValueAsBytes(answer);
+        exchange.getResponseHeaders().set("Content-Type", "application/json");
+        exchange.sendResponseHeaders(status, body.length);
+        exchange.getResponseBody().write(body);
+    }
+
+    @Override
+    public void close() {
+        server.stop(0);
+        threads.shutdownNow();
+        streams.shutdownNow();
+    }
+}

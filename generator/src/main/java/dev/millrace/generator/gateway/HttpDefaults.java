@@ -1,0 +1,23 @@
+package dev.millrace.generator.gateway;
+
+/**
+ * What the JDK's server reads from system properties once in a process, when its first server is made: so it is set before, by
+ * whoever makes one.
+ */
+public final class HttpDefaults {
+    private HttpDefaults() {}
+
+    /** Answers leave at once, requests that do not end are given up, and agents keep their connections. What is set stays. */
+    public static void apply() {
+        setUnlessSet("sun.net.httpserver.nodelay", "true"); // else each answer waits 40 ms for an acknowledgement
+        setUnlessSet("sun.net.httpserver.maxReqTime", "60"); // seconds
+        setUnlessSet("sun.net.httpserver.maxIdleConnections", "10000");
+        setUnlessSet("sun.net.httpserver.idleInterval", "120"); // seconds
+    }
+
+    private static void setUnlessSet(String name, String value) {
+        if (System.getProperty(name) == null) {
+            System.setProperty(name, value);
+        }
+    }
+}

@@ -1,0 +1,204 @@
+package dev.millrace.generator.gateway;
+
+import dev.millrace.generator.sampling.AcceptedPrompt;
+import dev.millrace.log.LogConnection;
+import dev.millrace.log.follow.LogReader;
+import dev.millrace.log.follow.ReadLimit;
+import dev.millrace.schemas.LogCoordinates;
+import dev.millrace.schemas.SessionEvent;
+import dev.millrace.schemas.SessionEventKind;
+import dev.millrace.schemas.SessionTurn;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.schemas.serde.MalformedRecordException;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.OffsetAndTimestamp;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.Producer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.kafka.common.serialization.Deserializer;
+import org.apache.kafka.common.serialization.Serializer;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The topic {@code sessions}: what sessions have been through, written so that it is on all replicas before anybody is told, and
+ * read back by whoever goes on with them.
+ *
+ * <p>A session is in the partition of its prompt, by the same key. Thread-safe but for {@link #read}.
+ */
+final class SessionLog implements AutoCloseable {
+    private static final Logger LOG = LoggerFactory.getLogger(SessionLog.class);
+    private static final Duration CLOSE_LIMIT = Duration.ofSeconds(5);
+    private static final int DELIVERY_TIMEOUT_MS = 30_000;
+    /** Clocks of machines differ by less: of the one that released a prompt and of the one that opened its first session. */
+    private static final long CLOCKS_DIFFER_MS = 3_600_000;
+
+    private final LogConnection connection;
+    private final String gatewayId;
+    private final String topic;
+    private final Serializer<SessionEvent> serializer;
+    private final Deserializer<SessionEvent> deserializer;
+    private final Producer<byte[], byte[]> producer;
+
+    SessionLog(LogConnection connection, String gatewayId) {
+        this.connection = connection;
+        this.gatewayId = gatewayId;
+        this.topic = connection.topics().sessions();
+        AvroSerde<SessionEvent> serde = AvroSerde.of(SessionEvent.class, connection.registry());
+        this.serializer = serde.serializer();
+        this.deserializer = serde.deserializer();
+        this.producer = new KafkaProducer<>(
+                connection.producer(Map.of(
+                        "client.id",
+                        "gateway-" + gatewayId,
+                        "acks",
+                        "all",
+                        "enable.idempotence",
+                        true,
+                        "linger.ms",
+                        0,
+                        "compression.type",
+                        "lz4",
+                        "max.block.ms",
+                        DELIVERY_TIMEOUT_MS,
+                        "delivery.timeout.ms",
+                        DELIVERY_TIMEOUT_MS,
+                        "request.timeout.ms",
+                        DELIVERY_TIMEOUT_MS / 2)),
+                new ByteArraySerializer(),
+                new ByteArraySerializer());
+    }
+
+    /** A session is opened. */
+    CompletableFuture<Void> opened(Session session) {
+        return append(event(session, SessionEventKind.OPENED, session.openedAtMs(), null, null));
+    }
+
+    /** A turn was sampled. */
+    CompletableFuture<Void> played(Session session, SessionTurn turn, long nowMs) {
+        return append(event(session, SessionEventKind.TURN, nowMs, turn, null));
+    }
+
+    /** The record of an end, for the transaction that it is part of. */
+    ProducerRecord<byte[], byte[]> ended(SessionEnding ending, long nowMs) {
+        return record(event(
+                ending.session(),
+                ending.rollout() == null ? SessionEventKind.RETURNED : SessionEventKind.ENDED,
+                nowMs,
+                null,
+                ending));
+    }
+
+    private SessionEvent event(
+            Session session,
+            SessionEventKind kind,
+            long nowMs,
+            @Nullable SessionTurn turn,
+            @Nullable SessionEnding ending) {
+        AcceptedPrompt prompt = session.sample().prompt();
+        return new SessionEvent(
+                connection.run().runId(),
+                connection.run().epoch(),
+                session.id().text(),
+                prompt.request().getGroupId(),
+                session.sample().index(),
+                gatewayId,
+                session.agent(),
+                new LogCoordinates(
+                        prompt.partition().topic(), prompt.partition().partition(), prompt.offset()),
+                kind,
+                nowMs,
+                turn,
+                ending == null ? -1 : ending.trainedTurn(),
+                ending == null ? null : ending.finishReason(),
+                ending == null ? null : ending.error());
+    }
+
+    private ProducerRecord<byte[], byte[]> record(SessionEvent event) {
+        return new ProducerRecord<>(
+                topic, event.getGroupId().getBytes(StandardCharsets.UTF_8), serializer.serialize(topic, event));
+    }
+
+    private CompletableFuture<Void> append(SessionEvent event) {
+        CompletableFuture<Void> acknowledged = new CompletableFuture<>();
+        producer.send(record(event), (place, failure) -> {
+            if (failure == null) {
+                acknowledged.complete(null);
+            } else {
+                acknowledged.completeExceptionally(failure);
+            }
+        });
+        return acknowledged;
+    }
+
+    /**
+     * What the log has of sessions that play prompts of a partition, from one of the prompts on, by session and in order.
+     *
+     * @param first of the prompts that are not finished
+     */
+    Map<String, List<SessionEvent>> read(AcceptedPrompt first) {
+        TopicPartition partition = new TopicPartition(topic, first.partition().partition());
+        Map<String, List<SessionEvent>> found = new LinkedHashMap<>();
+        Duration limit = connection.patience();
+        long end = endOf(partition, limit);
+        try (LogReader log = new LogReader(connection)) {
+            OffsetAndTimestamp from = log.consumer()
+                    .offsetsForTimes(
+                            Map.of(partition, Math.max(0, first.request().getReleasedAtMs() - CLOCKS_DIFFER_MS)), limit)
+                    .get(partition);
+            if (from == null) {
+                return found;
+            }
+            log.from(partition, from.offset());
+            if (!log.readTo(
+                    Map.of(partition, end), ReadLimit.withoutProgress(limit), record -> take(record, first, found))) {
+                throw new IllegalStateException("sessions could not be read back: " + log.progress() + " of " + end
+                        + " came within " + limit.toSeconds() + " s (run.patience_seconds)");
+            }
+        }
+        return found;
+    }
+
+    /** With what is not committed yet: whoever wrote turns before may have had a transaction open there. */
+    private long endOf(TopicPartition partition, Duration limit) {
+        try (LogReader uncommitted = new LogReader(connection, Map.of("isolation.level", "read_uncommitted"))) {
+            return uncommitted.end(partition, limit);
+        }
+    }
+
+    private void take(
+            ConsumerRecord<byte[], byte[]> record, AcceptedPrompt first, Map<String, List<SessionEvent>> found) {
+        SessionEvent event;
+        try {
+            event = deserializer.deserialize(record.topic(), record.value());
+        } catch (MalformedRecordException e) {
+            LOG.warn(
+                    "{}@{} is no event of a session and is passed over: {}",
+                    record.topic(),
+                    record.offset(),
+                    e.getMessage());
+            return;
+        }
+        if (event != null
+                && event.getRunId().equals(connection.run().runId())
+                && event.getEpoch() == connection.run().epoch()
+                && event.getPromptSource().getOffset() >= first.offset()) {
+            found.computeIfAbsent(event.getSessionId(), id -> new ArrayList<>()).add(event);
+        }
+    }
+
+    @Override
+    public void close() {
+        producer.close(CLOSE_LIMIT);
+    }
+}

@@ -1,0 +1,382 @@
+package dev.millrace.generator.sampling;
+
+import dev.millrace.api.environment.Environment;
+import dev.millrace.api.environment.Episode;
+import dev.millrace.api.environment.StepResult;
+import dev.millrace.api.environment.Transcript;
+import dev.millrace.api.environment.VerifiedReward;
+import dev.millrace.api.tokenizer.Tokenizer;
+import dev.millrace.generator.environment.text.StopRule;
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.schemas.EngineIdentity;
+import dev.millrace.schemas.FinishReason;
+import dev.millrace.schemas.LogProbDistribution;
+import dev.millrace.schemas.PromptRequest;
+import dev.millrace.schemas.packed.PackedInts;
+import dev.millrace.weights.NewestWeights;
+import io.micrometer.core.instrument.MeterRegistry;
+import java.time.Clock;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Deque;
+import java.util.IdentityHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.OptionalLong;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import org.apache.kafka.common.TopicPartition;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Answers from the policy's own engine: the slots of a {@link Generator}, one for each answer under way, under the newest weights
+ * there are.
+ *
+ * <p>A thread of its own advances all of them together and takes up weights in between, as {@code generator.weight_update} says.
+ * Each answer takes its whole prompt in again: nothing is kept of a conversation between its turns, so that every token of an
+ * answer is exactly of the versions that its spans name.
+ */
+public final class SlotTurnEngine implements TurnEngine {
+    private static final TopicPartition NOWHERE = new TopicPartition("none", 0);
+    private static final long IDLE_WAIT_MS = 20;
+    private static final long CLOSE_LIMIT_MS = 10_000;
+
+    /** One answer under way. */
+    private static final class Turn {
+        final TurnOrder order;
+        final TokenListener listener;
+        final CompletableFuture<SampledTurn> answer = new CompletableFuture<>();
+        int told;
+        long firstTokenAtMs;
+
+        Turn(TurnOrder order, TokenListener listener) {
+            this.order = order;
+            this.listener = listener;
+        }
+    }
+
+    private final GeneratorConfig config;
+    private final NewestWeights weights;
+    private final ContinuousBatcher batcher;
+    private final Tokenizer tokenizer;
+    private final int vocabSize;
+    private final GeneratorMeters meters;
+    private final Clock clock;
+    private final EngineIdentity identity;
+    private final VersionWait versionWait;
+    private final BlockingQueue<Turn> asked = new LinkedBlockingQueue<>();
+    private final Deque<Turn> waiting = new ArrayDeque<>();
+    private final Map<RunningSequence, Turn> running = new IdentityHashMap<>();
+    private final Thread thread;
+    private NewestWeights.@Nullable Loaded serving;
+    private volatile long version = -1;
+    private volatile long oldest = -1;
+    private volatile long sampled;
+    private volatile boolean closed;
+    private volatile @Nullable Throwable failure;
+    private long countedForced;
+    private long countedCopied;
+
+    /**
+     * @param weights stay the caller's
+     * @param shape of the policy
+     * @param tokenizer of its text
+     * @throws IllegalArgumentException if weights are to be taken up at the end of groups, which sessions have no end of
+     */
+    public SlotTurnEngine(
+            Engine engine,
+            NewestWeights weights,
+            DecoderShape shape,
+            Tokenizer tokenizer,
+            GeneratorConfig config,
+            MeterRegistry meters,
+            Clock clock) {
+        requireUpdates(config.weightUpdate());
+        this.config = config;
+        this.weights = weights;
+        this.tokenizer = tokenizer;
+        this.vocabSize = shape.vocabSize();
+        this.batcher = new ContinuousBatcher(engine, shape, config);
+        this.meters = new GeneratorMeters(meters);
+        this.clock = clock;
+        this.versionWait = new VersionWait(config);
+        this.identity = SamplingLoop.identity(config.precision());
+        this.thread = new Thread(this::work, "turns-" + config.id());
+        thread.setDaemon(true); // what it holds is asked for again
+        thread.start();
+    }
+
+    /**
+     * Refuses what answers that are asked for one by one cannot follow.
+     *
+     * @throws IllegalArgumentException with the key and the way out
+     */
+    public static void requireUpdates(WeightUpdate update) {
+        if (update == WeightUpdate.GROUP_END) {
+            throw new IllegalArgumentException(
+                    "weight_update must be in_flight or drain where agents play sessions, since"
+                            + " nobody knows when a group of sessions is over: group_end");
+        }
+    }
+
+    @Override
+    public CompletableFuture<SampledTurn> sample(TurnOrder order, TokenListener listener) {
+        Turn turn = new Turn(order, listener);
+        long needed = (long) order.promptTokens().length + order.sampling().getMaxTokens();
+        if (needed > config.capacityTokens()) {
+            turn.answer.completeExceptionally(new IllegalArgumentException(
+                    "a prompt of " + order.promptTokens().length + " tokens and max_tokens="
+                            + order.sampling().getMaxTokens() + " need " + needed + " positions, a slot has "
+                            + config.capacityTokens() + " (generator.capacity_tokens)"));
+        } else {
+            asked.add(turn);
+            if (closed || failure != null) {
+                turn.answer.completeExceptionally(over());
+            }
+        }
+        return turn.answer;
+    }
+
+    private IllegalStateException over() {
+        Throwable cause = failure;
+        return cause == null
+                ? new IllegalStateException("the engine is being closed")
+                : new IllegalStateException("the engine broke down: " + cause.getMessage(), cause);
+    }
+
+    private void work() {
+        try {
+            while (!closed) {
+                receive();
+                takeUpNewestWeights();
+                fillSlots();
+                advance();
+            }
+        } catch (RuntimeException | Error e) {
+            failure = e;
+        } finally {
+            List<Turn> left = new ArrayList<>(running.values());
+            left.addAll(waiting);
+            asked.drainTo(left);
+            left.forEach(turn -> turn.answer.completeExceptionally(over()));
+            batcher.close();
+        }
+    }
+
+    private void receive() {
+        boolean nothingElse = batcher.active() == 0;
+        if (nothingElse) {
+            long from = System.nanoTime();
+            try {
+                Turn first = asked.poll(waiting.isEmpty() ? IDLE_WAIT_MS : 1, TimeUnit.MILLISECONDS);
+                if (first != null) {
+                    waiting.add(first);
+                }
+            } catch (InterruptedException e) {
+                closed = true;
+            }
+            meters.idle(System.nanoTime() - from);
+        }
+        asked.drainTo(waiting);
+        waiting.removeIf(turn -> turn.answer.isDone());
+        running.entrySet().removeIf(each -> {
+            boolean isGivenUp = each.getValue().answer.isDone();
+            if (isGivenUp) {
+                batcher.drop(each.getKey());
+            }
+            return isGivenUp;
+        });
+    }
+
+    private boolean isUpdateDue() {
+        return config.weightUpdate() == WeightUpdate.DRAIN
+                && serving != null
+                && weights.current().version() != serving.version()
+                && batcher.active() > 0;
+    }
+
+    private NewestWeights.Loaded takeUpNewestWeights() {
+        NewestWeights.Loaded before = serving;
+        NewestWeights.Loaded newest = weights.current();
+        if (before != null && (newest.version() == before.version() || isUpdateDue())) {
+            return before;
+        }
+        meters.serving(newest.version(), before != null);
+        serving = newest;
+        version = newest.version();
+        return newest;
+    }
+
+    private void fillSlots() {
+        boolean isDue = isUpdateDue();
+        while (!isDue
+                && batcher.hasRoom()
+                && !waiting.isEmpty()
+                && versionWait.mayBegin(waiting.element().order.leastVersion(), version)) {
+            Turn turn = waiting.remove();
+            RunningSequence sequence = new RunningSequence(prompt(turn.order), 0, vocabSize, clock.millis());
+            running.put(sequence, turn);
+            batcher.add(sequence);
+        }
+    }
+
+    private AcceptedPrompt prompt(TurnOrder order) {
+        PromptRequest request = PromptRequest.newBuilder()
+                .setRunId("")
+                .setEpoch(0)
+                .setGroupId("turn")
+                .setOrdinal(0)
+                .setEnvironment("turn")
+                .setEnvironmentState("")
+                .setPromptTokens(PackedInts.of(order.promptTokens()))
+                .setSamples(1)
+                .setSampling(order.sampling())
+                .setTokenizerHash("")
+                .setAdmittedVersion(order.leastVersion())
+                .setReleasedAtMs(0)
+                .build();
+        return new AcceptedPrompt(
+                request,
+                order.promptTokens(),
+                new OneTurn(new StopRule(
+                        order.stopTokens().stream().mapToInt(Integer::intValue).toArray(),
+                        order.stopTexts(),
+                        tokenizer)),
+                NOWHERE,
+                0);
+    }
+
+    private void advance() {
+        if (batcher.active() == 0) {
+            oldest = -1;
+            return;
+        }
+        List<RunningSequence> finished = new ArrayList<>();
+        batcher.advance(takeUpNewestWeights().weights(), version, finished::add);
+        running.forEach(this::tell);
+        for (RunningSequence sequence : finished) {
+            Turn turn = running.remove(sequence);
+            if (turn != null) {
+                turn.answer.complete(answer(sequence, turn));
+            }
+        }
+        oldest = batcher.oldestVersion().orElse(-1);
+        meters.tokens(
+                batcher.sampledTokens() - sampled,
+                batcher.forcedTokens() - countedForced,
+                batcher.copiedTokens() - countedCopied);
+        sampled = batcher.sampledTokens();
+        countedForced = batcher.forcedTokens();
+        countedCopied = batcher.copiedTokens();
+    }
+
+    private void tell(RunningSequence sequence, Turn turn) {
+        int length = sequence.length();
+        if (length == turn.told) {
+            return;
+        }
+        if (turn.told == 0) {
+            turn.firstTokenAtMs = clock.millis();
+        }
+        int from = turn.told;
+        turn.told = length;
+        if (turn.listener == TokenListener.NONE) {
+            return;
+        }
+        turn.listener.sampled(
+                Arrays.copyOfRange(sequence.responseTokens(), from, length),
+                Arrays.copyOfRange(sequence.logProbs(), from, length));
+    }
+
+    private SampledTurn answer(RunningSequence sequence, Turn turn) {
+        LogProbDistribution distribution = RolloutRecords.distributionOf(turn.order.sampling());
+        return new SampledTurn(
+                sequence.responseTokens(),
+                sequence.logProbs(),
+                distribution,
+                distribution == LogProbDistribution.TRUNCATED ? sequence.temperedLogProbs() : new float[0],
+                sequence.spans().toRecords(sequence.length()),
+                sequence.trace(),
+                sequence.finishReason() == FinishReason.LENGTH ? FinishReason.LENGTH : FinishReason.STOP,
+                sequence.startedAtMs(),
+                turn.firstTokenAtMs,
+                clock.millis(),
+                0);
+    }
+
+    @Override
+    public int capacityTokens() {
+        return config.capacityTokens();
+    }
+
+    @Override
+    public long version() {
+        return version;
+    }
+
+    @Override
+    public OptionalLong oldestVersion() {
+        long now = oldest;
+        return now < 0 ? OptionalLong.empty() : OptionalLong.of(now);
+    }
+
+    @Override
+    public long sampledTokens() {
+        return sampled;
+    }
+
+    @Override
+    public EngineIdentity identity() {
+        return identity;
+    }
+
+    @Override
+    public void requireAlive() {
+        if (failure != null) {
+            throw over();
+        }
+    }
+
+    @Override
+    public void close() {
+        closed = true;
+        thread.interrupt();
+        try {
+            thread.join(CLOSE_LIMIT_MS);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    /** Lets the policy write until its text is over. Its finder judges it. */
+    private record OneTurn(StopRule stop) implements Environment, Episode {
+        @Override
+        public String name() {
+            return "turn";
+        }
+
+        @Override
+        public int endToken() {
+            return -1;
+        }
+
+        @Override
+        public Episode begin(String state) {
+            return this;
+        }
+
+        @Override
+        public StepResult afterToken(Transcript response) {
+            return stop.endsAt(response) ? StepResult.END : StepResult.GO_ON;
+        }
+
+        @Override
+        public VerifiedReward verify(Transcript response) {
+            throw new IllegalStateException("a turn is judged by whoever asked for it");
+        }
+    }
+}

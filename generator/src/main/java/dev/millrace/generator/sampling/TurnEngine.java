@@ -1,0 +1,59 @@
+package dev.millrace.generator.sampling;
+
+import dev.millrace.schemas.EngineIdentity;
+import java.util.OptionalLong;
+import java.util.concurrent.CompletableFuture;
+
+/**
+ * What answers a prompt of tokens with tokens, for whoever plays the environment himself: the door behind which the policy's own
+ * engine is, or another program's.
+ *
+ * <p>Thread-safe.
+ */
+public interface TurnEngine extends AutoCloseable {
+
+    /** Is told of tokens as they come. */
+    @FunctionalInterface
+    interface TokenListener {
+        /** Nobody is told. */
+        TokenListener NONE = (tokens, logProbs) -> {};
+
+        /**
+         * Called by the engine's thread, which waits for it.
+         *
+         * @param tokens the newest ones, in order
+         * @param logProbs beside them, of the distribution that they were sampled from
+         */
+        void sampled(int[] tokens, float[] logProbs);
+    }
+
+    /**
+     * Begins to sample one answer.
+     *
+     * @param listener may hear of tokens that no answer follows, where sampling fails or is cancelled
+     * @return the answer; fails with a sentence. Cancelling it gives it up
+     */
+    CompletableFuture<SampledTurn> sample(TurnOrder order, TokenListener listener);
+
+    /** Most tokens of a prompt with its answer. */
+    int capacityTokens();
+
+    /** The version that what is begun now is sampled with; -1 where it cannot say yet. */
+    long version();
+
+    /** Oldest version of any token of an answer that is under way; empty if there is none. */
+    OptionalLong oldestVersion();
+
+    /** Tokens that were sampled so far. */
+    long sampledTokens();
+
+    /** What it computes with, for the record. */
+    EngineIdentity identity();
+
+    /** Throws what it broke down with, if it did. */
+    void requireAlive();
+
+    /** What is under way fails. */
+    @Override
+    void close();
+}

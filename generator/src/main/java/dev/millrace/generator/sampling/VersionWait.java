@@ -1,0 +1,50 @@
+package dev.millrace.generator.sampling;
+
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Whether a prompt may be begun: with weights that are no older than what admission counted on, which bounds staleness. They are on
+ * their way when admission knows them; after {@code version_wait_ms} it is begun without.
+ *
+ * <p>Owned by one thread.
+ */
+final class VersionWait {
+    private static final Logger LOG = LoggerFactory.getLogger(VersionWait.class);
+
+    private final GeneratorConfig config;
+    private long awaited = -1;
+    private long awaitedSince;
+    private long gaveUpWaitingFor = -1;
+
+    VersionWait(GeneratorConfig config) {
+        this.config = config;
+    }
+
+    /**
+     * @param admittedVersion that admission knew
+     * @param served that would sample it now
+     */
+    boolean mayBegin(long admittedVersion, long served) {
+        if (admittedVersion <= Math.max(served, gaveUpWaitingFor)) {
+            return true;
+        }
+        long now = SamplingLoop.monotonicMs();
+        if (awaited != admittedVersion) {
+            awaited = admittedVersion;
+            awaitedSince = now;
+        }
+        if (now - awaitedSince < config.versionWaitMs()) {
+            return false;
+        }
+        LOG.warn(
+                "generator {} goes on with version {}: version {}, which admission knew, did not come within {} ms"
+                        + " (version_wait_ms)",
+                config.id(),
+                served,
+                admittedVersion,
+                config.versionWaitMs());
+        gaveUpWaitingFor = admittedVersion;
+        return true;
+    }
+}
