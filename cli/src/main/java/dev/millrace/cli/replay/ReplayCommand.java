@@ -31,6 +31,7 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
@@ -57,6 +58,7 @@ import picocli.CommandLine.Spec;
             "millrace replay --archive my-run.archive --retrain --live --seeds 3 --from-version 20 --corrections decoupled_geo_rs",
             "millrace replay --run-dir runs/<run id> --rescore own,at-step --corrections none",
             "millrace replay --run-dir runs/<run id> --corrections decoupled_geo_rs --report report --keep",
+            "millrace replay --archive my-run.archive --rewarder 'python3 verify.py' --report report",
             "",
             "Exit codes: 0 the same; 4 a difference; 5 not all could be replayed; 1 a failure; 2 a mistake in the command line."
         })
@@ -112,6 +114,9 @@ public final class ReplayCommand implements Callable<Integer> {
     @Mixin
     private CounterfactualOptions counterfactual;
 
+    @Mixin
+    private RewardOptions rewards;
+
     @Option(
             names = "--threads",
             paramLabel = "N",
@@ -146,6 +151,10 @@ public final class ReplayCommand implements Callable<Integer> {
                         "--keep keeps in the folder of --report what --corrections or --rescore make of the run; "
                                 + "give --report and one of these, or leave it out");
             }
+            if (rewards.isGiven() && (counterfactual.isGiven() || rescore != null || keep)) {
+                throw new ConfigException(
+                        "--rewards and --rewarder are seen by --corrections alone; leave out --rescore, --keep, --retrain and --gradients");
+            }
             if (counterfactual.isGiven()) {
                 return new CounterfactualReplay(
                                 replayed,
@@ -158,7 +167,7 @@ public final class ReplayCommand implements Callable<Integer> {
                         .run(report);
             }
             counterfactual.check();
-            if (corrections.isEmpty() && rescore == null) {
+            if (corrections.isEmpty() && rescore == null && !rewards.isGiven()) {
                 if (report != null || range.isGiven()) {
                     throw new ConfigException(
                             "--report and ranges belong to --corrections and --rescore; a run is replayed as recorded from its beginning, so leave them out");
@@ -184,9 +193,12 @@ public final class ReplayCommand implements Callable<Integer> {
         if (rescore != null) {
             alternatives.add(new Alternative("rescored " + rescore, ofRun, true));
         }
+        if (rewards.isGiven()) {
+            alternatives.add(new Alternative("other rewards", ofRun, false, true));
+        }
         for (String named : corrections) {
             Alternative other = NamedCorrections.parse(named, ofRun);
-            alternatives.add(new Alternative(other.name(), other.algorithm(), rescore != null));
+            alternatives.add(new Alternative(other.name(), other.algorithm(), rescore != null, rewards.isGiven()));
         }
         List<String> names = alternatives.stream().map(Alternative::name).toList();
         if (new HashSet<>(names).size() < names.size()) {
@@ -195,6 +207,7 @@ public final class ReplayCommand implements Callable<Integer> {
         ReplayTotals totals = new ReplayTotals(names);
         long start = System.nanoTime();
         try (RescoreSetup rescoring = new RescoreSetup(rescore, replayed);
+                RewardOptions.Given others = rewards.isGiven() ? rewards.begin(replayed) : null;
                 KeptAlternatives kept = keep
                         ? KeptAlternatives.begin(
                                 report, names, spec.commandLine().getErr())
@@ -208,6 +221,9 @@ public final class ReplayCommand implements Callable<Integer> {
                     rescoring.isLearnersDecision(replayed.config()));
             if (kept != null) {
                 replay.keeping(kept.files());
+            }
+            if (others != null) {
+                replay.rewardedBy(others.rewards());
             }
             try (CsvFile<StepUnder> csv =
                     files == null ? null : new CsvFile<>(files.file(WhatIfReport.STEPS), WhatIfReport.STEP_COLUMNS)) {
@@ -231,7 +247,7 @@ public final class ReplayCommand implements Callable<Integer> {
                     totals,
                     replay.tokens(),
                     (System.nanoTime() - start) / 1e9,
-                    RescoreText.sentences(totals, replay.untrained(), replay.copies()));
+                    sentences(totals, replay, others));
             ReportText.lines(made).forEach(out::println);
             if (files != null) {
                 WhatIfReport.write(
@@ -249,6 +265,14 @@ public final class ReplayCommand implements Callable<Integer> {
         }
         out.flush();
         return totals.agreement().different() > 0 || totals.notAsTrained() > 0 ? DIFFERS : 0;
+    }
+
+    private static List<String> sentences(ReplayTotals totals, WhatIf replay, RewardOptions.@Nullable Given others) {
+        List<String> sentences = new ArrayList<>(RescoreText.sentences(totals, replay.untrained(), replay.copies()));
+        if (others != null) {
+            sentences.addAll(RewardOptions.sentences(others.rewards().comparison(), totals));
+        }
+        return sentences;
     }
 
     private ReportFolder begin() {

@@ -37,6 +37,11 @@ final class AlternativeReplay {
         return alternative.isRescored();
     }
 
+    /** Whether it sees rewards of another verifier. */
+    boolean isRewarded() {
+        return alternative.isRewarded();
+    }
+
     /** Whether it decides by the same algorithm over the same log-probs. */
     boolean decidesAs(AlternativeReplay other) {
         return alternative.algorithm().equals(other.alternative.algorithm()) && isRescored() == other.isRescored();

@@ -16,6 +16,7 @@ import dev.millrace.replay.archive.RecordedRun;
 import dev.millrace.replay.archive.RecordedRun.Range;
 import dev.millrace.replay.rescore.Rescorer;
 import dev.millrace.replay.rescore.Rescorer.Rescored;
+import dev.millrace.replay.rewards.OtherRewards;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.StageReport;
@@ -74,6 +75,7 @@ public final class WhatIf {
     private final LongAdder untrained = new LongAdder();
     private final LongAdder copies = new LongAdder();
     private KeptBatch.@Nullable Keeper keeper;
+    private @Nullable OtherRewards rewards;
 
     /** What a diagnosis of one batch under one alternative goes by. */
     private record Seen(Optional<DiagnosticsStep> policies, StepFacts facts, CorrectionInForce inForce) {}
@@ -161,6 +163,12 @@ public final class WhatIf {
         return this;
     }
 
+    /** Has the alternatives that are to see other rewards see these; before the replay. */
+    public WhatIf rewardedBy(OtherRewards others) {
+        rewards = others;
+        return this;
+    }
+
     /**
      * Replays every batch of the range.
      *
@@ -168,6 +176,9 @@ public final class WhatIf {
      * @param steps takes each in order, on the calling thread
      */
     public void replay(int threads, Consumer<ReplayedStep> steps) throws InterruptedException {
+        if (rewards == null && alternatives.stream().anyMatch(AlternativeReplay::isRewarded)) {
+            throw new IllegalStateException("nobody gives the other rewards that an alternative is to see");
+        }
         ExecutorService workers = Executors.newFixedThreadPool(threads, runnable -> new Thread(runnable, "replay"));
         try (TrajectoryFeed trajectories = new TrajectoryFeed(run);
                 TrainedSteps trained = new TrainedSteps(run)) {
@@ -235,6 +246,8 @@ public final class WhatIf {
         tokens.add(facts.tokens().tokenCount());
         Optional<Rescored> rescored =
                 rescorer == null ? Optional.empty() : Optional.of(rescorer.rescore(batch, trajectories, facts));
+        Optional<StageFacts> rewarded =
+                Optional.ofNullable(rewards).map(others -> RecordedFacts.of(batch, others.of(trajectories), inputs));
         List<DecidedFigures> figures = new ArrayList<>();
         Optional<DiagnosticsStep> recordedShow = BatchDiagnostics.of(facts);
         Optional<DiagnosticsStep> rescoredShow = rescored.flatMap(step -> BatchDiagnostics.of(step.facts()));
@@ -247,7 +260,9 @@ public final class WhatIf {
                 trajectories.stream().mapToLong(Trajectory::getProximalVersion).toArray();
         for (int a = 0; a < alternatives.size(); a++) {
             AlternativeReplay alternative = alternatives.get(a);
-            StageFacts seen = alternative.isRescored() ? rescored.orElseThrow().facts() : facts;
+            StageFacts seen = alternative.isRescored()
+                    ? rescored.orElseThrow().facts()
+                    : alternative.isRewarded() ? rewarded.orElseThrow() : facts;
             Decision decision = alternative.decide(seen);
             figures.add(alternative.figures(seen, decision, batch));
             diagnosed.add(

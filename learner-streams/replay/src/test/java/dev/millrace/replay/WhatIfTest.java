@@ -13,6 +13,8 @@ import dev.millrace.corrections.ratio.ComparedPolicies;
 import dev.millrace.corrections.rollout.Rejection;
 import dev.millrace.replay.archive.ArchiveException;
 import dev.millrace.replay.archive.RecordedVersions;
+import dev.millrace.replay.rewards.OtherRewards;
+import dev.millrace.replay.rewards.Verifier;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.topology.Samples;
 import dev.millrace.topology.TopologyConfig;
@@ -22,6 +24,7 @@ import dev.millrace.weights.VersionUnavailableException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -82,6 +85,39 @@ class WhatIfTest {
     void shouldGiveTheRecordedBatchesUnderTheRunsOwnCorrections() throws Exception {
         assertThat(replay(StepRange.ALL, 1)).extracting(ReplayedStep::batchId).containsExactly(0L, 1L, 2L);
         assertThat(replay(StepRange.ALL, 1)).allMatch(ReplayedStep::isAsRecorded);
+    }
+
+    @Test
+    void shouldDecideByTheRewardsOfAnotherVerifierAndLeaveTheRecordAsItIs() throws Exception {
+        OtherRewards opposite = new OtherRewards(rollout -> new Verifier.Verdict(-rollout.getReward(), Map.of()));
+        List<ReplayedStep> steps = new ArrayList<>();
+        new WhatIf(
+                        MemoryRun.of(topology),
+                        StepRange.ALL,
+                        List.of(
+                                new Alternative("recorded", corrections),
+                                new Alternative("opposite", corrections, false, true)))
+                .rewardedBy(opposite)
+                .replay(2, steps::add);
+
+        assertThat(steps).allMatch(ReplayedStep::isAsRecorded);
+        assertThat(steps.get(0).figures().get(0).changedAdvantages()).isZero();
+        // one of two was better than the other, and now is worse by as much
+        assertThat(steps.get(0).figures().get(1).changedAdvantages()).isEqualTo(2);
+        assertThat(steps.get(0).figures().get(1).meanAbsoluteAdvantage())
+                .isEqualTo(steps.get(0).figures().get(0).meanAbsoluteAdvantage());
+        assertThat(opposite.comparison().rollouts()).isEqualTo(6);
+        assertThat(opposite.comparison().sumOther())
+                .isEqualTo(-opposite.comparison().sumRecorded());
+    }
+
+    @Test
+    void shouldRefuseAnAlternativeOverRewardsThatNobodyGives() {
+        WhatIf nobody = new WhatIf(
+                MemoryRun.of(topology),
+                StepRange.ALL,
+                List.of(new Alternative("recorded", corrections), new Alternative("other", corrections, false, true)));
+        assertThatThrownBy(() -> nobody.replay(1, step -> {})).isInstanceOf(IllegalStateException.class);
     }
 
     @Test

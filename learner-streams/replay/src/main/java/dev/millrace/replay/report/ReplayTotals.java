@@ -198,6 +198,11 @@ public final class ReplayTotals {
         return notAsTrained;
     }
 
+    /** Mean over the steps of what an alternative's advantages are without their signs, in the mean; NaN without a step. */
+    public double meanAbsoluteAdvantage(int alternative) {
+        return mean(alternative, Figure.named(Figure.DECIDED, "mean_absolute_advantage"));
+    }
+
     /** How log-probs that were computed again compare with the recorded ones. */
     public Agreement agreement() {
         return agreement;

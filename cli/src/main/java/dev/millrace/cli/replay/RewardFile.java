@@ -1,0 +1,60 @@
+package dev.millrace.cli.replay;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.cli.sequences.BadLineException;
+import dev.millrace.cli.sequences.BoundedLines;
+import dev.millrace.cli.sequences.LineFields;
+import dev.millrace.replay.rewards.Verifier;
+import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.schemas.Trajectory;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.Map;
+
+/** Rewards that stand in a file, one JSON object a line: {@code {"rollout_id": "g/0", "reward": 1}}. */
+final class RewardFile implements Verifier {
+    private final Path path;
+    private final Map<String, Verdict> verdicts;
+
+    private RewardFile(Path path, Map<String, Verdict> verdicts) {
+        this.path = path;
+        this.verdicts = verdicts;
+    }
+
+    /** Reads all of it. */
+    static RewardFile read(Path path) {
+        Map<String, Verdict> verdicts = new HashMap<>();
+        try (BoundedLines lines = new BoundedLines(path)) {
+            for (String line = lines.next(); line != null; line = lines.next()) {
+                if (!line.isBlank()) {
+                    add(path, lines.number(), line, verdicts);
+                }
+            }
+        } catch (IOException e) {
+            throw new RefusedRequestException("--rewards " + path + " cannot be read: " + e, e);
+        }
+        return new RewardFile(path, verdicts);
+    }
+
+    private static void add(Path path, int number, String line, Map<String, Verdict> verdicts) {
+        try {
+            ObjectNode object = LineFields.parsed(line);
+            if (verdicts.put(RewardLine.rolloutId(object), RewardLine.verdict(object)) != null) {
+                throw new BadLineException("rollout " + RewardLine.rolloutId(object) + " has a reward already");
+            }
+        } catch (BadLineException e) {
+            throw new RefusedRequestException("--rewards " + path + ": line " + number + ": " + e.getMessage(), e);
+        }
+    }
+
+    @Override
+    public Verdict verify(Trajectory rollout) {
+        Verdict verdict = verdicts.get(rollout.getRolloutId());
+        if (verdict == null) {
+            throw new RefusedRequestException("--rewards " + path + " has no reward for rollout "
+                    + rollout.getRolloutId() + "; give one for each rollout of the batches that are replayed");
+        }
+        return verdict;
+    }
+}

@@ -1,0 +1,104 @@
+package dev.millrace.cli.replay;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.millrace.replay.rewards.Verifier.Verdict;
+import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.schemas.LogCoordinates;
+import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.packed.PackedFloats;
+import dev.millrace.schemas.packed.PackedInts;
+import dev.millrace.schemas.packed.PackedMask;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class RewardCommandTest {
+    private static final Duration LIMIT = Duration.ofSeconds(30);
+
+    @TempDir
+    private Path directory;
+
+    private static Trajectory rollout(String id) {
+        LogCoordinates place = new LogCoordinates("t", 0, 0L);
+        return Trajectory.newBuilder()
+                .setRunId("run")
+                .setEpoch(0)
+                .setPolicyId("policy")
+                .setRolloutId(id)
+                .setGroupId("g")
+                .setOrdinal(0)
+                .setSampleIndex(0)
+                .setGroupSize(1)
+                .setRolloutSource(place)
+                .setScoreSource(place)
+                .setPromptTokens(PackedInts.of(new int[] {1}))
+                .setResponseTokens(PackedInts.of(new int[] {2, 3}))
+                .setMask(PackedMask.of(new byte[] {1, 1}))
+                .setTemperature(1)
+                .setVersionSpans(List.of())
+                .setBehaviorLogProbs(PackedFloats.of(new float[2]))
+                .setOldLogProbs(PackedFloats.of(new float[2]))
+                .setProximalLogProbs(PackedFloats.of(new float[2]))
+                .setProximalVersion(0)
+                .setReward(0.25)
+                .setFinishReason("STOP")
+                .setFinishedAtMs(0)
+                .setScoredAtMs(0)
+                .build();
+    }
+
+    private static Verdict ask(String command, String id, Duration limit) {
+        try (RewardCommand program = new RewardCommand(command, Optional.empty(), limit)) {
+            return program.verify(rollout(id));
+        }
+    }
+
+    @Test
+    void shouldAskTheProgramAboutOneRolloutAfterTheOther() throws IOException {
+        Path asked = directory.resolve("asked");
+        String script = "while read line; do echo \"$line\" >> " + asked
+                + "; n=$((n+1)); echo '{\"rollout_id\": \"g/'$n'\", \"reward\": '$n', \"reward_components\": {\"n\": 7}}'; done";
+        try (RewardCommand program = new RewardCommand(script, Optional.empty(), LIMIT)) {
+            assertThat(program.verify(rollout("g/1"))).isEqualTo(new Verdict(1, Map.of("n", 7.0)));
+            assertThat(program.verify(rollout("g/2"))).isEqualTo(new Verdict(2, Map.of("n", 7.0)));
+        }
+        assertThat(Files.readAllLines(asked).get(1))
+                .isEqualTo("{\"rollout_id\":\"g/2\",\"group_id\":\"g\",\"finish_reason\":\"STOP\",\"reward\":0.25,"
+                        + "\"prompt_tokens\":[1],\"response_tokens\":[2,3]}");
+    }
+
+    @Test
+    void shouldSayWhatIsWrongWithAnAnswer() {
+        assertThatThrownBy(() -> ask("read x; echo '{\"rollout_id\": \"g/2\", \"reward\": 1}'", "g/1", LIMIT))
+                .isInstanceOf(RefusedRequestException.class)
+                .hasMessageEndingWith("it is about rollout g/2; answers come in the order of the questions");
+        assertThatThrownBy(() -> ask("read x; echo '{\"rollout_id\": \"g/1\", \"reward\": \"1\"}'", "g/1", LIMIT))
+                .hasMessageEndingWith("with what is no verdict: reward must be a finite number: \"1\"");
+        assertThatThrownBy(() -> ask("read x; exit 3", "g/1", LIMIT))
+                .hasMessage("--rewarder 'read x; exit 3' ended with status 3 before it said what rollout g/1 is worth");
+        assertThatThrownBy(() -> ask("exec sleep 1000", "g/1", Duration.ofMillis(50)))
+                .hasMessageContaining("has not answered about rollout g/1 within 0 s");
+    }
+
+    @Test
+    void shouldReadRewardsFromAFileAndNameWhatIsMissingOrTwice() throws IOException {
+        Path file = directory.resolve("rewards.jsonl");
+        Files.writeString(file, "{\"rollout_id\": \"g/1\", \"reward\": 2.5}\n\n");
+        RewardFile rewards = RewardFile.read(file);
+        assertThat(rewards.verify(rollout("g/1"))).isEqualTo(new Verdict(2.5, Map.of()));
+        assertThatThrownBy(() -> rewards.verify(rollout("g/2")))
+                .hasMessage("--rewards " + file
+                        + " has no reward for rollout g/2; give one for each rollout of the batches that are replayed");
+        Files.writeString(file, "{\"rollout_id\": \"g/1\", \"reward\": 2.5}\n{\"rollout_id\": \"g/1\", \"reward\": 1}");
+        assertThatThrownBy(() -> RewardFile.read(file))
+                .hasMessage("--rewards " + file + ": line 2: rollout g/1 has a reward already");
+    }
+}
