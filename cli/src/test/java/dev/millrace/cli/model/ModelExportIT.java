@@ -169,9 +169,7 @@ class ModelExportIT {
                 "--set",
                 "model.checkpoint=" + folder.resolve("model"),
                 "--set",
-                "learner.lora={rank: 2, target_modules: [q_proj, up_proj]}",
-                "--set",
-                "goal.export_models=false");
+                "learner.lora={rank: 2, target_modules: [q_proj, up_proj]}");
         Path adapter = folder.resolve("adapter");
         Said said = export("adapters", adapter, "--adapter");
         assertThat(said.status).as(said.toString()).isZero();
@@ -183,6 +181,10 @@ class ModelExportIT {
                                 .digest(Arrays.copyOfRange(written, 8 + header, written.length))))
                 .as("the file's numbers are the version's")
                 .isEqualTo(said.version().group(2));
+        assertThat(folder.resolve("adapters/models/last-adapter/adapter_model.safetensors"))
+                .as("left by the run, beside what is merged")
+                .hasBinaryContent(written);
+        assertThat(folder.resolve("adapters/models/last/model.safetensors")).exists();
         assertThat(ConfigTree.read(adapter.resolve("adapter_config.json")).get("target_modules"))
                 .hasToString("[\"q_proj\",\"up_proj\"]");
         assertThat(Files.readString(adapter.resolve("README.md")))

@@ -268,6 +268,12 @@ class TextTrainingIT {
                 .contains("make the weights of all " + rewards.size() + " versions again, bit for bit");
         assertThat(millrace("model", "export", "--run-dir", run, "--adapter", "--version", "0", "--to", run + "/none"))
                 .contains("version 0 is what the run's adapters are put upon, and none itself");
+        String archive = run + ".archive";
+        assertThat(millrace("export", "--run-dir", run, "--to", archive, "--from-version", "4", "--to-version", "7"))
+                .contains("weights of versions ");
+        assertThat(millrace("replay", "--archive", archive, "--rescore", "own"))
+                .as("what the adapters are put upon is in it, however far back")
+                .contains("rescored own");
         assertThat(millrace("rollback", "--run-dir", run, "--to-version", "5"))
                 .contains("epoch 1 begins with version 5 of epoch 0");
         assertThat(new Millrace(new ConfigLayers()

@@ -36,20 +36,36 @@ public final class EndModels {
      * @throws RefusedRequestException if it could not be written; what was there before is still there
      */
     public String write(String name, long version) {
+        String said = write(name, version, (export, to) -> export.to(to, OptionalLong.of(version), Optional.empty()));
+        boolean isAdapter = config.learner().lora().rank() > 0 && version > 0;
+        return isAdapter
+                ? said + "; "
+                        + write(
+                                name + "-adapter",
+                                version,
+                                (export, to) -> export.adapterTo(to, OptionalLong.of(version)))
+                : said;
+    }
+
+    @FunctionalInterface
+    private interface Export {
+        ModelExport.Done by(ModelExport export, Path to);
+    }
+
+    private String write(String name, long version, Export way) {
         Path place = folder.resolve(name);
         Path made = folder.resolve("." + name + ".new");
         Path before = folder.resolve("." + name + ".old");
         try {
             remove(made);
             remove(before);
-            ModelExport.Done done =
-                    new ModelExport(connection, config).to(made, OptionalLong.of(version), Optional.empty());
+            ModelExport.Done done = way.by(new ModelExport(connection, config), made);
             if (Files.exists(place)) {
                 Files.move(place, before);
             }
             Files.move(made, place);
             remove(before);
-            return place + " is version " + version
+            return place + " is " + (done.adapter() ? "the adapter of version " : "version ") + version
                     + (done.isExact() ? ", bit for bit" : ", rounded to " + String.join(", ", done.types()));
         } catch (IOException e) {
             throw new RefusedRequestException("cannot write " + place + ": " + e.getMessage(), e);

@@ -1,6 +1,7 @@
 package dev.millrace.replay.archive;
 
 import dev.millrace.replay.archive.RecordedRun.Range;
+import dev.millrace.schemas.AdapterBase;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.LogCoordinates;
@@ -211,6 +212,7 @@ public final class RangeSelection {
         if (hasWeights) {
             need(versions.manifest(anchorOf(versions.manifest(oldest))).getWeights());
             need(versions.manifest(newest).getWeights());
+            baseOf(versions, newest).ifPresent(base -> need(base.getWeights()));
         }
         boolean hasOptimizer = hasWeights && start >= oldest && hasState(versions.manifest(start));
         if (hasOptimizer && versions.manifest(start).getOptimizer() != null) {
@@ -232,7 +234,16 @@ public final class RangeSelection {
         return versions.isKnown(version)
                 && versions.isKnown(anchorOf(versions.manifest(version)))
                 && isThere(
-                        versions.manifest(anchorOf(versions.manifest(version))).getWeights());
+                        versions.manifest(anchorOf(versions.manifest(version))).getWeights())
+                && baseOf(versions, version)
+                        .map(base -> isThere(base.getWeights()))
+                        .orElse(true);
+    }
+
+    /** What an adapter is put upon; empty for a version that is none. */
+    private static Optional<PolicyVersion> baseOf(RecordedVersions versions, long version) {
+        AdapterBase of = versions.manifest(version).getAdapter();
+        return of == null ? Optional.empty() : Optional.of(versions.manifest(of.getBaseVersion()));
     }
 
     private static long anchorOf(PolicyVersion manifest) {
