@@ -52,7 +52,7 @@ public final class PolicyFeed implements AutoCloseable {
         this.startLimit = connection.limit(config.readTimeoutMs());
         this.follower = new ManifestFollower(connection, config.keptManifests(), onForeign);
         this.chunks = new ChunkReader(connection, startLimit);
-        this.versions = new VersionLoader(follower::manifest, chunks, connection.registry(), config.store());
+        this.versions = new VersionLoader(follower::manifest, chunks, connection.registry(), config);
         this.onBroken = config.onBrokenVersion();
         this.place = connection.clientProperties().get("bootstrap.servers") + "/"
                 + connection.topics().weights() + "/" + connection.run().runId() + "/"

@@ -14,10 +14,15 @@ import java.util.function.BiConsumer;
 final class StoredTensors {
     private static final long MOST_BYTES = Integer.MAX_VALUE - 8; // of a Java array
 
+    private final String key;
     private final Optional<ObjectStore> store;
 
-    /** @param store empty if the configuration names none; reading then says so */
-    StoredTensors(Optional<ObjectStore> store) {
+    /**
+     * @param key by which it is configured
+     * @param store empty if the configuration names none; reading then says so
+     */
+    StoredTensors(String key, Optional<ObjectStore> store) {
+        this.key = key;
         this.store = store;
     }
 
@@ -32,7 +37,7 @@ final class StoredTensors {
         long version = published.manifest().getVersion();
         URI uri = uri(published);
         ObjectStore from = store.orElseThrow(() -> new IllegalStateException("version " + version + " lies at " + uri
-                + ", but weights.store is kafka here; give every role of the run the same weights.store"));
+                + ", but " + key + " is kafka here; give every role of the run the same " + key));
         try (InputStream in = from.get(uri)) {
             for (TensorEntry entry : published.location().getTensors()) {
                 if (PublishedTensors.encodedBytes(entry) > MOST_BYTES) {

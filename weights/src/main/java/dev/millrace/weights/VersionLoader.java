@@ -41,21 +41,29 @@ public final class VersionLoader {
     private final LongFunction<PolicyVersion> manifests;
     private final ChunkLog log;
     private final Deserializer<WeightChunk> chunks;
-    private final StoredTensors stored;
+    private final StoredTensors storedWeights;
+    private final StoredTensors storedState;
     private final VersionChain chain;
 
     /**
      * @param manifests by version; throws {@link VersionUnavailableException} for one that is not known
      * @param log where chunks lie; closed by its owner
      * @param registry of the chunks' schemas
-     * @param store as {@code weights.store} names it: where versions lie that are not on the log
+     * @param config says where versions lie that are not on the log
      */
-    public VersionLoader(LongFunction<PolicyVersion> manifests, ChunkLog log, SchemaRegistry registry, String store) {
+    public VersionLoader(
+            LongFunction<PolicyVersion> manifests, ChunkLog log, SchemaRegistry registry, WeightsConfig config) {
         this.manifests = manifests;
         this.log = log;
         this.chunks = AvroSerde.of(WeightChunk.class, registry).deserializer();
-        this.stored = new StoredTensors(ObjectStore.of(store));
-        this.chain = new VersionChain(manifests, this::read);
+        this.storedWeights = new StoredTensors("weights.store", ObjectStore.of(config.store()));
+        this.storedState = new StoredTensors(
+                config.optimizerStore().isEmpty() ? "weights.store" : "weights.optimizer_store",
+                ObjectStore.of(config.stateStore()));
+        this.chain = new VersionChain(
+                manifests,
+                (manifest, location, expected, dtype, base, sink) ->
+                        read(storedWeights, manifest, location, expected, dtype, base, sink));
     }
 
     /**
@@ -160,6 +168,7 @@ public final class VersionLoader {
         boolean hasMasters = dtypeOf(manifest) != Dtype.F32 && manifest.getOptimizerSteps() > 0;
         AdamW.State state = OptimizerTensors.zero(trainedBy(manifest), manifest.getOptimizerSteps(), hasMasters);
         read(
+                storedState,
                 manifest,
                 manifest.getOptimizer(),
                 OptimizerTensors.specs(state),
@@ -221,6 +230,7 @@ public final class VersionLoader {
     }
 
     private void read(
+            StoredTensors stored,
             PolicyVersion manifest,
             TensorLocation location,
             List<TensorSpec> expected,

@@ -59,7 +59,8 @@ public final class VersionWriter {
     private final RunIdentity run;
     private final WeightsConfig config;
     private final Duration sendLimit;
-    private final Optional<ObjectStore> store;
+    private final Optional<ObjectStore> weightStore;
+    private final Optional<ObjectStore> stateStore;
     private final Serializer<WeightChunk> chunkSerializer;
     private final Serializer<PolicyVersion> manifestSerializer;
     /** What the next version may be a delta against; null before there is one. */
@@ -87,7 +88,8 @@ public final class VersionWriter {
         this.run = connection.run();
         this.config = config;
         this.sendLimit = connection.limit(config.sendTimeoutMs());
-        this.store = ObjectStore.of(config.store());
+        this.weightStore = ObjectStore.of(config.store());
+        this.stateStore = ObjectStore.of(config.stateStore());
         this.chunkSerializer =
                 AvroSerde.of(WeightChunk.class, connection.registry()).serializer();
         this.manifestSerializer =
@@ -148,26 +150,9 @@ public final class VersionWriter {
             VersionFacts facts, Weights weights, long optimizerSteps, Optional<AdamW.State> optimizer) {
         Encoded encoded = encoded(facts, weights.trained(), config.anchorEvery(VersionSize.of(weights)));
         Optional<Encoded> state = optimizer.map(known -> Encoded.whole(OptimizerTensors.named(known)));
-        TensorLocation.Builder weightLocation;
-        Optional<TensorLocation> optimizerLocation;
-        if (store.isPresent()) {
-            weightLocation = put(store.get(), facts.version(), VersionObject.Part.WEIGHTS, encoded);
-            optimizerLocation =
-                    state.map(tensors -> put(store.get(), facts.version(), VersionObject.Part.OPTIMIZER, tensors)
-                            .build());
-        } else {
-            Sent sentWeights = send(facts.version(), topics.weights(), encoded.tensors());
-            Optional<Sent> sentOptimizer =
-                    state.map(known -> send(facts.version(), topics.optimizerState(), known.tensors()));
-            // hashing while the broker writes
-            List<TensorEntry> weightEntries = entries(facts.version(), encoded.tensors());
-            List<TensorEntry> optimizerEntries =
-                    entries(facts.version(), state.map(Encoded::tensors).orElse(List.of()));
-            producer.flush();
-            weightLocation = location(sentWeights, weightEntries, encoded);
-            optimizerLocation = sentOptimizer.map(sent ->
-                    location(sent, optimizerEntries, state.orElseThrow()).build());
-        }
+        Supplier<TensorLocation.Builder> weightLocation = begin(facts.version(), VersionObject.Part.WEIGHTS, encoded);
+        Optional<Supplier<TensorLocation.Builder>> optimizerLocation =
+                state.map(known -> begin(facts.version(), VersionObject.Part.OPTIMIZER, known));
         PolicyVersion manifest = PolicyVersion.newBuilder()
                 .setRunId(run.runId())
                 .setEpoch(run.epoch())
@@ -177,8 +162,10 @@ public final class VersionWriter {
                 .setBatchId(facts.batchId())
                 .setShape(ShapeText.of(weights.shape()))
                 .setTokenizerHash(facts.tokenizerHash())
-                .setWeights(chained(weightLocation).build())
-                .setOptimizer(optimizerLocation.orElse(null))
+                .setWeights(chained(weightLocation.get()).build())
+                .setOptimizer(optimizerLocation
+                        .map(location -> location.get().build())
+                        .orElse(null))
                 .setOptimizerSteps(optimizerSteps)
                 .setRolloutsConsumed(facts.rolloutsConsumed())
                 .setTokensTrained(facts.tokensTrained())
@@ -206,22 +193,31 @@ public final class VersionWriter {
                     + published.getVersion() + " lacks, which was made by " + published.getOptimizerSteps());
         }
         Encoded state = Encoded.whole(OptimizerTensors.named(optimizer));
-        TensorLocation location;
-        if (store.isPresent()) {
-            location = put(store.get(), published.getVersion(), VersionObject.Part.OPTIMIZER, state)
-                    .build();
-        } else {
-            Sent sent = send(published.getVersion(), topics.optimizerState(), state.tensors());
-            List<TensorEntry> entries = entries(published.getVersion(), state.tensors());
-            producer.flush();
-            location = location(sent, entries, state).build();
-        }
+        TensorLocation location = begin(published.getVersion(), VersionObject.Part.OPTIMIZER, state)
+                .get()
+                .build();
         PolicyVersion manifest =
                 PolicyVersion.newBuilder(published).setOptimizer(location).build();
         // compaction leaves the copy alone, and who reads it then must find the version's own time
         boolean isOurs = sent != null && sent.getVersion() == manifest.getVersion();
         send(manifest, isOurs ? sentAtMs : published.getPublishedAtMs());
         return manifest;
+    }
+
+    /** Puts a part where it is to lie, or sends it on its way there; the place is known when that is acknowledged. */
+    private Supplier<TensorLocation.Builder> begin(long version, VersionObject.Part part, Encoded encoded) {
+        boolean isWeights = part == VersionObject.Part.WEIGHTS;
+        Optional<ObjectStore> store = isWeights ? weightStore : stateStore;
+        if (store.isPresent()) {
+            TensorLocation.Builder there = put(store.get(), version, part, encoded);
+            return () -> there;
+        }
+        Sent sending = send(version, isWeights ? topics.weights() : topics.optimizerState(), encoded.tensors());
+        List<TensorEntry> entries = entries(version, encoded.tensors()); // hashing while the broker writes
+        return () -> {
+            producer.flush();
+            return location(sending, entries, encoded);
+        };
     }
 
     private void send(PolicyVersion manifest, long timestampMs) {

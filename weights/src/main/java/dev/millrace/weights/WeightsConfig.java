@@ -10,6 +10,8 @@ import java.util.Objects;
  * @param store           where weights and optimiser state lie: {@code kafka}, or, where they are too large for the cluster,
  *     a directory that all roles see under the same path, as {@code file:///path}, or a bucket, as {@code s3://bucket/prefix}; the
  *     manifest on the log then names files or objects
+ * @param optimizerStore  where the optimiser's state lies where that is elsewhere than the weights: written as {@code store} is; empty for
+ *     the same place
  * @param dtype           what the values of a version are: {@code f32}, or {@code bf16}, half the size, to whose values each step's
  *     weights are rounded while the optimiser keeps them as float32; a run that begins with a checkpoint has {@code bf16} unless
  *     it says otherwise
@@ -32,6 +34,7 @@ import java.util.Objects;
  */
 public record WeightsConfig(
         String store,
+        String optimizerStore,
         Dtype dtype,
         int anchorEvery,
         int checkpointEvery,
@@ -52,6 +55,7 @@ public record WeightsConfig(
 
     public WeightsConfig {
         ObjectStore.of(store);
+        ObjectStore.of(optimizerStore.isEmpty() ? store : optimizerStore);
         Objects.requireNonNull(dtype, "dtype must be f32 or bf16");
         if (anchorEvery < 0) {
             throw new IllegalArgumentException(
@@ -81,6 +85,11 @@ public record WeightsConfig(
                     + " together, or a reader forgets the anchor of a version that is kept, or of its checkpoint: "
                     + keptManifests);
         }
+    }
+
+    /** Where the optimiser's state lies, as {@link #store} is written. */
+    public String stateStore() {
+        return optimizerStore.isEmpty() ? store : optimizerStore;
     }
 
     /** After how many versions of a policy one is written whole, at least 1. */
@@ -113,13 +122,14 @@ public record WeightsConfig(
 
     public static WeightsConfig defaults() {
         return new WeightsConfig(
-                "kafka", Dtype.F32, 0, 0, 512, 30_000, BrokenVersionPolicy.WAIT, 512 * 1024, 1024, 0, 0);
+                "kafka", "", Dtype.F32, 0, 0, 512, 30_000, BrokenVersionPolicy.WAIT, 512 * 1024, 1024, 0, 0);
     }
 
     /** The same whose versions are of another type. */
     public WeightsConfig with(Dtype other) {
         return new WeightsConfig(
                 store,
+                optimizerStore,
                 other,
                 anchorEvery,
                 checkpointEvery,

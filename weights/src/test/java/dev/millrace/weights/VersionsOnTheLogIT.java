@@ -63,8 +63,8 @@ import org.junit.jupiter.api.io.TempDir;
 @Timeout(120)
 class VersionsOnTheLogIT {
     private static final DecoderShape SHAPE = SmallDecoder.SHAPE;
-    private static final WeightsConfig CONFIG =
-            new WeightsConfig("kafka", Dtype.F32, 4, 1, 0, 30_000, BrokenVersionPolicy.STOP, 256, 100, 10_000, 10_000);
+    private static final WeightsConfig CONFIG = new WeightsConfig(
+            "kafka", "", Dtype.F32, 4, 1, 0, 30_000, BrokenVersionPolicy.STOP, 256, 100, 10_000, 10_000);
     private static final Duration LIMIT = Duration.ofSeconds(20);
 
     @TempDir
@@ -341,7 +341,7 @@ class VersionsOnTheLogIT {
         publish(moved(one, 3, weights.getFirstOffset() + 1_000, weights.getLastOffset() + 1_000));
 
         WeightsConfig patient = new WeightsConfig(
-                "kafka", Dtype.F32, 4, 1, 0, 30_000, BrokenVersionPolicy.STOP, 256, 100, 3_600_000, 10_000);
+                "kafka", "", Dtype.F32, 4, 1, 0, 30_000, BrokenVersionPolicy.STOP, 256, 100, 3_600_000, 10_000);
         try (PolicyFeed feed = new PolicyFeed(connection, patient)) {
             feed.awaitAtLeast(3, LIMIT);
             for (long version : List.of(2L, 3L)) {
@@ -516,7 +516,7 @@ class VersionsOnTheLogIT {
                                     + " kept");
         }
         WeightsConfig waiting = new WeightsConfig(
-                "kafka", Dtype.F32, 4, 1, 0, 30_000, BrokenVersionPolicy.WAIT, 256, 100, 10_000, 10_000);
+                "kafka", "", Dtype.F32, 4, 1, 0, 30_000, BrokenVersionPolicy.WAIT, 256, 100, 10_000, 10_000);
         try (PolicyFeed feed = new PolicyFeed(connection, waiting)) {
             feed.awaitAtLeast(2, LIMIT);
             CompletableFuture<NewestWeights> joining =
@@ -567,9 +567,47 @@ class VersionsOnTheLogIT {
     }
 
     @Test
+    void shouldKeepTheOptimisersStateElsewhereThanTheWeightsWhereItIsToldTo(@TempDir Path store) {
+        WeightsConfig split = new WeightsConfig(
+                "kafka",
+                store.toUri().toString(),
+                Dtype.F32,
+                1,
+                1,
+                0,
+                30_000,
+                BrokenVersionPolicy.STOP,
+                256,
+                100,
+                10_000,
+                10_000);
+        Weights weights = Weights.random(SHAPE, 1);
+        AdamW optimizer = afterOneStep(weights);
+        producer.beginTransaction();
+        PolicyVersion manifest = new VersionWriter(connection, producer, split)
+                .write(new VersionFacts(0, -1, "t", 0, 0, 0), weights, optimizer.state());
+        producer.commitTransaction();
+        assertThat(manifest.getWeights().getUri()).isNull();
+        assertThat(manifest.getOptimizer().getUri()).startsWith(store.toUri().toString());
+        try (PolicyFeed feed = new PolicyFeed(connection, split)) {
+            feed.awaitAtLeast(0, LIMIT);
+            assertSame(feed.load(0), weights);
+            assertThat(feed.loadOptimizer(0).first().bytes("model.norm.weight"))
+                    .isEqualTo(optimizer.state().first().bytes("model.norm.weight"));
+        }
+        try (PolicyFeed uninformed = new PolicyFeed(connection, CONFIG)) {
+            uninformed.awaitAtLeast(0, LIMIT);
+            assertThatThrownBy(() -> uninformed.loadOptimizer(0))
+                    .hasMessageEndingWith(
+                            "but weights.store is kafka here; give every role of the run the same weights.store");
+        }
+    }
+
+    @Test
     void shouldNameFilesInTheManifestWhereTheStoreIsADirectory(@TempDir Path store) throws Exception {
         WeightsConfig files = new WeightsConfig(
                 store.toUri().toString(),
+                "",
                 Dtype.F32,
                 3,
                 1,

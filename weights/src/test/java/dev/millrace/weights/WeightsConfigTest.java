@@ -51,11 +51,11 @@ class WeightsConfigTest {
                 .isEqualTo(8);
         assertThat(WeightsConfig.defaults().checkpointEvery(SMALL)).isEqualTo(1);
         WeightsConfig given =
-                new WeightsConfig("kafka", Dtype.BF16, 3, 2, 0, 1, BrokenVersionPolicy.STOP, 4, 100, 1, 1);
+                new WeightsConfig("kafka", "", Dtype.BF16, 3, 2, 0, 1, BrokenVersionPolicy.STOP, 4, 100, 1, 1);
         assertThat(given.anchorEvery(LARGE)).isEqualTo(3);
         assertThat(given.checkpointEvery(LARGE)).isEqualTo(2);
         assertThatThrownBy(() ->
-                        new WeightsConfig("kafka", Dtype.BF16, -1, 2, 0, 1, BrokenVersionPolicy.STOP, 4, 100, 1, 1))
+                        new WeightsConfig("kafka", "", Dtype.BF16, -1, 2, 0, 1, BrokenVersionPolicy.STOP, 4, 100, 1, 1))
                 .hasMessage("anchor_every must be at least 1, or 0 to decide by the model's size: -1");
     }
 }

@@ -94,7 +94,7 @@ public final class ExportCommand implements Callable<Integer> {
         out.println(audited.title());
         out.flush();
         RangeSelection.Selected selected = new RangeSelection(
-                        recorded, audited.config().weights().store())
+                        recorded, audited.config().weights())
                 .select(steps::contains, steps.fromOffset(), steps.toOffset());
         RunExport export = new RunExport(recorded);
         long offsets = selected.ranges().values().stream()

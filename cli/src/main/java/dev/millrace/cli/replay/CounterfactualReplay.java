@@ -92,7 +92,7 @@ final class CounterfactualReplay {
         }
         Engine engine = new Engine(Device.parse(replayed.config().run().device()), 1);
         try (RecordedVersions versions = new RecordedVersions(
-                        replayed.recorded(), replayed.config().weights().store());
+                        replayed.recorded(), replayed.config().weights());
                 RunTask task = task(versions, engine);
                 ReportFolder folder = place == null ? null : begin(place)) {
             VersionInterval steps = steps(versions);

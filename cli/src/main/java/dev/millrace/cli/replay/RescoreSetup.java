@@ -31,7 +31,7 @@ final class RescoreSetup implements AutoCloseable {
             throw new ConfigException("--rescore " + e.getMessage(), e);
         }
         MillraceConfig config = run.config();
-        versions = new RecordedVersions(run.recorded(), config.weights().store());
+        versions = new RecordedVersions(run.recorded(), config.weights());
         rescorer = new Rescorer(
                 versions,
                 what,

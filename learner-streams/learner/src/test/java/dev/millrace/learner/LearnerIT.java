@@ -663,7 +663,18 @@ class LearnerIT {
 
     static WeightsConfig weights(Dtype dtype, int checkpointEvery) {
         return new WeightsConfig(
-                "kafka", dtype, 3, checkpointEvery, 0, 30_000, BrokenVersionPolicy.STOP, 1 << 12, 100, 10_000, 10_000);
+                "kafka",
+                "",
+                dtype,
+                3,
+                checkpointEvery,
+                0,
+                30_000,
+                BrokenVersionPolicy.STOP,
+                1 << 12,
+                100,
+                10_000,
+                10_000);
     }
 
     private static String header(byte[] value) {

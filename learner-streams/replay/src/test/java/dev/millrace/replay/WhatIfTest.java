@@ -21,6 +21,7 @@ import dev.millrace.topology.TopologyConfig;
 import dev.millrace.topology.TopologyHarness;
 import dev.millrace.topology.batch.BatchConfig;
 import dev.millrace.weights.VersionUnavailableException;
+import dev.millrace.weights.WeightsConfig;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -183,7 +184,7 @@ class WhatIfTest {
 
     @Test
     void shouldSayWhichVersionsAreRecordedAndThatWeightsAreNotStored() {
-        try (RecordedVersions versions = new RecordedVersions(MemoryRun.of(topology), "kafka")) {
+        try (RecordedVersions versions = new RecordedVersions(MemoryRun.of(topology), WeightsConfig.defaults())) {
             assertThat(versions.newest()).hasValue(4);
             assertThat(versions.beginningOf(3)).hasValue(3);
             assertThat(versions.beginningOf(4)).isEmpty();

@@ -89,7 +89,12 @@ public enum KeyScope {
         put(DEFAULT, "learner.max_steps"); // a run that has ended there may go on
         put(DEFAULT, "learner.trajectory_timeout_ms", "learner.kept_trajectory_bytes", "learner.idle_report_ms");
 
-        put(RUN, "weights.store", "weights.dtype", "weights.anchor_every"); // one store, under the same path for all
+        put(
+                RUN,
+                "weights.store",
+                "weights.optimizer_store",
+                "weights.dtype",
+                "weights.anchor_every"); // one store, under the same path for all
         put(DEFAULT, "weights.checkpoint_every");
         put(DEFAULT, "weights.keep_versions", "weights.unserved_alarm_ms", "weights.on_broken_version");
         put(DEFAULT, "weights.chunk_bytes", "weights.kept_manifests");

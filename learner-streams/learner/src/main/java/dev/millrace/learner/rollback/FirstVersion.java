@@ -102,6 +102,7 @@ public record FirstVersion(PolicyVersion manifest, Weights weights, AdamW.State 
     private static WeightsConfig knowingAll(WeightsConfig config) {
         return new WeightsConfig(
                 config.store(),
+                config.optimizerStore(),
                 config.dtype(),
                 config.anchorEvery(),
                 config.checkpointEvery(),

@@ -11,6 +11,7 @@ import dev.millrace.weights.store.ObjectStore;
 import java.io.IOException;
 import java.net.URI;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
@@ -42,15 +43,15 @@ final class VersionRemoval {
     private final LogConnection connection;
     private final Admin admin;
     private final PolicyFeed feed;
-    private final Optional<ObjectStore> store;
+    private final List<ObjectStore> stores;
     private final long limitMs;
     private long removedBefore;
 
-    VersionRemoval(LogConnection connection, Admin admin, PolicyFeed feed, Optional<ObjectStore> store, long limitMs) {
+    VersionRemoval(LogConnection connection, Admin admin, PolicyFeed feed, List<ObjectStore> stores, long limitMs) {
         this.connection = connection;
         this.admin = admin;
         this.feed = feed;
-        this.store = store;
+        this.stores = stores;
         this.limitMs = limitMs;
     }
 
@@ -78,8 +79,8 @@ final class VersionRemoval {
                     anchor.getVersion() < oldest.getVersion() ? ", the anchor of version " + oldest.getVersion() : "",
                     needed.reason());
         }
-        if (store.isPresent()) {
-            deleteObjects(store.get(), anchor.getVersion(), oldest.getVersion(), newest);
+        for (ObjectStore store : stores) {
+            deleteObjects(store, anchor.getVersion(), oldest.getVersion(), newest);
         }
         removedBefore = Math.max(removedBefore, anchor.getVersion());
         return removedBefore;

@@ -18,6 +18,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeoutException;
+import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.Admin;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -92,8 +93,7 @@ public final class VersionRetention implements AutoCloseable {
                     Admin admin = Admin.create(connection.admin());
                     ServingVersions board = new ServingVersions(connection, clock);
                     UnscoredRollouts unscored = new UnscoredRollouts(connection, admin)) {
-                VersionRemoval removal =
-                        new VersionRemoval(connection, admin, feed, ObjectStore.of(config.store()), LIMIT.toMillis());
+                VersionRemoval removal = new VersionRemoval(connection, admin, feed, stores(), LIMIT.toMillis());
                 do {
                     retain(feed, board, unscored, removal);
                 } while (pause());
@@ -103,6 +103,14 @@ public final class VersionRetention implements AutoCloseable {
                 failed(e);
             }
         }
+    }
+
+    /** Each once, of those in which versions lie. */
+    private List<ObjectStore> stores() {
+        return Stream.of(config.store(), config.stateStore())
+                .distinct()
+                .flatMap(location -> ObjectStore.of(location).stream())
+                .toList();
     }
 
     /** False once it is closed. */

@@ -123,8 +123,12 @@ class VersionRetentionIT {
                 ServingVersions board = new ServingVersions(connection, Clock.systemUTC());
                 UnscoredRollouts unscored = new UnscoredRollouts(connection, admin)) {
             feed.awaitAtLeast(9, LIMIT);
-            VersionRemoval removal =
-                    new VersionRemoval(connection, admin, feed, ObjectStore.of(config.store()), 10_000);
+            VersionRemoval removal = new VersionRemoval(
+                    connection,
+                    admin,
+                    feed,
+                    ObjectStore.of(config.store()).stream().toList(),
+                    10_000);
 
             TopicPartition rollouts = send(connection.topics().rollouts(), "g", rollout(4, 5));
             send(connection.topics().serving(), "g", serving("g", 9, 7L, false));
@@ -169,8 +173,12 @@ class VersionRetentionIT {
         try (PolicyFeed feed = new PolicyFeed(connection, config);
                 Admin admin = Admin.create(connection.admin())) {
             feed.awaitAtLeast(9, LIMIT);
-            VersionRemoval removal =
-                    new VersionRemoval(connection, admin, feed, ObjectStore.of(config.store()), 10_000);
+            VersionRemoval removal = new VersionRemoval(
+                    connection,
+                    admin,
+                    feed,
+                    ObjectStore.of(config.store()).stream().toList(),
+                    10_000);
 
             assertThat(removal.remove(new RetainedVersions(7, "it is served"), 9))
                     .as("anchor of version 4, the checkpoint before it")
@@ -197,8 +205,12 @@ class VersionRetentionIT {
                 Admin admin = Admin.create(connection.admin());
                 UnscoredRollouts unscored = new UnscoredRollouts(connection, admin)) {
             feed.awaitAtLeast(7, LIMIT);
-            VersionRemoval removal =
-                    new VersionRemoval(connection, admin, feed, ObjectStore.of(config.store()), 10_000);
+            VersionRemoval removal = new VersionRemoval(
+                    connection,
+                    admin,
+                    feed,
+                    ObjectStore.of(config.store()).stream().toList(),
+                    10_000);
             assertThat(removal.remove(
                             RetainedVersions.of(7, 2, List.of(), List.of(), unscored.oldestVersion(LIMIT)), 7))
                     .isEqualTo(6);
@@ -225,8 +237,8 @@ class VersionRetentionIT {
 
     @Test
     void shouldSayWhoDoesNotServeWhatIsPublishedUntilItDoes() throws Exception {
-        WeightsConfig config =
-                new WeightsConfig("kafka", Dtype.F32, 3, 1, 2, 1, BrokenVersionPolicy.WAIT, 4096, 100, 10_000, 10_000);
+        WeightsConfig config = new WeightsConfig(
+                "kafka", "", Dtype.F32, 3, 1, 2, 1, BrokenVersionPolicy.WAIT, 4096, 100, 10_000, 10_000);
         publish(config, 2);
         send(connection.topics().serving(), "g", serving("g1", 0, null, false));
         send(connection.topics().serving(), "s", serving("s", 1, null, false));
@@ -256,7 +268,7 @@ class VersionRetentionIT {
 
     private static WeightsConfig config(String store) {
         return new WeightsConfig(
-                store, Dtype.F32, 3, 1, 2, 30_000, BrokenVersionPolicy.STOP, 4096, 100, 10_000, 10_000);
+                store, "", Dtype.F32, 3, 1, 2, 30_000, BrokenVersionPolicy.STOP, 4096, 100, 10_000, 10_000);
     }
 
     private void publish(WeightsConfig config, int count) {

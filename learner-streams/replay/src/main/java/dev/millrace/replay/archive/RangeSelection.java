@@ -14,6 +14,7 @@ import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.weights.Checkpoints;
+import dev.millrace.weights.WeightsConfig;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
@@ -48,7 +49,7 @@ import org.apache.kafka.common.serialization.Deserializer;
  */
 public final class RangeSelection {
     private final RecordedRun run;
-    private final String store;
+    private final WeightsConfig config;
     private final RunTopics topics;
     private final Map<TopicPartition, Range> found = new HashMap<>();
 
@@ -69,10 +70,10 @@ public final class RangeSelection {
         private final Set<String> groups = new HashSet<>();
     }
 
-    /** @param store as {@code weights.store} of the run's configuration */
-    public RangeSelection(RecordedRun run, String store) {
+    /** @param config of the run, which says where versions lie that are not on its log */
+    public RangeSelection(RecordedRun run, WeightsConfig config) {
         this.run = run;
-        this.store = store;
+        this.config = config;
         this.topics = run.topics();
     }
 
@@ -94,7 +95,7 @@ public final class RangeSelection {
         partners();
         OptionalLong lastStep = steps(batches);
         HeldRange held;
-        try (RecordedVersions versions = new RecordedVersions(run, store)) {
+        try (RecordedVersions versions = new RecordedVersions(run, config)) {
             held = versions(versions, batches, lastStep);
         }
         return new Selected(ranges(), held);
@@ -227,7 +228,7 @@ public final class RangeSelection {
                 hasWeights ? oldest : -1,
                 hasWeights ? newest : -1,
                 hasOptimizer ? start : -1,
-                isElsewhere ? store : "");
+                isElsewhere ? config.store() : "");
     }
 
     private boolean isStored(RecordedVersions versions, long version) {

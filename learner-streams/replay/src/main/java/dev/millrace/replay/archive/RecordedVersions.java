@@ -15,6 +15,7 @@ import dev.millrace.weights.CorruptVersionException;
 import dev.millrace.weights.PolicyFeed;
 import dev.millrace.weights.VersionLoader;
 import dev.millrace.weights.VersionUnavailableException;
+import dev.millrace.weights.WeightsConfig;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -60,13 +61,13 @@ public final class RecordedVersions implements AutoCloseable {
     /**
      * Reads every manifest once.
      *
-     * @param store as {@code weights.store} of the run's configuration
+     * @param config of the run, which says where versions lie that are not on its log
      * @throws ArchiveException if {@code policy-versions} is not there, or tells two stories
      */
-    public RecordedVersions(RecordedRun run, String store) {
+    public RecordedVersions(RecordedRun run, WeightsConfig config) {
         this.run = run;
         this.deserializer = AvroSerde.of(PolicyVersion.class, run.registry()).deserializer();
-        this.reader = new VersionLoader(this::manifest, new RecordedChunks(), run.registry(), store);
+        this.reader = new VersionLoader(this::manifest, new RecordedChunks(), run.registry(), config);
         for (TopicPartition partition : run.partitions(run.topics().policyVersions())) {
             try (RecordCursor cursor = run.read(partition, 0)) {
                 for (Optional<ConsumerRecord<byte[], byte[]>> next = cursor.next();

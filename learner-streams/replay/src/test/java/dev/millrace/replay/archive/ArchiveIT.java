@@ -20,6 +20,7 @@ import dev.millrace.topology.Samples;
 import dev.millrace.topology.TopologyConfig;
 import dev.millrace.topology.TopologyRunner;
 import dev.millrace.topology.batch.BatchConfig;
+import dev.millrace.weights.WeightsConfig;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -101,7 +102,7 @@ class ArchiveIT {
         new RunExport(live)
                 .to(
                         folder,
-                        new RangeSelection(live, "kafka")
+                        new RangeSelection(live, WeightsConfig.defaults())
                                 .select(batch -> batch.getBatchId() == 1, Long.MIN_VALUE, Long.MAX_VALUE));
         try (ArchivedRun archive = new ArchivedRun(folder)) {
             archive.verify();
@@ -113,8 +114,8 @@ class ArchiveIT {
                     .replay(2, steps::add);
             assertThat(steps).hasSize(1).allMatch(ReplayedStep::isAsRecorded);
         }
-        assertThatThrownBy(
-                        () -> new RangeSelection(live, "kafka").select(batch -> false, Long.MIN_VALUE, Long.MAX_VALUE))
+        assertThatThrownBy(() -> new RangeSelection(live, WeightsConfig.defaults())
+                        .select(batch -> false, Long.MIN_VALUE, Long.MAX_VALUE))
                 .isInstanceOf(ArchiveException.class)
                 .hasMessageContaining("no batch of the run lies in the range");
     }

@@ -10,6 +10,7 @@ import dev.millrace.replay.archive.HeldRange;
 import dev.millrace.replay.archive.RangeSelection;
 import dev.millrace.replay.archive.RecordedVersions;
 import dev.millrace.replay.archive.RunExport;
+import dev.millrace.weights.WeightsConfig;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -38,7 +39,7 @@ class ArchivedRangeTest {
         new RunExport(LEARNT.run)
                 .to(
                         archive,
-                        new RangeSelection(LEARNT.run, "kafka")
+                        new RangeSelection(LEARNT.run, WeightsConfig.defaults())
                                 .select(batch -> batch.getBatchId() >= 2, Long.MIN_VALUE, Long.MAX_VALUE));
     }
 
@@ -86,7 +87,7 @@ class ArchivedRangeTest {
     @Test
     void shouldSayWhichStepsItHolds() {
         try (ArchivedRun run = new ArchivedRun(archive);
-                RecordedVersions versions = new RecordedVersions(run, "kafka")) {
+                RecordedVersions versions = new RecordedVersions(run, WeightsConfig.defaults())) {
             HeldRange held = run.held().orElseThrow();
             assertThat(VersionInterval.within(held, null, null, versions)).isEqualTo(new VersionInterval(2, 4));
             assertThat(VersionInterval.within(held, 3L, null, versions)).isEqualTo(new VersionInterval(3, 4));

@@ -17,6 +17,7 @@ import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.weights.VersionHash;
+import dev.millrace.weights.WeightsConfig;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -105,7 +106,7 @@ class FreshRolloutsTest {
     static RetrainingTest.Heard live(
             RecordedRun run, RolloutSource source, long from, long draws, Variant... variants) {
         RetrainingTest.Heard heard = new RetrainingTest.Heard();
-        try (RecordedVersions versions = new RecordedVersions(run, "kafka")) {
+        try (RecordedVersions versions = new RecordedVersions(run, WeightsConfig.defaults())) {
             VersionInterval range = VersionInterval.of(from, null, versions);
             try (FreshRollouts sampling = new FreshRollouts(run, versions, range, source, Engine.cpu(), 1024)) {
                 new Retraining(
@@ -248,7 +249,7 @@ class FreshRolloutsTest {
     void shouldRefuseWhereTheWeightsThatSampledAreGone() {
         var weights = learnt.run.of("test.weights");
         var all = new TreeMap<>(weights);
-        try (RecordedVersions versions = new RecordedVersions(learnt.run, "kafka")) {
+        try (RecordedVersions versions = new RecordedVersions(learnt.run, WeightsConfig.defaults())) {
             weights.headMap(versions.manifest(0).getWeights().getLastOffset(), true)
                     .clear();
         }

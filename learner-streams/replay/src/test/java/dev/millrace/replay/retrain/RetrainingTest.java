@@ -19,6 +19,7 @@ import dev.millrace.replay.archive.RecordedVersions;
 import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.weights.VersionHash;
+import dev.millrace.weights.WeightsConfig;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -95,7 +96,7 @@ class RetrainingTest {
 
     static Heard retrain(RecordedRun run, Optional<PolicyEvaluation> trials, long from, long to, Variant... variants) {
         Heard heard = new Heard();
-        try (RecordedVersions versions = new RecordedVersions(run, "kafka")) {
+        try (RecordedVersions versions = new RecordedVersions(run, WeightsConfig.defaults())) {
             Retraining retraining =
                     new Retraining(run, versions, Engine.cpu(), List.of(variants), Optional.empty(), trials, 3);
             retraining.replay(VersionInterval.of(from, to, versions), heard);
@@ -229,7 +230,7 @@ class RetrainingTest {
                         .setRewardSource(new LogCoordinates("test.rewards", 0, 0L))
                         .build(),
                 3);
-        try (RecordedVersions versions = new RecordedVersions(learnt.run, "kafka")) {
+        try (RecordedVersions versions = new RecordedVersions(learnt.run, WeightsConfig.defaults())) {
             String why = "rollout " + learnt.trajectories.get(3).getRolloutId()
                     + " was rewarded by a record of its own (topic rewards), and what is sampled"
                     + " now would be rewarded by the task's environment, which says nothing of that reward; ";
@@ -260,7 +261,7 @@ class RetrainingTest {
         var lost = learnt.run.of("test.batches").remove(1L);
         try {
             Heard heard = new Heard();
-            try (RecordedVersions versions = new RecordedVersions(learnt.run, "kafka")) {
+            try (RecordedVersions versions = new RecordedVersions(learnt.run, WeightsConfig.defaults())) {
                 Retraining retraining = new Retraining(
                         learnt.run, versions, Engine.cpu(), List.of(OWN), Optional.empty(), Optional.empty(), 3);
                 assertThatThrownBy(() -> retraining.replay(new VersionInterval(0, 3), heard))
@@ -275,7 +276,7 @@ class RetrainingTest {
 
     @Test
     void shouldSayWhichVersionsThereAre() {
-        try (RecordedVersions versions = new RecordedVersions(learnt.run, "kafka")) {
+        try (RecordedVersions versions = new RecordedVersions(learnt.run, WeightsConfig.defaults())) {
             assertThat(VersionInterval.of(null, null, versions)).isEqualTo(new VersionInterval(0, LearntRun.STEPS));
             assertThatThrownBy(() -> VersionInterval.of(3L, 3L, versions))
                     .isInstanceOf(IllegalArgumentException.class)
@@ -290,7 +291,7 @@ class RetrainingTest {
         List<GradientStep> found = new ArrayList<>();
         List<VariantStep> taken =
                 retrain(Optional.empty(), 0, LearntRun.STEPS, OWN).of(0);
-        try (RecordedVersions versions = new RecordedVersions(learnt.run, "kafka")) {
+        try (RecordedVersions versions = new RecordedVersions(learnt.run, WeightsConfig.defaults())) {
             StepGradients gradients = new StepGradients(
                     learnt.run,
                     versions,

@@ -32,8 +32,7 @@ final class LearntAgain {
         String whyNot = "";
         for (int part = 0; part < (hasLost ? PARTS : 1); part++) {
             try (LiveRun run = new LiveRun(connection, Optional.empty());
-                    RecordedVersions versions =
-                            new RecordedVersions(run, config.weights().store())) {
+                    RecordedVersions versions = new RecordedVersions(run, config.weights())) {
                 long oldest = versions.oldest().orElse(0);
                 long newest = versions.newest().orElse(0);
                 return learnt(

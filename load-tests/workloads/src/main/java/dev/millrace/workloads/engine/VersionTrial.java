@@ -114,6 +114,7 @@ final class VersionTrial {
     private static WeightsConfig anchoredOnce(WeightsConfig config, int versions) {
         return new WeightsConfig(
                 config.store(),
+                config.optimizerStore(),
                 config.dtype(),
                 versions + 1,
                 config.checkpointEvery(),
