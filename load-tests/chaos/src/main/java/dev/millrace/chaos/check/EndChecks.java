@@ -160,13 +160,21 @@ public final class EndChecks {
                 AvroSerde.of(PolicyVersion.class, connection.registry()).deserializer();
         List<String> wrong = new ArrayList<>();
         Map<Integer, Long> next = new TreeMap<>();
+        Map<String, Place> first = new HashMap<>();
+        List<Long> copies = new ArrayList<>();
         scan(
                 connection.topics().policyVersions(),
                 record -> read(manifests, record).ifPresent(manifest -> {
                     long version = manifest.getVersion();
                     boolean isFirst = manifest.getParentEpoch() != null || version == 0;
                     long due = next.getOrDefault(manifest.getEpoch(), isFirst ? version : 0L);
-                    if (version != due || !isFirst && manifest.getParentVersion() != version - 1) {
+                    Place before = first.putIfAbsent(
+                            manifest.getEpoch() + "/" + version + "/"
+                                    + manifest.getWeights().getSha256(),
+                            new Place(record.topic(), record.partition(), record.offset()));
+                    if (before != null && isMarkerLost(before)) {
+                        copies.add(version);
+                    } else if (version != due || !isFirst && manifest.getParentVersion() != version - 1) {
                         wrong.add("version " + version + " of parent " + manifest.getParentVersion() + " at offset "
                                 + record.offset() + " where " + due + " was due");
                     }
@@ -178,9 +186,18 @@ public final class EndChecks {
                 wrong.isEmpty() && !next.isEmpty(),
                 wrong.isEmpty()
                         ? (next.size() == 1
-                                ? next.values().iterator().next() + " versions"
-                                : "the next of each epoch is " + next)
+                                        ? next.values().iterator().next() + " versions"
+                                        : "the next of each epoch is " + next)
+                                + (copies.isEmpty()
+                                        ? ""
+                                        : "; there twice with the same weights, since the log lost the end of the transaction: "
+                                                + copies)
                         : wrong.size() + " do not, the first: " + wrong.get(0));
+    }
+
+    /** Whether the log has lost the marker behind a record: what was committed is open then, and ends with the next transaction. */
+    private boolean isMarkerLost(Place of) {
+        return losses.stream().anyMatch(cut -> cut.covers(of.topic(), of.partition(), of.offset() + 1));
     }
 
     private void ledger(Balance balance, long settledBeforeMs) {
