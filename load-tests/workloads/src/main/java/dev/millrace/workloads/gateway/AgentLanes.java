@@ -11,6 +11,7 @@ import java.net.http.HttpResponse;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -54,17 +55,23 @@ final class AgentLanes {
         long from = System.nanoTime();
         long until = from + duration.toNanos();
         long counted = from + duration.toNanos() / 4;
+        each(agents, () -> {
+            pause(); // or all would call at once
+            while (System.nanoTime() < until) {
+                session(target, until, counted, nanos);
+            }
+            return null;
+        });
+        return nanos;
+    }
+
+    /** Does something so many times, as many at once as there are agents. */
+    void each(int times, Callable<?> work) throws InterruptedException {
         ExecutorService threads = Executors.newFixedThreadPool(agents);
         try {
             List<Future<?>> lanes = new ArrayList<>();
-            for (int lane = 0; lane < agents; lane++) {
-                lanes.add(threads.submit(() -> {
-                    pause(); // or all would call at once
-                    while (System.nanoTime() < until) {
-                        session(target, until, counted, nanos);
-                    }
-                    return null;
-                }));
+            for (int i = 0; i < times; i++) {
+                lanes.add(threads.submit(work));
             }
             for (Future<?> lane : lanes) {
                 lane.get();
@@ -74,7 +81,6 @@ final class AgentLanes {
         } finally {
             threads.shutdownNow();
         }
-        return nanos;
     }
 
     private void session(Target target, long until, long counted, Histogram nanos)

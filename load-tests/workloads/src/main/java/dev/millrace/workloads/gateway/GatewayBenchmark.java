@@ -236,15 +236,14 @@ public final class GatewayBenchmark {
         }
     }
 
-    private void hold(AgentLanes lanes, String url) throws IOException, InterruptedException {
-        for (int i = 0; i < plan.open(); i++) {
+    private void hold(AgentLanes lanes, String url) throws InterruptedException {
+        lanes.each(plan.open(), () -> {
             lanes.post(
                     sessionUrl(lanes.post(url + "/v1/sessions", "{}")),
                     "{\"prompt\": [3, 4, 5, 6], \"max_tokens\": 32}");
-            if ((i + 1) % 500 == 0) {
-                progress.accept((i + 1) + " sessions are open");
-            }
-        }
+            return null;
+        });
+        progress.accept(plan.open() + " sessions are open");
     }
 
     private static String sessionUrl(JsonNode session) {
