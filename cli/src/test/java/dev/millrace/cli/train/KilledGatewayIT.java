@@ -189,7 +189,7 @@ class KilledGatewayIT {
         turn(id, session.get("prompt").asText(), first.at("/choices/0/message"));
         double reward = random.nextInt(10) / 10.0;
         JsonNode done = post("/v1/sessions/" + id + "/complete", "{\"reward\": " + reward + "}");
-        completed.put(done.get("rollout_id").asText(), done.get("reward").asDouble());
+        completed.put(done.get("rollout_id").asText(), reward);
     }
 
     private JsonNode turn(String id, String prompt, JsonNode said) throws Exception {

@@ -22,7 +22,6 @@ import dev.millrace.schemas.run.RunIdentity;
 import java.time.Clock;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
@@ -164,7 +163,7 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
         int partition = prompt.partition().partition();
         Map<String, List<SessionEvent>> before = readBack.get(partition);
         if (before == null && !known.contains(partition)) {
-            before = log.read(prompt);
+            before = log.read(prompt, sessions::remember);
             known.add(partition);
             if (!before.isEmpty()) {
                 readBack.put(partition, before);
@@ -186,23 +185,32 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
                 readBack.remove(partition);
             }
         }
-        sessions.add(prompt, over::contains).forEach(prompts::finished);
-        List<Map.Entry<String, List<SessionEvent>>> opened = new ArrayList<>(here.entrySet());
-        Collections.reverse(opened); // of two that play one sample the later one does: the opening of the other was not
-        // acknowledged
-        opened.forEach(each -> restore(each.getKey(), each.getValue()));
+        Map<Integer, List<SessionEvent>> played = new HashMap<>();
+        here.values().stream()
+                .filter(GatewayLoop::isOpen)
+                // of two that play one sample the later one does: the opening of the other was not acknowledged
+                .forEach(events -> played.put(events.get(0).getSampleIndex(), events));
+        played.keySet().removeAll(over);
+        sessions.add(prompt, over::contains, played::containsKey).forEach(prompts::finished);
+        played.values().forEach(events -> restore(prompt, events));
+        sessions.hasTaken(prompt);
+    }
+
+    private static boolean isOpen(List<SessionEvent> events) {
+        return SessionId.parse(events.get(0).getSessionId()).isPresent()
+                && events.stream()
+                        .noneMatch(event -> event.getKind() == SessionEventKind.ENDED
+                                || event.getKind() == SessionEventKind.RETURNED);
     }
 
     /** A session that was open when its gateway ended. */
-    private void restore(String text, List<SessionEvent> events) {
+    private void restore(AcceptedPrompt prompt, List<SessionEvent> events) {
         SessionEvent first = events.get(0);
+        String text = first.getSessionId();
         Optional<SessionId> id = SessionId.parse(text);
         ReleasedSample sample = sessions.unfinished(first.getGroupId() + "/" + first.getSampleIndex());
-        boolean isOver = events.stream()
-                .anyMatch(event ->
-                        event.getKind() == SessionEventKind.ENDED || event.getKind() == SessionEventKind.RETURNED);
-        if (id.isEmpty() || sample == null || isOver) {
-            return;
+        if (id.isEmpty() || sample == null || sample.prompt().offset() != prompt.offset()) {
+            return; // an older request for the sample is here, too, and goes on
         }
         Session session = new Session(id.get(), sample, first.getAgent(), first.getAtMs());
         for (SessionEvent event : events) {
@@ -215,9 +223,8 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
             }
         }
         session.restored(clock.millis());
-        if (sessions.restore(session)) {
-            meters.session("restored");
-        }
+        sessions.restore(session);
+        meters.session("restored");
     }
 
     /** Tokens that end an answer. */

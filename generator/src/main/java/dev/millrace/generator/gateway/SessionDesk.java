@@ -12,6 +12,7 @@ import dev.millrace.schemas.FinishReason;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.SamplingParameters;
+import dev.millrace.schemas.SessionEvent;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.run.RunIdentity;
 import java.time.Clock;
@@ -226,6 +227,10 @@ final class SessionDesk {
 
     /** Ends it; the same again where it is over. */
     ObjectNode complete(String id, JsonNode body) {
+        SessionEvent before = sessions.endedBefore(id);
+        if (before != null) {
+            return completedBefore(before);
+        }
         Session session = sessions.session(id);
         if (session.isOpen()) {
             SessionEnding wanted = ending(session, SessionVerdict.of(body));
@@ -239,6 +244,16 @@ final class SessionDesk {
         }
         await(ending.written());
         return completed(ending);
+    }
+
+    /** What the log says of a session that another gateway has ended. */
+    private static ObjectNode completedBefore(SessionEvent end) {
+        ObjectNode completed = JSON.createObjectNode();
+        completed.put("session", end.getSessionId());
+        completed.put("rollout_id", end.getGroupId() + "/" + end.getSampleIndex());
+        completed.put("finish_reason", reason(end.getFinishReason()));
+        completed.put("note", "it was ended at " + end.getGatewayId() + " before");
+        return completed;
     }
 
     private SessionEnding ending(Session session, SessionVerdict verdict) {

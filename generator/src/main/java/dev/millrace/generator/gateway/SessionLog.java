@@ -17,6 +17,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.Consumer;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.OffsetAndTimestamp;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -145,8 +146,9 @@ final class SessionLog implements AutoCloseable {
      * What the log has of sessions that play prompts of a partition, from one of the prompts on, by session and in order.
      *
      * @param first of the prompts that are not finished
+     * @param ended is handed the ends of all sessions that come along
      */
-    Map<String, List<SessionEvent>> read(AcceptedPrompt first) {
+    Map<String, List<SessionEvent>> read(AcceptedPrompt first, Consumer<SessionEvent> ended) {
         TopicPartition partition = new TopicPartition(topic, first.partition().partition());
         Map<String, List<SessionEvent>> found = new LinkedHashMap<>();
         Duration limit = connection.patience();
@@ -161,7 +163,9 @@ final class SessionLog implements AutoCloseable {
             }
             log.from(partition, from.offset());
             if (!log.readTo(
-                    Map.of(partition, end), ReadLimit.withoutProgress(limit), record -> take(record, first, found))) {
+                    Map.of(partition, end),
+                    ReadLimit.withoutProgress(limit),
+                    record -> take(record, first, found, ended))) {
                 throw new IllegalStateException("sessions could not be read back: " + log.progress() + " of " + end
                         + " came within " + limit.toSeconds() + " s (run.patience_seconds)");
             }
@@ -177,7 +181,10 @@ final class SessionLog implements AutoCloseable {
     }
 
     private void take(
-            ConsumerRecord<byte[], byte[]> record, AcceptedPrompt first, Map<String, List<SessionEvent>> found) {
+            ConsumerRecord<byte[], byte[]> record,
+            AcceptedPrompt first,
+            Map<String, List<SessionEvent>> found,
+            Consumer<SessionEvent> ended) {
         SessionEvent event;
         try {
             event = deserializer.deserialize(record.topic(), record.value());
@@ -189,10 +196,15 @@ final class SessionLog implements AutoCloseable {
                     e.getMessage());
             return;
         }
-        if (event != null
-                && event.getRunId().equals(connection.run().runId())
-                && event.getEpoch() == connection.run().epoch()
-                && event.getPromptSource().getOffset() >= first.offset()) {
+        if (event == null
+                || !event.getRunId().equals(connection.run().runId())
+                || event.getEpoch() != connection.run().epoch()) {
+            return;
+        }
+        if (event.getKind() == SessionEventKind.ENDED) {
+            ended.accept(event);
+        }
+        if (event.getPromptSource().getOffset() >= first.offset()) {
             found.computeIfAbsent(event.getSessionId(), id -> new ArrayList<>()).add(event);
         }
     }

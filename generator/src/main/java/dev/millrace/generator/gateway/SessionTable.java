@@ -1,6 +1,7 @@
 package dev.millrace.generator.gateway;
 
 import dev.millrace.generator.sampling.AcceptedPrompt;
+import dev.millrace.schemas.SessionEvent;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.Iterator;
@@ -26,14 +27,8 @@ final class SessionTable {
     private final Map<String, ReleasedSample> free = new LinkedHashMap<>();
 
     private final Map<String, Session> open = new HashMap<>();
-    private final Map<String, Session> ended = new LinkedHashMap<>(16, 0.75f, false) {
-        private static final long serialVersionUID = 1;
-
-        @Override
-        protected boolean removeEldestEntry(Map.Entry<String, Session> eldest) {
-            return size() > REMEMBERED_ENDS;
-        }
-    };
+    private final Map<String, Session> ended = new Remembered<>();
+    private final Map<String, SessionEvent> endedBefore = new Remembered<>();
     /** Behind the newest prompt that was taken, by partition. */
     private final Map<Integer, Long> taken = new HashMap<>();
 
@@ -45,11 +40,11 @@ final class SessionTable {
      * A prompt has come.
      *
      * @param isOver of its samples, whether it was finished before
+     * @param isPlayed whether a session that was open before plays it, which is to be restored
      * @return requests of a sample each that are finished with that, this prompt once for each
      */
-    synchronized List<AcceptedPrompt> add(AcceptedPrompt prompt, IntPredicate isOver) {
+    synchronized List<AcceptedPrompt> add(AcceptedPrompt prompt, IntPredicate isOver, IntPredicate isPlayed) {
         List<AcceptedPrompt> finished = new ArrayList<>();
-        taken.put(prompt.partition().partition(), prompt.offset() + 1);
         for (int index = 0; index < prompt.request().getSamples(); index++) {
             ReleasedSample sample = new ReleasedSample(prompt, index);
             ReleasedSample before = unfinished.get(sample.name());
@@ -59,20 +54,18 @@ final class SessionTable {
                 before.isAskedBy(prompt); // released again while it is under way here
             } else {
                 unfinished.put(sample.name(), sample);
-                free.put(sample.name(), sample);
+                if (!isPlayed.test(index)) {
+                    free.put(sample.name(), sample);
+                }
             }
         }
         notifyAll();
         return finished;
     }
 
-    /** A session that another gateway, or this one's life before, has opened; left out where its sample is played by a later one. */
-    synchronized boolean restore(Session session) {
-        if (free.remove(session.sample().name()) == null) {
-            return false;
-        }
+    /** A session that another gateway, or this one's life before, has opened; its sample was never free here. */
+    synchronized void restore(Session session) {
         open.put(session.id().text(), session);
-        return true;
     }
 
     /** The sample of a prompt that is not finished; null if it is. */
@@ -169,6 +162,9 @@ final class SessionTable {
         if (session != null) {
             return session;
         }
+        if (endedBefore.containsKey(text)) {
+            throw RefusedCallException.conflict("the session " + text + " is over; open another one");
+        }
         SessionId id = SessionId.parse(text)
                 .orElseThrow(() -> RefusedCallException.notFound("no gateway gives a session the name '" + text + "'"));
         if (taken.getOrDefault(id.partition(), -1L) <= id.offset()) {
@@ -190,6 +186,21 @@ final class SessionTable {
         } else {
             giveBack(session.sample());
         }
+    }
+
+    /** All sessions of a prompt are here that were open before. */
+    synchronized void hasTaken(AcceptedPrompt prompt) {
+        taken.put(prompt.partition().partition(), prompt.offset() + 1);
+    }
+
+    /** A session was ended at a gateway before this one. */
+    synchronized void remember(SessionEvent end) {
+        endedBefore.put(end.getSessionId(), end);
+    }
+
+    /** How a session ended at a gateway before this one; null where nobody knows. */
+    synchronized @Nullable SessionEvent endedBefore(String id) {
+        return endedBefore.get(id);
     }
 
     /** Whether it is here and not over. */
@@ -215,6 +226,16 @@ final class SessionTable {
             if (gone.contains(samples.next().prompt().partition())) {
                 samples.remove();
             }
+        }
+    }
+
+    /** Of what came last. */
+    private static final class Remembered<V> extends LinkedHashMap<String, V> {
+        private static final long serialVersionUID = 1;
+
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<String, V> eldest) {
+            return size() > REMEMBERED_ENDS;
         }
     }
 }

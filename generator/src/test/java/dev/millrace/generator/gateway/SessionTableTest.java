@@ -20,8 +20,8 @@ class SessionTableTest {
 
     @Test
     void shouldGiveEachSampleOnceAndTheOldestFirst() {
-        table.add(Played.prompt("g", 5, 2), index -> false);
-        table.add(Played.prompt("h", 6, 1), index -> false);
+        table.add(Played.prompt("g", 5, 2), index -> false, index -> false);
+        table.add(Played.prompt("h", 6, 1), index -> false, index -> false);
         assertThat(open(null, -1).sample().name()).isEqualTo("g/0");
         assertThat(open("h", 0).sample().name()).isEqualTo("h/0");
         assertThatThrownBy(() -> table.claim("h", 0, 0)).hasMessage("the sample h/0 is played by another session");
@@ -44,15 +44,22 @@ class SessionTableTest {
     }
 
     @Test
+    void shouldNotGiveAwayASampleWhoseSessionIsStillToBeRestored() {
+        table.add(Played.prompt("g", 5, 2), index -> false, index -> index == 0);
+        assertThat(open(null, -1).sample().name()).isEqualTo("g/1");
+        assertThat(table.freeSamples()).isZero();
+    }
+
+    @Test
     void shouldFinishEveryRequestThatAskedForASample() {
         AcceptedPrompt first = Played.prompt("g", 5, 1);
         AcceptedPrompt again = Played.prompt("g", 8, 1);
-        table.add(first, index -> false);
+        table.add(first, index -> false, index -> false);
         Session session = open("g", 0);
-        assertThat(table.add(again, index -> false)).isEmpty();
+        assertThat(table.add(again, index -> false, index -> false)).isEmpty();
         assertThat(session.sample().askedBy()).containsExactly(first, again);
         table.ended(session, true);
-        assertThat(table.add(Played.prompt("g", 9, 1), index -> true))
+        assertThat(table.add(Played.prompt("g", 9, 1), index -> true, index -> false))
                 .as("finished before")
                 .hasSize(1);
         assertThat(table.freeSamples()).isZero();
@@ -60,7 +67,7 @@ class SessionTableTest {
 
     @Test
     void shouldFreeTheSampleOfASessionWithoutATurn() {
-        table.add(Played.prompt("g", 5, 1), index -> false);
+        table.add(Played.prompt("g", 5, 1), index -> false, index -> false);
         Session session = open("g", 0);
         table.ended(session, false);
         assertThat(table.freeSamples()).isEqualTo(1);
@@ -75,7 +82,13 @@ class SessionTableTest {
                 .isInstanceOfSatisfying(
                         RefusedCallException.class,
                         refusal -> assertThat(refusal.status()).isEqualTo(503));
-        table.add(Played.prompt("g", 7, 1), index -> false);
+        table.add(Played.prompt("g", 7, 1), index -> false, index -> false);
+        assertThatThrownBy(() -> table.session(later))
+                .as("while sessions of the prompt are read back")
+                .isInstanceOfSatisfying(
+                        RefusedCallException.class,
+                        refusal -> assertThat(refusal.status()).isEqualTo(503));
+        table.hasTaken(Played.prompt("g", 7, 1));
         assertThatThrownBy(() -> table.session(later))
                 .isInstanceOfSatisfying(
                         RefusedCallException.class,
