@@ -14,6 +14,7 @@ import dev.millrace.workloads.engine.EngineBenchmark;
 import dev.millrace.workloads.engine.EngineModel;
 import dev.millrace.workloads.engine.EnginePlan;
 import dev.millrace.workloads.engine.EngineReport;
+import dev.millrace.workloads.engine.MemoryNeed;
 import dev.millrace.workloads.file.Scratch;
 import dev.millrace.workloads.report.Goal;
 import dev.millrace.workloads.report.JsonFile;
@@ -45,8 +46,8 @@ import picocli.CommandLine.Spec;
             "millrace bench engine --size 15m,110m,494m --device cuda:0",
             "millrace bench engine --model models/Qwen2.5-0.5B --rounds 3",
             "",
-            "The largest size needs 12 GB of memory, 5 of them heap: MILLRACE_OPTS=-Xmx6g. Exit codes: 0 the passes agree; 1 they do",
-            "not, or something failed; 2 a mistake in the command line."
+            "The largest size needs 14 GB of memory; where the JVM may not take as much, it is said how to let it. Exit codes: 0 the",
+            "passes agree; 1 they do not, or something failed; 2 a mistake in the command line."
         })
 public final class EngineBenchCommand implements Callable<Integer> {
     private static final int MISSED = 1;
@@ -128,8 +129,8 @@ public final class EngineBenchCommand implements Callable<Integer> {
             } catch (CheckpointException e) {
                 throw new RefusedRequestException(String.valueOf(e.getMessage()), e);
             }
-            return List.of(
-                    new EngineBenchmark.Subject(checkpoint.path().getFileName().toString(), () -> loaded(checkpoint)));
+            return List.of(requireRoom(new EngineBenchmark.Subject(
+                    checkpoint.path().getFileName().toString(), checkpoint.shape(), () -> loaded(checkpoint))));
         }
         List<EngineModel> models = new ArrayList<>();
         for (String size : sizes.isEmpty() ? List.of("15m", "110m") : sizes) {
@@ -143,8 +144,16 @@ public final class EngineBenchCommand implements Callable<Integer> {
                 .distinct()
                 .sorted()
                 .peek(each -> requireFits(each.toString(), each.shape(), plan))
-                .map(each -> new EngineBenchmark.Subject(each.toString(), () -> Weights.random(each.shape(), 1)))
+                .map(each -> requireRoom(new EngineBenchmark.Subject(
+                        each.toString(), each.shape(), () -> Weights.random(each.shape(), 1))))
                 .toList();
+    }
+
+    private static EngineBenchmark.Subject requireRoom(EngineBenchmark.Subject subject) {
+        MemoryNeed.of(subject.shape().parameterCount()).refusal(subject.name()).ifPresent(why -> {
+            throw new RefusedRequestException(why);
+        });
+        return subject;
     }
 
     private static Weights loaded(CheckpointDirectory checkpoint) {

@@ -4,9 +4,11 @@ import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.report.Lines;
+import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.workloads.engine.EnginePlan;
 import dev.millrace.workloads.engine.EngineRates;
 import dev.millrace.workloads.engine.EngineTrial;
+import dev.millrace.workloads.engine.MemoryNeed;
 import dev.millrace.workloads.report.Sample;
 import java.io.IOException;
 import java.util.ArrayList;
@@ -23,6 +25,11 @@ record MeasuredModel(String device, EngineRates rates) {
 
     /** Loads the model and measures it, which takes as long as some of its steps. */
     static MeasuredModel of(CheckpointDirectory checkpoint, Engine engine) throws IOException {
+        MemoryNeed.of(checkpoint.shape().parameterCount())
+                .refusal(checkpoint.path().toString())
+                .ifPresent(why -> {
+                    throw new RefusedRequestException(why);
+                });
         Weights weights = checkpoint.load();
         int half = Math.min(TOKENS, weights.shape().maxPositions() / 2);
         int window = weights.shape().traits().slidingWindow();

@@ -2,6 +2,7 @@ package dev.millrace.workloads.engine;
 
 import dev.millrace.infra.broker.BrokerConfig;
 import dev.millrace.infra.broker.BrokerProcess;
+import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.Weights;
@@ -43,9 +44,9 @@ public final class EngineBenchmark {
     /**
      * A model to measure.
      *
-     * @param weights drawn or loaded when it is its turn; what it gives is written
+     * @param weights drawn or loaded when it is its turn, twice; what it gives is written
      */
-    public record Subject(String name, Supplier<Weights> weights) {}
+    public record Subject(String name, DecoderShape shape, Supplier<Weights> weights) {}
 
     /** What was measured. */
     public record Report(
@@ -90,23 +91,27 @@ public final class EngineBenchmark {
     }
 
     private Result measure(Map<String, Object> client, int ordinal, Subject subject) {
+        EngineRates rates = rates(subject);
+        progress.accept(subject.name() + ": versions");
+        VersionRates versions = new VersionTrial(client, LEARNING_RATE)
+                .measure("bench-" + ordinal, subject.weights().get().as(Dtype.BF16), VERSIONS);
+        return new Result(
+                subject.name(), subject.shape().parameterCount(), rates, versions, ResidentMemory.mostBytes());
+    }
+
+    /** By itself: the weights are free again before versions are measured. */
+    private EngineRates rates(Subject subject) {
         progress.accept(subject.name() + ": weights");
         Weights weights = subject.weights().get();
-        EngineRates rates;
         try (EngineTrial trial = new EngineTrial(engine, weights, plan)) {
             progress.accept(String.format(
                     Locale.ROOT,
                     "%s: %.1f M parameters, %d rounds",
                     subject.name(),
-                    weights.shape().parameterCount() / 1e6,
+                    subject.shape().parameterCount() / 1e6,
                     plan.rounds()));
-            rates = trial.measure();
+            return trial.measure();
         }
-        progress.accept(subject.name() + ": versions");
-        VersionRates versions =
-                new VersionTrial(client, LEARNING_RATE).measure("bench-" + ordinal, weights.as(Dtype.BF16), VERSIONS);
-        return new Result(
-                subject.name(), weights.shape().parameterCount(), rates, versions, ResidentMemory.mostBytes());
     }
 
     private List<Goal> goals(Result result) {

@@ -89,4 +89,14 @@ class EngineTrialTest {
         assertThat(EngineModel.parse("494M").shape().parameterCount()).isEqualTo(494_032_768);
         assertThatThrownBy(() -> EngineModel.parse("7b")).hasMessage("size must be 15m, 110m or 494m: 7b");
     }
+
+    @Test
+    void shouldSayHowAJvmMayTakeWhatAModelTakes() {
+        MemoryNeed need = MemoryNeed.of(494_032_768);
+        assertThat(need.refusal("494m", need.heapBytes(), need.directBytes())).isEmpty();
+        assertThat(need.refusal("494m", need.heapBytes(), need.directBytes() - 1))
+                .hasValue(
+                        "494m takes 3.5 GB of heap and 8.4 GB beside it, and this JVM may take 3.5 and 8.4; begin with"
+                                + " MILLRACE_OPTS='-Xmx3339m -XX:MaxDirectMemorySize=8051m', or measure a smaller one");
+    }
 }
