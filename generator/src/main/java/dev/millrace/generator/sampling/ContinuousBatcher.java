@@ -28,6 +28,7 @@ import org.apache.kafka.common.TopicPartition;
  */
 final class ContinuousBatcher implements AutoCloseable {
     private final DecodeSession session;
+    private final PreparedWeights prepared;
     private final Intake intake;
     private final DecodeInput input;
     private final RunningSequence[] slots;
@@ -47,6 +48,7 @@ final class ContinuousBatcher implements AutoCloseable {
 
     /** @param prepared of the configured precision, to which whoever loads weights may add them */
     ContinuousBatcher(Engine engine, DecoderShape shape, GeneratorConfig config, PreparedWeights prepared) {
+        this.prepared = prepared;
         this.session = new DecodeSession(
                 engine, shape, config.slots(), config.capacityTokens(), config.tokensPerCall(), prepared);
         this.intake = new Intake(session, config.prefillChunkTokens(), config.prefillTokensPerCall());
@@ -85,6 +87,7 @@ final class ContinuousBatcher implements AutoCloseable {
     /** From now on a version may stand for other weights than it did; no sequence is in a slot. */
     void forgetVersions() {
         intake.forget();
+        prepared.forget();
     }
 
     /** Puts a sequence into a free slot. */

@@ -150,6 +150,22 @@ class RolloutSamplerTest {
         }
     }
 
+    /** As learning again does, which evaluates the weights that it steps in place. */
+    @Test
+    void shouldReadWeightsAgainThatWereWrittenBetweenTwoCalls() {
+        for (Precision precision : Precision.values()) {
+            Weights own = weights.copy();
+            try (RolloutSampler used = sampler(4, precision);
+                    RolloutSampler fresh = sampler(4, precision)) {
+                List<Rollout> before = used.sample(requests(2, 3, DIGITS), own, 7);
+                own.copyFrom(Weights.random(SHAPE, 2));
+                List<Rollout> after = used.sample(requests(2, 3, DIGITS), own, 8);
+                assertThat(logProbs(after)).as(precision.name()).isNotEqualTo(logProbs(before));
+                assertThat(after).isEqualTo(fresh.sample(requests(2, 3, DIGITS), Weights.random(SHAPE, 2), 8));
+            }
+        }
+    }
+
     private static double[] logProbs(List<Rollout> rollouts) {
         return rollouts.stream()
                 .mapToDouble(rollout -> PackedFloats.toArray(rollout.getBehaviorLogProbs())[0])

@@ -18,7 +18,8 @@ import java.util.WeakHashMap;
  * Weights in the form that an engine of a {@link Precision} reads, made once for each: in float32 the weights themselves, in
  * bfloat16 their nearest, and as eight-bit integers with scales beside.
  *
- * <p>Weights that are prepared must not be written afterwards. What is made of them is kept as long as they are. Thread-safe: who
+ * <p>Weights that are prepared must not be written afterwards, unless they are forgotten before they are read again. What is made of
+ * them is kept as long as they are. Thread-safe: who
  * loads weights prepares them, so that who generates need not wait for it.
  */
 public final class PreparedWeights {
@@ -46,6 +47,11 @@ public final class PreparedWeights {
     /** Makes the form of weights, unless it is there. */
     public void prepare(Weights weights) {
         form(weights);
+    }
+
+    /** Makes every form anew when it is next needed: weights may have been written meanwhile. */
+    public void forget() {
+        forms.clear();
     }
 
     /** Feeds the form of weights, which is made first unless it is there. */
