@@ -219,7 +219,8 @@ public final class Scorer implements AutoCloseable {
                 null,
                 left,
                 new EngineIdentity("onnxruntime", Engine.runtimeVersion(), "float32", null),
-                reported.unwritten());
+                reported.unwritten(),
+                null);
     }
 
     private void commit(

@@ -36,7 +36,10 @@ public final class NewestWeights implements AutoCloseable {
 
     private final PolicyFeed feed;
     private final Consumer<Weights> prepare;
+    private final Object turn = new Object();
     private final Thread thread;
+    private volatile boolean readsOneAhead;
+    private volatile long readOnAfter = -1;
     private volatile Loaded current;
     private volatile @Nullable Throwable failure;
     private volatile boolean closed;
@@ -74,6 +77,37 @@ public final class NewestWeights implements AutoCloseable {
         return current;
     }
 
+    /**
+     * From now on a further version is read only after {@link #readOn} was called with the current one: for who may hold one
+     * beside it, and must not hold a third.
+     */
+    public void readOneAhead() {
+        readsOneAhead = true;
+    }
+
+    /** The current version is the only one that is held: what is newer may be read. Never waits. */
+    public void readOn(long version) {
+        if (readsOneAhead && readOnAfter != version) {
+            synchronized (turn) {
+                readOnAfter = version;
+                turn.notifyAll();
+            }
+        }
+    }
+
+    /** Waits until nothing but the current version is held. */
+    private void awaitTurn() {
+        try {
+            synchronized (turn) {
+                while (readsOneAhead && !closed && readOnAfter != current.version()) {
+                    turn.wait(WAIT.toMillis());
+                }
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt(); // which only closing does
+        }
+    }
+
     private Loaded first(Duration limit) {
         long deadline = System.nanoTime() + limit.toNanos();
         long wanted = 0;
@@ -95,6 +129,7 @@ public final class NewestWeights implements AutoCloseable {
     private void follow() {
         PolicyVersion seen = current.manifest();
         while (!closed) {
+            awaitTurn();
             try {
                 Optional<PolicyVersion> other = feed.awaitOther(seen, WAIT);
                 if (other.isPresent()) {

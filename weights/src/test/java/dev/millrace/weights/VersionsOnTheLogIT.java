@@ -438,6 +438,25 @@ class VersionsOnTheLogIT {
     }
 
     @Test
+    void shouldReadNothingFurtherWhileTwoVersionsAreHeldWhereThatIsAskedFor() {
+        publish(0, Weights.random(SHAPE, 0), fresh());
+        try (PolicyFeed feed = new PolicyFeed(connection, CONFIG);
+                NewestWeights newest = new NewestWeights(feed, LIMIT)) {
+            newest.readOneAhead();
+            publish(1, Weights.random(SHAPE, 1), fresh());
+            newest.readOn(0);
+            await(() -> newest.current().version() == 1);
+            publish(2, Weights.random(SHAPE, 2), fresh());
+            publish(3, Weights.random(SHAPE, 3), fresh());
+            feed.awaitAtLeast(3, LIMIT);
+            assertThat(newest.current().version()).isEqualTo(1);
+            newest.readOn(1);
+            await(() -> newest.current().version() == 3);
+            assertSame(newest.current().weights(), Weights.random(SHAPE, 3));
+        }
+    }
+
+    @Test
     void shouldWriteDeltasBetweenAnchorsAndGiveBackTheSameBits() {
         VersionWriter writer = new VersionWriter(connection, producer, CONFIG);
         List<Weights> published = publishDrifting(writer, 0, 6);

@@ -177,7 +177,7 @@ final class ModelScreen {
                 "learner",
                 bytes(weights) + " of gradients and " + bytes(3 * weights)
                         + " of optimiser's masters and moments beside its weights");
-        say("generator", bytes(cache) + " of cache for each token of each sequence in flight");
+        say("generator", bytes(cache) + " of cache for each token; weights twice with multi_version");
         lines.add("");
         lines.add("on the log");
         say(

@@ -337,6 +337,7 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
                         engine.oldestVersion().stream(),
                         sessions.open().stream().flatMapToLong(session -> session.oldestVersion().stream()))
                 .min();
+        OptionalLong older = engine.olderVersion();
         return new Serving(
                 run.runId(),
                 run.epoch(),
@@ -350,7 +351,8 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
                 oldest.isPresent() ? oldest.getAsLong() : null,
                 isLast,
                 engine.identity(),
-                List.of());
+                List.of(),
+                older.isPresent() ? older.getAsLong() : null);
     }
 
     @Override

@@ -248,6 +248,11 @@ final class ContinuousBatcher implements AutoCloseable {
                 .min();
     }
 
+    /** Whether some sequence is such a one. */
+    boolean holds(Predicate<RunningSequence> which) {
+        return Arrays.stream(slots).anyMatch(sequence -> sequence != null && which.test(sequence));
+    }
+
     /** Gives up every sequence whose prompt came from one of these partitions. */
     void revoke(Set<TopicPartition> partitions) {
         for (int slot = 0; slot < slots.length; slot++) {

@@ -20,7 +20,8 @@ import org.jspecify.annotations.Nullable;
  * <p>Sampling never waits for a step of the learner: new weights are loaded on another thread and taken up between two
  * calls of the engine, while sequences are in flight; version spans say which tokens are whose. With
  * {@link WeightUpdate#DRAIN} they are taken up when all sequences in flight are finished, with {@link WeightUpdate#GROUP_END}
- * when all groups that were begun are. A sequence whose environment
+ * when all groups that were begun are; with {@link WeightUpdate#MULTI_VERSION} new sequences begin with them while the others
+ * finish with theirs. A sequence whose environment
  * needs time waits in its slot while the others go on. It does not wait for
  * commits either, up to a bound on what is finished and not committed.
  *

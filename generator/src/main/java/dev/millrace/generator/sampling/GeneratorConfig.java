@@ -18,9 +18,11 @@ import java.util.regex.Pattern;
  *     sequences in flight do not wait long for new ones; one piece goes in always
  * @param precision what the generator's engine computes in; with anything but {@code f32} it is another engine than the scorer's, and
  *     its log-probs differ from the scores under the same weights
- * @param weightUpdate whether new weights are taken up with sequences in flight, when these are finished, or when all groups are
+ * @param weightUpdate whether new weights are taken up with sequences in flight ({@code in_flight}), when these are finished
+ *     ({@code drain}), when all groups are ({@code group_end}), or at once for what is begun from then on, while sequences in flight
+ *     are finished with the version that they began with ({@code multi_version}: two versions are held at most)
  * @param cacheOnSwap what becomes of a sequence's keys and values when new weights are taken up; of no
- *     effect with {@code weight_update=drain} and {@code group_end}, where none is in flight then
+ *     effect with any other {@code weight_update} than {@code in_flight}, where no sequence is of two versions
  * @param versionWaitMs longest wait for the version that admission knew when it released a prompt, before the prompt is
  *     begun with an older one; without it staleness could exceed what admission allows
  * @param commitIntervalMs longest time a finished rollout waits for its commit to begin
@@ -66,7 +68,8 @@ public record GeneratorConfig(
             throw new IllegalArgumentException("precision must be f32, bf16 or int8: null");
         }
         if (weightUpdate == null) {
-            throw new IllegalArgumentException("weight_update must be in_flight, drain or group_end: null");
+            throw new IllegalArgumentException(
+                    "weight_update must be in_flight, drain, group_end or multi_version: null");
         }
         if (cacheOnSwap == null) {
             throw new IllegalArgumentException("cache_on_swap must be recompute or keep: null");

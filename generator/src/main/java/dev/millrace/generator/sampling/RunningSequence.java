@@ -42,6 +42,7 @@ final class RunningSequence implements Transcript {
     private float[] temperedLogProbs;
     private int length;
     private int held;
+    private long begunWith = -1;
     private boolean waits;
     private @Nullable FinishReason finishReason;
 
@@ -83,6 +84,16 @@ final class RunningSequence implements Transcript {
 
     VersionSpans spans() {
         return spans;
+    }
+
+    /** It enters the engine, with a version's weights. */
+    void begin(long version) {
+        begunWith = version;
+    }
+
+    /** The version with whose weights it entered the engine; -1 where that is of no interest. */
+    long begunWith() {
+        return begunWith;
     }
 
     /** Tokens that the engine's slot holds. */

@@ -17,7 +17,6 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
-import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
@@ -46,7 +45,6 @@ final class SamplingLoop implements PromptSource.Moves {
     private final GeneratorMeters meters;
     private final Clock clock;
     private final RolloutWriter writer;
-    private final NewestWeights weights;
     private final EngineIdentity engine;
     private final ContinuousBatcher batcher;
     private final int vocabSize;
@@ -54,14 +52,13 @@ final class SamplingLoop implements PromptSource.Moves {
     private final Quarantines quarantines;
     private boolean inQuarantine;
     private List<Finished> finished = new ArrayList<>();
-    private NewestWeights.@Nullable Loaded serving;
+    private final ResidentVersions versions;
     private long servingSinceMs;
     private boolean leaving;
     private long totalTokens;
     private long totalForced;
     private long totalCopied;
     private boolean heldBack; // prompts wait for weights: those that admission knew, or those that are to be taken up
-    private boolean updateIsDue; // new weights are there, and what is in flight keeps them from being taken up
     private final VersionWait versionWait;
     private long lastPoll;
     private long lastCommit;
@@ -85,7 +82,7 @@ final class SamplingLoop implements PromptSource.Moves {
         this.meters = meters;
         this.clock = clock;
         this.writer = writer;
-        this.weights = weights;
+        this.versions = new ResidentVersions(weights, config.weightUpdate(), batcher, meters);
         this.engine = identity(config.precision());
         this.batcher = batcher;
         this.vocabSize = vocabSize;
@@ -162,56 +159,34 @@ final class SamplingLoop implements PromptSource.Moves {
     }
 
     private void takeUpNewestWeights() {
-        NewestWeights.Loaded newest = weights.current();
-        boolean isNew = serving == null || newest.version() != serving.version();
-        updateIsDue = isNew && mustFinishFirst();
-        if (isNew && !updateIsDue) {
-            meters.serving(newest.version(), serving != null);
-            serving = newest;
+        if (versions.takeUp(prompts.hasBegunGroup())) {
             servingSinceMs = clock.millis();
             heartbeatIsDue = true; // what is served has changed: say so with the next commit
         }
     }
 
-    private boolean mustFinishFirst() {
-        return switch (config.weightUpdate()) {
-            case IN_FLIGHT -> false;
-            case DRAIN -> batcher.active() > 0;
-            case GROUP_END -> batcher.active() > 0 || prompts.hasBegunGroup();
-        };
-    }
-
-    private NewestWeights.Loaded serving() {
-        return Objects.requireNonNull(serving, "weights are taken up before anything is begun");
-    }
-
     private void fillSlots() {
         while (batcher.hasRoom()
                 && !prompts.isEmpty()
+                && versions.mayBegin(prompts.hasBegunGroup())
                 && (prompts.hasBegunGroup()
-                        ? mayGoOn()
-                        : !updateIsDue
-                                && versionWait.mayBegin(
-                                        prompts.nextAdmittedVersion(), serving().version()))) {
-            batcher.add(prompts.next(vocabSize, clock.millis()));
+                        || versionWait.mayBegin(prompts.nextAdmittedVersion(), versions.version()))) {
+            versions.begin(prompts.next(vocabSize, clock.millis()));
         }
         heldBack = batcher.hasRoom() && !prompts.isEmpty();
-    }
-
-    /** Whether a further sample of a begun group may be begun. */
-    private boolean mayGoOn() {
-        return !updateIsDue || config.weightUpdate() == WeightUpdate.GROUP_END;
     }
 
     private void advance() {
         if (batcher.active() == 0) {
             return;
         }
-        if (!batcher.advance(serving().weights(), serving().version(), this::finish)) {
+        boolean hadOlder = versions.olderVersion().isPresent();
+        if (!versions.advance(this::finish)) {
             long from = System.nanoTime();
             awaitEnvironments();
             meters.idle(System.nanoTime() - from);
         }
+        heartbeatIsDue |= hadOlder && versions.olderVersion().isEmpty();
         meters.tokens(
                 batcher.sampledTokens() - totalTokens,
                 batcher.forcedTokens() - totalForced,
@@ -248,7 +223,7 @@ final class SamplingLoop implements PromptSource.Moves {
     private void commit(boolean heartbeat) {
         lastCommit = monotonicMs();
         Serving record = null;
-        if (heartbeat && serving != null) {
+        if (heartbeat && versions.version() >= 0) {
             lastHeartbeat = lastCommit;
             heartbeatIsDue = false;
             record = new Serving(
@@ -257,14 +232,16 @@ final class SamplingLoop implements PromptSource.Moves {
                     config.id(),
                     ServerRole.GENERATOR,
                     run.policyId(),
-                    serving.version(),
+                    versions.version(),
                     servingSinceMs,
                     clock.millis(),
                     totalTokens,
-                    oldestInFlight(),
+                    // a rollout that moves to the log does so in the transaction that no longer names its version here
+                    orNull(versions.oldestInFlight()),
                     leaving,
                     engine,
-                    List.of());
+                    List.of(),
+                    orNull(versions.olderVersion()));
         }
         List<Finished> rollouts = finished;
         finished = new ArrayList<>();
@@ -286,10 +263,8 @@ final class SamplingLoop implements PromptSource.Moves {
         return partitions;
     }
 
-    /** A rollout that moves from here to the log does so in the transaction that no longer names it here. */
-    private @Nullable Long oldestInFlight() {
-        OptionalLong oldest = batcher.oldestVersion();
-        return oldest.isPresent() ? oldest.getAsLong() : null;
+    static @Nullable Long orNull(OptionalLong version) {
+        return version.isPresent() ? version.getAsLong() : null;
     }
 
     /** Ends the transaction under way; what the group did not take is to be committed again. */
@@ -304,7 +279,7 @@ final class SamplingLoop implements PromptSource.Moves {
 
     private void drain() {
         prompts.dropNotBegun();
-        updateIsDue = false; // nothing is taken up any more
+        versions.stay();
         long deadline = monotonicMs() + config.drainMs();
         while ((batcher.active() > 0 || !prompts.isEmpty()) && monotonicMs() < deadline) {
             fillSlots();

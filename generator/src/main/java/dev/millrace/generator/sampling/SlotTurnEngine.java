@@ -60,7 +60,6 @@ public final class SlotTurnEngine implements TurnEngine {
     }
 
     private final GeneratorConfig config;
-    private final NewestWeights weights;
     private final ContinuousBatcher batcher;
     private final Tokenizer tokenizer;
     private final int vocabSize;
@@ -72,8 +71,9 @@ public final class SlotTurnEngine implements TurnEngine {
     private final Deque<Turn> waiting = new ArrayDeque<>();
     private final Map<RunningSequence, Turn> running = new IdentityHashMap<>();
     private final Thread thread;
-    private NewestWeights.@Nullable Loaded serving;
+    private final ResidentVersions versions;
     private volatile long version = -1;
+    private volatile long older = -1;
     private volatile long oldest = -1;
     private volatile long sampled;
     private volatile boolean closed;
@@ -97,11 +97,11 @@ public final class SlotTurnEngine implements TurnEngine {
             Clock clock) {
         requireUpdates(config.weightUpdate());
         this.config = config;
-        this.weights = weights;
         this.tokenizer = tokenizer;
         this.vocabSize = shape.vocabSize();
         this.batcher = new ContinuousBatcher(engine, shape, config);
         this.meters = new GeneratorMeters(meters);
+        this.versions = new ResidentVersions(weights, config.weightUpdate(), batcher, this.meters);
         this.clock = clock;
         this.versionWait = new VersionWait(config);
         this.identity = SamplingLoop.identity(config.precision());
@@ -118,7 +118,7 @@ public final class SlotTurnEngine implements TurnEngine {
     public static void requireUpdates(WeightUpdate update) {
         if (update == WeightUpdate.GROUP_END) {
             throw new IllegalArgumentException(
-                    "weight_update must be in_flight or drain where agents play sessions, since"
+                    "weight_update must be in_flight, drain or multi_version where agents play sessions, since"
                             + " nobody knows when a group of sessions is over: group_end");
         }
     }
@@ -192,35 +192,21 @@ public final class SlotTurnEngine implements TurnEngine {
         });
     }
 
-    private boolean isUpdateDue() {
-        return config.weightUpdate() == WeightUpdate.DRAIN
-                && serving != null
-                && weights.current().version() != serving.version()
-                && batcher.active() > 0;
-    }
-
-    private NewestWeights.Loaded takeUpNewestWeights() {
-        NewestWeights.Loaded before = serving;
-        NewestWeights.Loaded newest = weights.current();
-        if (before != null && (newest.version() == before.version() || isUpdateDue())) {
-            return before;
-        }
-        meters.serving(newest.version(), before != null);
-        serving = newest;
-        version = newest.version();
-        return newest;
+    private void takeUpNewestWeights() {
+        versions.takeUp(false);
+        version = versions.version();
+        older = versions.olderVersion().orElse(-1);
     }
 
     private void fillSlots() {
-        boolean isDue = isUpdateDue();
-        while (!isDue
+        while (versions.mayBegin(false)
                 && batcher.hasRoom()
                 && !waiting.isEmpty()
                 && versionWait.mayBegin(waiting.element().order.leastVersion(), version)) {
             Turn turn = waiting.remove();
             RunningSequence sequence = new RunningSequence(prompt(turn.order), 0, vocabSize, clock.millis());
             running.put(sequence, turn);
-            batcher.add(sequence);
+            versions.begin(sequence);
         }
     }
 
@@ -256,7 +242,7 @@ public final class SlotTurnEngine implements TurnEngine {
             return;
         }
         List<RunningSequence> finished = new ArrayList<>();
-        batcher.advance(takeUpNewestWeights().weights(), version, finished::add);
+        versions.advance(finished::add);
         running.forEach(this::tell);
         for (RunningSequence sequence : finished) {
             Turn turn = running.remove(sequence);
@@ -264,7 +250,8 @@ public final class SlotTurnEngine implements TurnEngine {
                 turn.answer.complete(answer(sequence, turn));
             }
         }
-        oldest = batcher.oldestVersion().orElse(-1);
+        oldest = versions.oldestInFlight().orElse(-1);
+        older = versions.olderVersion().orElse(-1);
         meters.tokens(
                 batcher.sampledTokens() - sampled,
                 batcher.forcedTokens() - countedForced,
@@ -316,6 +303,12 @@ public final class SlotTurnEngine implements TurnEngine {
     @Override
     public long version() {
         return version;
+    }
+
+    @Override
+    public OptionalLong olderVersion() {
+        long now = older;
+        return now < 0 ? OptionalLong.empty() : OptionalLong.of(now);
     }
 
     @Override

@@ -41,6 +41,11 @@ public interface TurnEngine extends AutoCloseable {
     /** The version that what is begun now is sampled with; -1 where it cannot say yet. */
     long version();
 
+    /** The version before it, with which answers that are under way are finished while others begin; empty if there is none. */
+    default OptionalLong olderVersion() {
+        return OptionalLong.empty();
+    }
+
     /** Oldest version of any token of an answer that is under way; empty if there is none. */
     OptionalLong oldestVersion();
 

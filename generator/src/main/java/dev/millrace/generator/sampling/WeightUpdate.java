@@ -15,5 +15,12 @@ public enum WeightUpdate {
      * group, and all tokens of a sample, are of one version. The slots run empty before each update, as long as the slowest
      * sequence takes.
      */
-    GROUP_END
+    GROUP_END,
+    /**
+     * At once for sequences that are begun from then on, while those in flight are finished with the version that they began
+     * with: all tokens of a sample are of one version, and the slots never run empty. Two versions are held at most. A third one
+     * is neither taken up nor read before the last sequence of the oldest is finished; of those that came meanwhile the newest is
+     * taken. Costs a second copy of the weights, and two calls of the engine in the place of one while both sample.
+     */
+    MULTI_VERSION
 }

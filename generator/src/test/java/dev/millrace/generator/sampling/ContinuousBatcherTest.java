@@ -34,6 +34,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.function.ToLongFunction;
 import org.apache.kafka.common.TopicPartition;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -79,6 +80,46 @@ class ContinuousBatcherTest {
         assertThat(finished).hasSize(24);
         assertThat(finished).anyMatch(s -> s.spans().toRecords(s.length()).size() > 1);
         finished.forEach(sequence -> assertAgrees(sequence, 1e-5f));
+    }
+
+    @Test
+    void shouldBeExactUnderEachOfTwoVersionsSideBySide() {
+        Map<String, int[]> alone = new TreeMap<>();
+        for (long version = 0; version < 2; version++) {
+            long only = version;
+            Deque<RunningSequence> samples = samples(24, PLAIN);
+            samples.removeIf(sequence -> sequence.prompt().request().getOrdinal() % 2 != only);
+            tokens(sampleUnder(samples, sequence -> only)).forEach(alone::put);
+        }
+        List<RunningSequence> together = sampleUnder(
+                samples(24, PLAIN), sequence -> sequence.prompt().request().getOrdinal() % 2);
+        assertThat(together).hasSize(24).allSatisfy(sequence -> {
+            assertThat(sequence.spans().toRecords(sequence.length()))
+                    .containsExactly(
+                            new VersionSpan(sequence.prompt().request().getOrdinal() % 2, 0, sequence.length()));
+            assertAgrees(sequence, 1e-5f);
+        });
+        assertThat(tokens(together)).usingRecursiveComparison().isEqualTo(alone);
+    }
+
+    /** Samples everything, each sequence under the version that it is given. */
+    private List<RunningSequence> sampleUnder(
+            Deque<RunningSequence> samples, ToLongFunction<RunningSequence> versionOf) {
+        List<RunningSequence> finished = new ArrayList<>();
+        try (ContinuousBatcher batcher =
+                new ContinuousBatcher(Engine.cpu(), SHAPE, config(5, 3, CacheOnSwap.RECOMPUTE))) {
+            for (int call = 0; !samples.isEmpty() || batcher.active() > 0; call++) {
+                while (batcher.hasRoom() && !samples.isEmpty()) {
+                    batcher.add(samples.remove());
+                }
+                for (long version = 0; version < 2; version++) {
+                    long under = version;
+                    batcher.advance(version(under), under, each -> versionOf.applyAsLong(each) == under, finished::add);
+                }
+                assertThat(call).as("calls").isLessThan(10_000);
+            }
+        }
+        return finished;
     }
 
     @Test

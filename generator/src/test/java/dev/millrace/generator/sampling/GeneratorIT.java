@@ -1,12 +1,19 @@
 package dev.millrace.generator.sampling;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.tuple;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.millrace.api.environment.Environment;
+import dev.millrace.api.environment.Episode;
 import dev.millrace.api.environment.Prompt;
+import dev.millrace.api.environment.StepResult;
+import dev.millrace.api.environment.Transcript;
+import dev.millrace.api.environment.VerifiedReward;
 import dev.millrace.generator.environment.Environments;
 import dev.millrace.generator.environment.Symbols;
+import dev.millrace.generator.environment.answer.FixedAnswer;
 import dev.millrace.generator.environment.answer.IncPrompts;
 import dev.millrace.generator.environment.guess.GuessPrompts;
 import dev.millrace.generator.gateway.Gateway;
@@ -50,12 +57,15 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.Predicate;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.junit.jupiter.api.AfterAll;
@@ -190,6 +200,102 @@ class GeneratorIT {
     @Test
     void shouldLetSequencesInFlightFinishOnTheirVersionWhereThatIsAskedFor() {
         assertThat(versionsOfGroups(WeightUpdate.DRAIN)).hasSize(150);
+    }
+
+    @Test
+    void shouldFinishSequencesInFlightOnTheirVersionWhileOthersBeginWithTheNext() {
+        AtomicBoolean answers = new AtomicBoolean();
+        run.publish(0, 0);
+        release(request(0, new IncPrompts(5).prompt(1, 0), "held", 2).build());
+        String topic = run.connection().topics().rollouts();
+        GeneratorConfig config = new GeneratorConfig(
+                "g",
+                4,
+                16,
+                1,
+                256,
+                1024,
+                Precision.F32,
+                WeightUpdate.MULTI_VERSION,
+                CacheOnSwap.RECOMPUTE,
+                60_000,
+                10,
+                50,
+                500,
+                20_000,
+                20_000);
+        try (Generator generator = new Generator(
+                run.connection(),
+                run.feed(),
+                new Environments(List.of(new FixedAnswer(), new Held(answers))),
+                Engine.cpu(),
+                config,
+                meters,
+                Clock.systemUTC())) {
+            RunningRole role = new RunningRole("generator", generator::run, generator::stop);
+            awaitServing(serving -> Objects.equals(serving.getOldestVersion(), 0L));
+            run.publish(1, 0);
+            release(inc(1, 4).setAdmittedVersion(1).build());
+            awaitServing(serving -> serving.getVersion() == 1 && Objects.equals(serving.getOlderVersion(), 0L));
+            run.await(topic, records -> records.size() == 4);
+            run.publish(2, 0);
+            release(inc(2, 4).setAdmittedVersion(1).build()); // two are held, and the third waits
+            run.await(topic, records -> records.size() == 8);
+            answers.set(true);
+            release(inc(3, 4).setAdmittedVersion(2).build());
+            List<Rollout> rollouts = run.await(Rollout.class, topic, 14);
+            awaitServing(serving -> serving.getVersion() == 2 && serving.getOlderVersion() == null);
+            role.stop();
+
+            Map<Long, Long> versionOfOrdinal = Map.of(0L, 0L, 1L, 1L, 2L, 1L, 3L, 2L);
+            assertThat(rollouts).hasSize(14).allSatisfy(rollout -> {
+                assertThat(rollout.getVersionSpans())
+                        .singleElement()
+                        .extracting(VersionSpan::getVersion)
+                        .isEqualTo(versionOfOrdinal.get(rollout.getOrdinal()));
+                assertSpansAgree(rollout);
+            });
+        }
+        assertThat(run.await(Serving.class, run.connection().topics().serving(), 1))
+                .extracting(Serving::getVersion, Serving::getOlderVersion)
+                .containsOnly(tuple(0L, null), tuple(1L, 0L), tuple(1L, null), tuple(2L, null));
+    }
+
+    private void awaitServing(Predicate<Serving> which) {
+        run.await(
+                run.connection().topics().serving(),
+                records -> records.stream()
+                        .map(record -> run.decode(Serving.class, record))
+                        .anyMatch(which));
+    }
+
+    /** A fixed answer whose environment says nothing before it may. */
+    private record Held(AtomicBoolean answers) implements Environment {
+        @Override
+        public String name() {
+            return "held";
+        }
+
+        @Override
+        public int endToken() {
+            return new FixedAnswer().endToken();
+        }
+
+        @Override
+        public Episode begin(String state) {
+            Episode episode = new FixedAnswer().begin(state);
+            return new Episode() {
+                @Override
+                public StepResult afterToken(Transcript response) {
+                    return answers.get() ? episode.afterToken(response) : StepResult.LATER;
+                }
+
+                @Override
+                public VerifiedReward verify(Transcript response) {
+                    return episode.verify(response);
+                }
+            };
+        }
     }
 
     /** Which versions sampled each of 150 groups while three came; no rollout is of two. */

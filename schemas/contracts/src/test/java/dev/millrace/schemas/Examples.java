@@ -322,7 +322,8 @@ public final class Examples {
                 8L,
                 true,
                 ENGINE,
-                List.of(new ComparedLogProbs("generator-1", 4096L, 40.5, 1.25, -2048.5, 3000.75)));
+                List.of(new ComparedLogProbs("generator-1", 4096L, 40.5, 1.25, -2048.5, 3000.75)),
+                8L);
     }
 
     public static Outcome outcome() {

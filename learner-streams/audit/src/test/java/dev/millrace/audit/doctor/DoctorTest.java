@@ -106,7 +106,8 @@ class DoctorTest {
                 null,
                 false,
                 null,
-                List.of());
+                List.of(),
+                null);
     }
 
     private static List<Finding> findings(

@@ -325,7 +325,8 @@ class VersionRetentionIT {
                 oldest,
                 left,
                 null,
-                List.of());
+                List.of(),
+                null);
     }
 
     private static Rollout rollout(long... versions) {

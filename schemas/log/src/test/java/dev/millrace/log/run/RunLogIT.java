@@ -108,7 +108,8 @@ class RunLogIT {
                     null,
                     false,
                     null,
-                    List.of());
+                    List.of(),
+                    null);
             byte[] bytes = AvroSerde.of(Serving.class, resumed.connection().registry())
                     .serializer()
                     .serialize(topics.serving(), serving);

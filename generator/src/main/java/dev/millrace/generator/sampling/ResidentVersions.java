@@ -1,0 +1,142 @@
+package dev.millrace.generator.sampling;
+
+import dev.millrace.weights.NewestWeights;
+import java.util.Objects;
+import java.util.OptionalLong;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The versions that sequences in flight are sampled by: the one that was taken up last, and with
+ * {@link WeightUpdate#MULTI_VERSION} the one before it, as long as a sequence that began with it is in flight.
+ *
+ * <p>Never more than two: while the older one is there, nothing newer is taken up, and nothing newer is
+ * read either. Versions that are overtaken meanwhile are passed over.
+ *
+ * <p>Owned by the sampling thread.
+ */
+final class ResidentVersions {
+    private final NewestWeights weights;
+    private final WeightUpdate update;
+    private final ContinuousBatcher batcher;
+    private final GeneratorMeters meters;
+    private NewestWeights.@Nullable Loaded newest;
+    private NewestWeights.@Nullable Loaded older;
+    private boolean updateIsDue; // new weights are there, and what is in flight keeps them from being taken up
+
+    /** @param weights stay the caller's */
+    ResidentVersions(NewestWeights weights, WeightUpdate update, ContinuousBatcher batcher, GeneratorMeters meters) {
+        this.weights = weights;
+        this.update = update;
+        this.batcher = batcher;
+        this.meters = meters;
+        if (update == WeightUpdate.MULTI_VERSION) {
+            weights.readOneAhead();
+        }
+    }
+
+    /**
+     * Takes up the newest weights there are, unless something in flight is to be finished first.
+     *
+     * @param hasBegunGroup whether a group of samples is begun and not finished
+     * @return whether they are others than before
+     */
+    boolean takeUp(boolean hasBegunGroup) {
+        leaveOlder();
+        NewestWeights.Loaded loaded = weights.current();
+        boolean isNew = newest == null || loaded.version() != newest.version();
+        updateIsDue = isNew && mustFinishFirst(hasBegunGroup);
+        boolean takesUp = isNew && !updateIsDue;
+        if (takesUp) {
+            meters.serving(loaded.version(), newest != null);
+            older = update == WeightUpdate.MULTI_VERSION && batcher.active() > 0 ? newest : null;
+            newest = loaded;
+        }
+        if (older == null) {
+            weights.readOn(newest().version());
+        }
+        return takesUp;
+    }
+
+    private boolean mustFinishFirst(boolean hasBegunGroup) {
+        return switch (update) {
+            case IN_FLIGHT -> false;
+            case DRAIN -> batcher.active() > 0;
+            case GROUP_END -> batcher.active() > 0 || hasBegunGroup;
+            case MULTI_VERSION -> older != null;
+        };
+    }
+
+    /** From now on nothing is taken up any more. */
+    void stay() {
+        updateIsDue = false;
+    }
+
+    /**
+     * Whether a sample may be begun.
+     *
+     * @param ofBegunGroup that others of its group were begun before
+     */
+    boolean mayBegin(boolean ofBegunGroup) {
+        return !updateIsDue || update == WeightUpdate.MULTI_VERSION || update == WeightUpdate.GROUP_END && ofBegunGroup;
+    }
+
+    /** Puts a sequence into a free slot, to begin with the newest weights that were taken up. */
+    void begin(RunningSequence sequence) {
+        sequence.begin(newest().version());
+        batcher.add(sequence);
+    }
+
+    /**
+     * Advances what is in flight, each sequence under the version that is to sample it.
+     *
+     * @return false if there was nothing to do: all wait
+     */
+    boolean advance(Consumer<RunningSequence> finished) {
+        NewestWeights.Loaded before = older;
+        if (before == null) {
+            return batcher.advance(newest().weights(), newest().version(), finished);
+        }
+        boolean any = advance(before, finished);
+        any |= advance(newest(), finished);
+        leaveOlder();
+        return any;
+    }
+
+    /** Lets go of the older version where none of its sequences is left. */
+    private void leaveOlder() {
+        NewestWeights.Loaded before = older;
+        if (before != null && !batcher.holds(sequence -> sequence.begunWith() == before.version())) {
+            older = null;
+        }
+    }
+
+    private boolean advance(NewestWeights.Loaded under, Consumer<RunningSequence> finished) {
+        return batcher.advance(
+                under.weights(), under.version(), sequence -> sequence.begunWith() == under.version(), finished);
+    }
+
+    /** The version that sequences begin with; -1 before the first was taken up. */
+    long version() {
+        return newest == null ? -1 : newest.version();
+    }
+
+    /** The version before it, with which sequences in flight are still to be finished. */
+    OptionalLong olderVersion() {
+        return older == null ? OptionalLong.empty() : OptionalLong.of(older.version());
+    }
+
+    /** Oldest version that sampled, or is to sample, a token of a sequence in flight; empty if there is none. */
+    OptionalLong oldestInFlight() {
+        OptionalLong sampled = batcher.oldestVersion();
+        OptionalLong next = olderVersion();
+        if (sampled.isPresent() && next.isPresent()) {
+            return OptionalLong.of(Math.min(sampled.getAsLong(), next.getAsLong()));
+        }
+        return next.isPresent() ? next : sampled;
+    }
+
+    private NewestWeights.Loaded newest() {
+        return Objects.requireNonNull(newest, "weights are taken up before anything is begun");
+    }
+}
