@@ -11,7 +11,9 @@ import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.common.TopicPartition;
 
 /**
- * Who owns a transactional id, as a committed offset's metadata in a group of its own.
+ * Who owns a transactional id, as a committed offset and its metadata in a group of its own. The offset is the owner's term, one
+ * more with each; the metadata is the term and who it is. Clients that can commit no metadata, such as older ones of Python, claim
+ * an id by the offset alone.
  *
  * <p>A producer that is fenced cannot tell a newer owner from a broker that gave an open transaction up after its time. This can:
  * it is written in a transaction under the id, so nobody can write it who has been fenced, and it is read after the last such
@@ -19,6 +21,7 @@ import org.apache.kafka.common.TopicPartition;
  */
 final class OwnerRecord {
     private static final String SUFFIX = ".owner";
+    private static final OffsetAndMetadata NOBODY = new OffsetAndMetadata(0);
 
     private final String transactionalId;
     private final TopicPartition partition;
@@ -47,7 +50,7 @@ final class OwnerRecord {
             long term = Math.max(owner.term(), term(recorded(member))) + 1;
             out.beginTransaction();
             out.sendOffsetsToTransaction(
-                    Map.of(partition, new OffsetAndMetadata(0, owner.text(term))), member.groupMetadata());
+                    Map.of(partition, new OffsetAndMetadata(term, owner.text(term))), member.groupMetadata());
             out.commitTransaction();
             owner.owns(term);
         }
@@ -61,28 +64,30 @@ final class OwnerRecord {
      */
     boolean isStillOf(Incarnation owner) {
         try (Consumer<byte[], byte[]> member = members.apply(transactionalId + SUFFIX)) {
-            String now = recorded(member);
-            if (now.equals(owner.text(owner.term()))) {
+            OffsetAndMetadata now = recorded(member);
+            if (now.metadata().equals(owner.text(owner.term()))) {
                 return true;
             }
             if (term(now) >= owner.term()) {
-                throw new TakenOverException(transactionalId, owner, now);
+                throw new TakenOverException(transactionalId, owner, now.metadata());
             }
             return false;
         }
     }
 
-    private String recorded(Consumer<byte[], byte[]> member) {
+    private OffsetAndMetadata recorded(Consumer<byte[], byte[]> member) {
         OffsetAndMetadata now = member.committed(Set.of(partition)).get(partition);
-        return now == null ? "" : now.metadata();
+        return now == null ? NOBODY : now;
     }
 
-    private static long term(String recorded) {
-        int end = recorded.indexOf(' ');
+    private static long term(OffsetAndMetadata recorded) {
+        int end = recorded.metadata().indexOf(' ');
         try {
-            return end < 0 ? 0 : Long.parseLong(recorded.substring(0, end));
+            return end < 0
+                    ? recorded.offset()
+                    : Long.parseLong(recorded.metadata().substring(0, end));
         } catch (NumberFormatException e) {
-            return 0; // nobody's of ours
+            return recorded.offset();
         }
     }
 }

@@ -32,6 +32,9 @@ class OwnedWriterTest {
     private final List<MockProducer<byte[], byte[]>> made = new ArrayList<>();
     private final Deque<Consumer<MockProducer<byte[], byte[]>>> faults = new ArrayDeque<>();
     private Optional<String> owner = Optional.empty();
+    /** As the offset has it. */
+    private long ownersTerm;
+
     private final Incarnation incarnation = new Incarnation();
     private final TransactionalWriter writer = new TransactionalWriter(
             this::make,
@@ -45,7 +48,7 @@ class OwnedWriterTest {
             @Override
             public synchronized Map<TopicPartition, OffsetAndMetadata> committed(Set<TopicPartition> of) {
                 assertThat(of).containsExactly(RUN);
-                return owner.map(text -> Map.of(RUN, new OffsetAndMetadata(0, text)))
+                return owner.map(text -> Map.of(RUN, new OffsetAndMetadata(ownersTerm, text)))
                         .orElseGet(Map::of);
             }
         };
@@ -83,7 +86,7 @@ class OwnedWriterTest {
         writer.fenceOthers();
         assertThat(last().consumerGroupOffsetsHistory()).hasSize(1);
         assertThat(last().consumerGroupOffsetsHistory().get(0).values())
-                .containsExactly(Map.of(RUN, new OffsetAndMetadata(0, incarnation.text(1))));
+                .containsExactly(Map.of(RUN, new OffsetAndMetadata(1, incarnation.text(1))));
         owner = Optional.of(incarnation.text(1));
         writer.fenceOthers();
         assertThat(last().consumerGroupOffsetsHistory()).isEmpty();
@@ -121,6 +124,29 @@ class OwnedWriterTest {
     }
 
     @Test
+    void shouldEndWhereAClientThatCommitsNoMetadataHasTakenOver() {
+        writer.fenceOthers();
+        owner = Optional.of("");
+        ownersTerm = 2;
+        last().fenceProducer();
+        RuntimeException fenced = failure(() -> write(writer));
+        assertThatThrownBy(() -> writer.recover(fenced, () -> false, () -> {}))
+                .isInstanceOf(TakenOverException.class)
+                .hasMessageStartingWith(
+                        "millrace.learner: somebody newer has taken over, a client of another kind that does"
+                                + " not say who it is; this one, ");
+        assertThat(made).hasSize(1);
+    }
+
+    @Test
+    void shouldTakeOverFromAClientThatCommitsNoMetadata() {
+        owner = Optional.of("");
+        ownersTerm = 6;
+        writer.fenceOthers();
+        assertThat(incarnation.term()).isEqualTo(7);
+    }
+
+    @Test
     void shouldClaimTheIdAgainWhereTheLogHasLostItsClaim() {
         owner = Optional.of("4 somebody");
         writer.fenceOthers();
@@ -131,7 +157,7 @@ class OwnedWriterTest {
             writer.fenceOthers();
             assertThat(incarnation.term()).isEqualTo(before + 1);
             assertThat(last().consumerGroupOffsetsHistory().get(0).values())
-                    .containsExactly(Map.of(RUN, new OffsetAndMetadata(0, incarnation.text(before + 1))));
+                    .containsExactly(Map.of(RUN, new OffsetAndMetadata(before + 1, incarnation.text(before + 1))));
         }
     }
 
