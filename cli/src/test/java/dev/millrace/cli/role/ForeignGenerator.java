@@ -33,7 +33,7 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
- * What {@code infra/examples/generator/generate.py} does, step by step, with Java's stock clients and a registry over HTTP. Weights
+ * What {@code clients/python/examples/generate.py} does, step by step, with Java's stock clients and a registry over HTTP. Weights
  * and sampling are by our own engine: the example has numpy for it.
  */
 final class ForeignGenerator implements Runnable {

@@ -1,11 +1,11 @@
 package dev.millrace.cli.role;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.junit.jupiter.api.Assumptions.abort;
 
 import com.sun.net.httpserver.HttpServer;
 import dev.millrace.audit.ledger.Account;
 import dev.millrace.audit.ledger.LedgerReader;
+import dev.millrace.cli.python.PythonInterpreter;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.registry.RegistryHttpApi;
@@ -25,7 +25,6 @@ import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Clock;
 import java.time.Duration;
@@ -48,14 +47,13 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * A generator and a rewarder that are programs of somebody else: everything that the contracts of {@code infra/examples/generator}
+ * A generator and a rewarder that are programs of somebody else: everything that the contracts of {@code docs/how-to/own-generator.md}
  * and {@code infra/examples/reward} ask for, and nothing else of Millrace. Once in Java with stock clients, once the examples in
  * Python themselves, which needs Debian's python3-confluent-kafka, python3-avro and python3-numpy.
  */
 @Timeout(300)
 class ForeignPartnersIT {
     private static final Path EXAMPLES = Path.of("../infra/examples");
-    private static final List<String> PYTHONS = List.of("python3", "/usr/bin/python3");
     private static final int STEPS = 3;
 
     @TempDir
@@ -96,16 +94,16 @@ class ForeignPartnersIT {
 
     @Test
     void shouldTrainOnRolloutsAndRewardsOfTheExamplesInPython() throws Exception {
-        String python = python();
+        PythonInterpreter python = python();
         train("python", (address, threads) -> {
-            Process killed = start(python, "generator/generate.py", address, "killed");
-            Process rewarder = start(python, "reward/reward.py", address, "rewarder");
+            Process killed = generator(python, address, "killed");
+            Process rewarder = rewarder(python, address);
             awaitUntil(
                     threads,
                     "the first rollouts of the Python generator",
                     () -> printed("killed").contains("version 0  rollouts"));
             killed.destroyForcibly().waitFor();
-            Process second = start(python, "generator/generate.py", address, "second");
+            Process second = generator(python, address, "second");
             return () -> {
                 second.destroyForcibly().waitFor();
                 rewarder.destroyForcibly().waitFor();
@@ -116,7 +114,6 @@ class ForeignPartnersIT {
     private void train(String id, Partners partners) throws Exception {
         MillraceConfig config = new ConfigLayers()
                 .set("run.id=foreign")
-                .set("weights.anchor_every=1")
                 .set("topology.join.reward=true")
                 .set("learner.max_steps=" + STEPS)
                 .resolve();
@@ -217,33 +214,29 @@ class ForeignPartnersIT {
         return records;
     }
 
-    private Process start(String python, String example, Address address, String name) throws IOException {
-        ProcessBuilder builder = new ProcessBuilder(
-                        python,
-                        EXAMPLES.resolve(example).toString(),
-                        "--bootstrap-servers",
-                        address.bootstrapServers(),
-                        "--registry",
-                        address.registry(),
-                        "--prefix",
-                        "millrace.",
-                        "--run",
-                        "foreign",
-                        "--id",
-                        "python")
-                .redirectOutput(directory.resolve(name + ".out").toFile())
-                .redirectError(directory.resolve(name + ".err").toFile());
-        builder.environment().put("PYTHONDONTWRITEBYTECODE", "1");
-        return builder.start();
+    private static Process generator(PythonInterpreter python, Address address, String name) throws IOException {
+        return python.example(name, "generate.py", address.bootstrapServers(), "foreign", "python", "numpy");
+    }
+
+    private static Process rewarder(PythonInterpreter python, Address address) throws IOException {
+        return python.start(
+                "rewarder",
+                Map.of(),
+                EXAMPLES.resolve("reward/reward.py").toString(),
+                "--bootstrap-servers",
+                address.bootstrapServers(),
+                "--registry",
+                address.registry(),
+                "--prefix",
+                "millrace.",
+                "--run",
+                "foreign",
+                "--id",
+                "python");
     }
 
     private String printed(String name) {
-        try {
-            return Files.readString(directory.resolve(name + ".out"))
-                    + Files.readString(directory.resolve(name + ".err"));
-        } catch (IOException e) {
-            throw new AssertionError(e);
-        }
+        return new PythonInterpreter("", directory).printed(name);
     }
 
     private void awaitUntil(RoleThreads threads, String what, BooleanSupplier condition) {
@@ -260,52 +253,12 @@ class ForeignPartnersIT {
     private String all() {
         StringBuilder text = new StringBuilder();
         for (String name : List.of("killed", "second", "rewarder")) {
-            if (Files.exists(directory.resolve(name + ".out"))) {
-                text.append(name).append(": ").append(printed(name)).append('\n');
-            }
+            text.append(name).append(": ").append(printed(name)).append('\n');
         }
         return text.toString();
     }
 
-    @Test
-    void shouldCompileTheExamples() throws Exception {
-        for (String example :
-                List.of("generator/generate.py", "reward/reward.py", "trainer/train.py", "trainer/decoder.py")) {
-            Process compiled;
-            try {
-                compiled = new ProcessBuilder(
-                                "python3",
-                                "-c",
-                                "import sys; compile(open(sys.argv[1]).read(), sys.argv[1], 'exec')",
-                                EXAMPLES.resolve(example).toString())
-                        .redirectErrorStream(true)
-                        .redirectOutput(directory.resolve("compiled").toFile())
-                        .start();
-            } catch (IOException e) {
-                abort("no python3 is installed");
-                return;
-            }
-            assertThat(compiled.waitFor())
-                    .as(example + ": " + Files.readString(directory.resolve("compiled")))
-                    .isZero();
-        }
-    }
-
-    private static String python() throws Exception {
-        for (String python : PYTHONS) {
-            try {
-                Process probe = new ProcessBuilder(python, "-c", "import confluent_kafka.avro, avro, numpy")
-                        .redirectErrorStream(true)
-                        .redirectOutput(ProcessBuilder.Redirect.DISCARD)
-                        .start();
-                if (probe.waitFor(60, TimeUnit.SECONDS) && probe.exitValue() == 0) {
-                    return python;
-                }
-            } catch (IOException e) {
-                continue; // this one is not installed; another may be
-            }
-        }
-        return abort("no python3 with confluent_kafka, avro and numpy is installed"
-                + " (Debian: apt-get install python3-confluent-kafka python3-avro python3-requests python3-numpy)");
+    private PythonInterpreter python() throws Exception {
+        return PythonInterpreter.with(directory, "confluent_kafka.avro", "avro", "numpy");
     }
 }

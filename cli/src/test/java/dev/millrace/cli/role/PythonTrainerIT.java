@@ -1,16 +1,13 @@
 package dev.millrace.cli.role;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.junit.jupiter.api.Assumptions.abort;
 
-import com.sun.net.httpserver.HttpServer;
 import dev.millrace.audit.ledger.Account;
 import dev.millrace.audit.ledger.LedgerReader;
+import dev.millrace.cli.python.PythonInterpreter;
 import dev.millrace.infra.broker.EmbeddedBroker;
-import dev.millrace.log.registry.RegistryHttpApi;
 import dev.millrace.log.run.RunLog;
-import dev.millrace.runtime.config.ConfigBinder;
-import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.pipeline.Pipeline;
 import dev.millrace.runtime.pipeline.Role;
@@ -22,10 +19,6 @@ import dev.millrace.weights.WeightsConfig;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
-import java.io.IOException;
-import java.net.InetAddress;
-import java.net.InetSocketAddress;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Clock;
 import java.time.Duration;
@@ -34,28 +27,121 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
+import java.util.stream.LongStream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * The example trainer in Python in the learner's place: killed and started again, it trains a policy that the generators
- * take up. Needs Debian's python3-confluent-kafka, python3-avro and python3-numpy.
+ * Trainers of the Python package in the learner's place: killed and started again, taken over, and one that reaches the default task's
+ * goal. Needs Debian's python3-confluent-kafka and python3-numpy, and python3-torch for the last.
  */
-@Timeout(240)
+@Timeout(500)
 class PythonTrainerIT {
-    private static final Path TRAINER = Path.of("../infra/examples/trainer/train.py");
-    private static final List<String> PYTHONS = List.of("python3", "/usr/bin/python3");
     private static final int STEPS = 8;
 
     @TempDir
     private Path directory;
 
+    private final MeterRegistry meters = new SimpleMeterRegistry();
+
+    /** What is done while our generator, scorer, topology and admission run and nobody trains. */
+    private interface Training {
+        void run(EmbeddedBroker broker, RunLog log, Pipeline pipeline, RoleThreads threads) throws Exception;
+    }
+
     @Test
     void shouldTrainInTheLearnersPlace() throws Exception {
-        String python = python();
-        MillraceConfig config = config();
-        MeterRegistry meters = new SimpleMeterRegistry();
+        PythonInterpreter python = PythonInterpreter.with(directory, "confluent_kafka", "numpy");
+        train((broker, log, pipeline, threads) -> {
+            Role learner = pipeline.learner();
+            threads.start(learner);
+            awaitUntil(threads, python, () -> served() >= 2);
+            Process killed = numpy(python, "killed", broker);
+            awaitUntil(threads, python, () -> python.printed("killed").contains("reward"));
+            killed.destroyForcibly().waitFor();
+            Process overtaken = numpy(python, "overtaken", broker);
+            awaitUntil(threads, python, () -> python.printed("overtaken").contains("reward"));
+            Process last = numpy(python, "last", broker);
+            assertThat(overtaken.waitFor(60, TimeUnit.SECONDS))
+                    .as("ends when it is taken over")
+                    .isTrue();
+            assertThat(python.printed("overtaken"))
+                    .contains("TakenOver: the trainer of run python is somebody else's by now")
+                    .doesNotContain("Traceback");
+            assertThat(last.waitFor(150, TimeUnit.SECONDS))
+                    .as("ends in time; it printed %s", python.printed("last"))
+                    .isTrue();
+            assertThat(last.exitValue()).as(python.printed("last")).isZero();
+            awaitUntil(threads, python, () -> served() >= STEPS);
+            threads.stop();
+            assertThat(threads.failure())
+                    .get()
+                    .asString()
+                    .as("Millrace's own learner has ended when the first in Python took over")
+                    .contains("somebody newer has taken over");
+
+            Account account = new LedgerReader(log.connection()).read(Duration.ofSeconds(30));
+            requireEveryStepOnce(account);
+            try (PolicyFeed feed = new PolicyFeed(log.connection(), WeightsConfig.defaults())) {
+                assertThat(feed.newestCommitted().orElseThrow().getWeights().getSha256())
+                        .isEqualTo(account.steps().get(STEPS - 1).getWeightsSha256());
+                assertThat(feed.manifest(STEPS).getWeights().getBaseVersion())
+                        .as("a delta, made in Python")
+                        .isNotNull();
+                feed.load(STEPS);
+                assertThat(feed.loadOptimizer(STEPS).steps())
+                        .as("a learner of ours could go on")
+                        .isEqualTo(STEPS);
+            }
+            Process reader = python.start(
+                    "reader",
+                    Map.of(),
+                    "-c",
+                    "import millrace, sys; run = millrace.Run(sys.argv[1], 'python');"
+                            + " print(run.steps()['version'].tolist(), run.rollouts().rows, sum(map(len, run.batches())))",
+                    broker.bootstrapServers());
+            assertThat(reader.waitFor(60, TimeUnit.SECONDS)).isTrue();
+            assertThat(python.printed("reader"))
+                    .startsWith("[1, 2, 3, 4, 5, 6, 7, 8] "
+                            + account.balance().all().generated() + " ");
+        });
+    }
+
+    @Test
+    @Tag("faults")
+    void shouldReachTheGoalWithTrainerAndGeneratorInTorch() throws Exception {
+        PythonInterpreter python = PythonInterpreter.with(directory, "confluent_kafka", "numpy", "torch");
+        train((broker, log, pipeline, threads) -> {
+            publishFirst(pipeline, threads, python);
+            Process generator =
+                    python.example("generator", "generate.py", broker.bootstrapServers(), "python", "python-1");
+            Process trainer = python.example(
+                    "trainer", "train.py", broker.bootstrapServers(), "python", "--goal", "0.9", "--steps", "400");
+            try {
+                assertThat(trainer.waitFor(400, TimeUnit.SECONDS))
+                        .as("ends in time; it printed %s", python.printed("trainer"))
+                        .isTrue();
+            } finally {
+                generator.destroyForcibly().waitFor();
+                trainer.destroyForcibly().waitFor();
+            }
+            assertThat(trainer.exitValue()).as(python.printed("trainer")).isZero();
+            threads.stop();
+            Account account = new LedgerReader(log.connection()).read(Duration.ofSeconds(30));
+            List<TrainingStep> steps = account.steps();
+            assertThat(meanReward(steps.subList(steps.size() - 10, steps.size())))
+                    .isGreaterThanOrEqualTo(0.9);
+            assertThat(account.balance().addsUp()).isTrue();
+        });
+    }
+
+    private void train(Training training) throws Exception {
+        MillraceConfig config = new ConfigLayers()
+                .set("run.id=python")
+                .set("topology.batch.record_weights=true")
+                .resolve();
         try (EmbeddedBroker broker = EmbeddedBroker.start(directory.resolve("broker"));
                 RunLog log = RunLog.open(
                         Map.of("bootstrap.servers", broker.bootstrapServers()),
@@ -63,136 +149,67 @@ class PythonTrainerIT {
                         config.run().identity(),
                         config.topics(),
                         "",
-                        Clock.systemUTC())) {
-            HttpServer server = HttpServer.create(new InetSocketAddress(InetAddress.getByName("127.0.0.1"), 0), 0);
-            new RegistryHttpApi(log.registryContents().orElseThrow()).mount(server);
-            server.start();
-            try (Pipeline pipeline = new Pipeline(config, log.connection(), meters, Clock.systemUTC());
-                    RoleThreads threads = new RoleThreads(Duration.ofSeconds(30))) {
-                Role first = pipeline.firstVersion();
-                threads.start(first);
-                awaitUntil(threads, () -> threads.hasEnded(first));
-                threads.start(pipeline.admission());
-                threads.start(pipeline.generator());
-                threads.start(pipeline.scorer(ScorerPurpose.LEARNER));
-                threads.start(pipeline.topology(directory.resolve("streams")));
-
-                String registry = "http://127.0.0.1:" + server.getAddress().getPort();
-                Process killed = start(python, broker, registry, "killed", STEPS);
-                awaitUntil(threads, () -> printed("killed").contains("version 2 "));
-                killed.destroyForcibly().waitFor();
-                Process second = start(python, broker, registry, "second", STEPS);
-                assertThat(second.waitFor(150, TimeUnit.SECONDS))
-                        .as("ends in time; it printed %s", printed("second"))
-                        .isTrue();
-                assertThat(second.exitValue())
-                        .as(
-                                "exit status, with on standard error: %s",
-                                Files.readString(directory.resolve("second.err")))
-                        .isZero();
-                awaitUntil(threads, () -> served(meters) >= STEPS);
-                threads.stop();
-                assertThat(threads.failure()).isEmpty();
-            } finally {
-                server.stop(0);
-            }
-
-            Account account = new LedgerReader(log.connection()).read(Duration.ofSeconds(30));
-            assertThat(account.steps())
-                    .extracting(TrainingStep::getVersion)
-                    .containsExactly(1L, 2L, 3L, 4L, 5L, 6L, 7L, 8L);
-            assertThat(account.steps())
-                    .extracting(TrainingStep::getBatchId)
-                    .containsExactly(0L, 1L, 2L, 3L, 4L, 5L, 6L, 7L);
-            assertThat(meanReward(account.steps().subList(STEPS - 3, STEPS)))
-                    .as("it learns")
-                    .isGreaterThan(1.3 * meanReward(account.steps().subList(0, 2)));
-            try (PolicyFeed feed = new PolicyFeed(log.connection(), WeightsConfig.defaults())) {
-                assertThat(feed.newestCommitted().orElseThrow().getWeights().getSha256())
-                        .isEqualTo(account.steps().get(STEPS - 1).getWeightsSha256());
-                feed.load(STEPS);
-                assertThat(feed.loadOptimizer(STEPS).steps())
-                        .as("a learner of ours could go on")
-                        .isEqualTo(STEPS);
-            }
+                        Clock.systemUTC());
+                Pipeline pipeline = new Pipeline(config, log.connection(), meters, Clock.systemUTC());
+                RoleThreads threads = new RoleThreads(Duration.ofSeconds(30))) {
+            threads.start(pipeline.admission());
+            threads.start(pipeline.generator());
+            threads.start(pipeline.scorer(ScorerPurpose.LEARNER));
+            threads.start(pipeline.topology(directory.resolve("streams")));
+            training.run(broker, log, pipeline, threads);
         }
     }
 
-    private static MillraceConfig config() {
-        var tree = ConfigTree.empty();
-        ConfigTree.set(tree, "run.id=python");
-        ConfigTree.set(tree, "weights.anchor_every=1");
-        ConfigTree.set(tree, "topology.batch.record_weights=true");
-        return ConfigBinder.bind(MillraceConfig.defaults(), tree);
+    private static Process numpy(PythonInterpreter python, String name, EmbeddedBroker broker) throws Exception {
+        return python.example(
+                name,
+                "train_numpy.py",
+                "--bootstrap-servers",
+                broker.bootstrapServers(),
+                "--run",
+                "python",
+                "--anchor-every",
+                "4",
+                "--steps",
+                Integer.toString(STEPS));
     }
 
-    private Process start(String python, EmbeddedBroker broker, String registry, String name, int steps)
-            throws IOException {
-        return new ProcessBuilder(
-                        python,
-                        TRAINER.toString(),
-                        "--bootstrap-servers",
-                        broker.bootstrapServers(),
-                        "--registry",
-                        registry,
-                        "--prefix",
-                        "millrace.",
-                        "--run",
-                        "python",
-                        "--steps",
-                        Integer.toString(steps))
-                .redirectOutput(directory.resolve(name + ".out").toFile())
-                .redirectError(directory.resolve(name + ".err").toFile())
-                .start();
+    private void publishFirst(Pipeline pipeline, RoleThreads threads, PythonInterpreter python) {
+        Role first = pipeline.firstVersion();
+        threads.start(first);
+        awaitUntil(threads, python, () -> threads.hasEnded(first));
     }
 
-    private String printed(String name) {
-        try {
-            Path err = directory.resolve(name + ".err");
-            return Files.readString(directory.resolve(name + ".out")) + Files.readString(err);
-        } catch (IOException e) {
-            throw new AssertionError(e);
-        }
+    private static void requireEveryStepOnce(Account account) {
+        assertThat(account.steps())
+                .extracting(TrainingStep::getVersion)
+                .containsExactlyElementsOf(
+                        LongStream.rangeClosed(1, STEPS).boxed().toList());
+        assertThat(account.steps())
+                .extracting(TrainingStep::getBatchId)
+                .containsExactlyElementsOf(LongStream.range(0, STEPS).boxed().toList());
+        assertThat(account.balance().addsUp()).isTrue();
     }
 
     private static double meanReward(List<TrainingStep> steps) {
         return steps.stream().mapToDouble(TrainingStep::getRewardMean).average().orElseThrow();
     }
 
-    private static double served(MeterRegistry meters) {
+    private double served() {
         Gauge gauge =
                 meters.find("millrace.policy.version").tag("role", "generator").gauge();
         return gauge == null ? -1 : gauge.value();
     }
 
-    private void awaitUntil(RoleThreads threads, BooleanSupplier condition) {
+    private static void awaitUntil(RoleThreads threads, PythonInterpreter python, BooleanSupplier condition) {
         long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(120);
         while (!condition.getAsBoolean()) {
-            assertThat(threads.failure()).isEmpty();
             assertThat(System.nanoTime())
                     .as(
-                            "waited for 120 s; the trainer printed %s",
-                            Files.exists(directory.resolve("killed.out")) ? printed("killed") : "nothing")
+                            "waited for 120 s; the trainers printed %s",
+                            python.printed("killed") + python.printed("overtaken") + python.printed("last"))
                     .isLessThan(deadline);
             LockSupport.parkNanos(20_000_000);
         }
-    }
-
-    private static String python() throws Exception {
-        for (String python : PYTHONS) {
-            try {
-                Process probe = new ProcessBuilder(python, "-c", "import confluent_kafka.avro, avro, numpy")
-                        .redirectErrorStream(true)
-                        .redirectOutput(ProcessBuilder.Redirect.DISCARD)
-                        .start();
-                if (probe.waitFor(60, TimeUnit.SECONDS) && probe.exitValue() == 0) {
-                    return python;
-                }
-            } catch (IOException e) {
-                continue; // this one is not installed; another may be
-            }
-        }
-        return abort("no python3 with confluent_kafka, avro and numpy is installed"
-                + " (Debian: apt-get install python3-confluent-kafka python3-avro python3-requests python3-numpy)");
     }
 }

@@ -3,8 +3,10 @@
 Shapes: B sequences padded on the right to length L, hidden size D, H query heads and K key heads of size E, V tokens.
 Weights are a dict of float32 arrays under their safetensors names; a linear layer is [out, in].
 
-    /usr/bin/python3 decoder.py     # compares the gradient with differences, in double precision
+    python3 numpy_decoder.py     # compares the gradient with differences, in double precision
 """
+
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -20,6 +22,17 @@ class Decoder:
         self.eps = shape["rms_norm_eps"]
         self.head = "model.embed_tokens.weight" if shape["tie_word_embeddings"] else "lm_head.weight"
         self.bias = shape["attention_bias"]
+        self.weights = None
+
+    def load(self, weights):
+        """Takes the weights that it is called with."""
+        self.weights = weights
+        return self
+
+    def __call__(self, tokens):
+        """As a transformers model is called: `.logits` [B, L, V] of tokens [B, L]."""
+        logits = self._hidden(self.weights, tokens, {})[0] @ self.weights[self.head].T
+        return SimpleNamespace(logits=logits.reshape(*tokens.shape, -1))
 
     def gradient(self, weights, tokens, rows, targets, temperature, coefficients):
         """log-probs [R], and the gradient of sum(coefficients * log-probs) by every weight.
@@ -47,10 +60,6 @@ class Decoder:
         np.add.at(d_hidden, rows, d_logits @ weights[self.head])
         back(d_hidden)
         return log_probs, grads
-
-    def logits(self, weights, tokens, rows):
-        """[R, V]: what follows after the tokens at the flat indices `rows` of [B, L]."""
-        return self._hidden(weights, tokens, {})[0][rows] @ weights[self.head].T
 
     def _hidden(self, weights, tokens, grads):
         """Output of the last norm, [B*L, D], and the function that takes its gradient back through everything."""

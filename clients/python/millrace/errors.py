@@ -1,0 +1,46 @@
+"""What can go wrong. Every message is a sentence: what, the value, the bound, and the way out."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+
+class MillraceError(Exception):
+    """The base of all errors of this package."""
+
+
+class Unreachable(MillraceError):
+    """No broker or registry answers, or it lets us not in."""
+
+
+class NoSuchRun(MillraceError):
+    """The cluster has no such run, or nothing of it yet."""
+
+
+class Refused(MillraceError, ValueError):
+    """A value that must not go onto the log. Nothing was written."""
+
+
+class Malformed(MillraceError):
+    """Bytes on the log that are not what they should be."""
+
+
+class Missing(MillraceError):
+    """What is asked for was not recorded, is not there yet, or is not kept any more."""
+
+
+class TakenOver(MillraceError):
+    """Somebody else has the run's trainer, or this generator's id, by now. Do not go on."""
+
+
+class NotCommitted(MillraceError):
+    """A transaction was given up, and nothing of it is on the log. The message says whether it may be tried again.
+
+    :ivar code: of the client's error; None where it was none of the client's
+    """
+
+    code: Optional[int] = None
+
+
+class Uncertain(MillraceError):
+    """The broker did not say whether a transaction is committed. It is wholly or not at all: a new trainer or generator finds out."""

@@ -1,0 +1,194 @@
+"""Transactions of a role that nobody else may be at the same time."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from typing import Any, Callable, List, Optional, Set, Tuple
+
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from millrace.errors import NotCommitted, TakenOver, Uncertain
+from millrace.log import LOG, Kafka
+
+_FENCED = {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.INVALID_TXN_STATE}
+
+Offsets = List[Tuple[str, int, int]]
+
+
+class Transactions:
+    """A transactional producer of an id that it has taken over.
+
+    Taking over ends what an earlier holder had begun and shuts it out. That the id is taken on purpose is recorded, as Millrace's own
+    roles do it: as the offset of the topic `run` in the group `<id>.owner`, one more with each owner. A role of Millrace's that finds a
+    newer owner ends with a sentence, and does not take the id back.
+
+    :param owned: whether the id has a record of its owner: the trainer's does
+    """
+
+    def __init__(self, kafka: Kafka, transactional_id: str, run_topic: str, what: str, owned: bool, timeout_s: float,
+                 transaction_timeout_s: float):
+        self._kafka = kafka
+        self._what = what
+        self._timeout_s = timeout_s
+        self._failures: List[KafkaError] = []
+        self._is_lost = False
+        #: after which nothing can be written any more
+        self._failure: Optional[Exception] = None
+        self._owner = (transactional_id + ".owner", run_topic) if owned else None
+        self._term = 0
+        self._known: Set[str] = set()
+        self.producer = kafka.producer(**{
+            "transactional.id": transactional_id, "transaction.timeout.ms": int(transaction_timeout_s * 1000),
+            "compression.type": "none", "queue.buffering.max.kbytes": 1 << 20})
+        try:
+            self.producer.init_transactions(timeout_s)
+        except KafkaException as e:
+            self.producer.poll(0)
+            raise self._kafka.away(f"taking over the transactional id {transactional_id}", e) from None
+        if self._owner is not None:
+            self._claim(*self._owner)
+
+    def _claim(self, group: str, run_topic: str) -> None:
+        member = self._kafka.consumer(**{"group.id": group})
+        try:
+            term, said = self._recorded(member, run_topic)
+            claim = TopicPartition(run_topic, 0, term + 1)
+            if hasattr(claim, "metadata"):  # of newer clients
+                who = f"{term + 1} {uuid.uuid4()} (python process {os.getpid()}, since {time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())})"
+                claim = TopicPartition(run_topic, 0, term + 1, who)
+            self.producer.begin_transaction()
+            self.producer.send_offsets_to_transaction([claim], member.consumer_group_metadata(), self._timeout_s)
+            self._commit("taking over", time.monotonic() + self._timeout_s)
+            self._term = term + 1
+            LOG.info("%s is this process's, as owner %d%s", self._what, term + 1, f"; before it, {said}" if said else "")
+        except KafkaException as e:
+            raise self._sentence("taking over", e) from None
+        finally:
+            member.close()
+
+    def _recorded(self, member: Any, run_topic: str) -> Tuple[int, str]:
+        """Term of the owner, and what it says of itself."""
+        recorded = member.committed([TopicPartition(run_topic, 0)], self._timeout_s)[0]
+        said = getattr(recorded, "metadata", None) or ""
+        first = said.split(" ")[0]
+        return max(recorded.offset, int(first) if first.isdigit() else 0, 0), said
+
+    def _is_taken_over(self) -> bool:
+        """Whether a newer owner has written itself down. Without one, the broker gave an open transaction up after its time."""
+        if self._owner is None:
+            return True
+        member = self._kafka.consumer(**{"group.id": self._owner[0]})
+        try:
+            return self._recorded(member, self._owner[1])[0] > self._term
+        except KafkaException:
+            return True  # it cannot be asked: whoever goes on might double something
+        finally:
+            member.close()
+
+    def send(self, topic: str, value: Optional[bytes], key: str, partition: Optional[int] = None,
+             written: Optional[Callable[[int], None]] = None) -> None:
+        """Puts a record on its way, within :meth:`write`."""
+        def delivered(error: Optional[KafkaError], message: Any) -> None:
+            if error is not None:
+                self._failures.append(error)
+            elif written is not None:
+                written(message.offset())
+
+        if topic not in self._known:
+            self._kafka.look_up(self.producer, topic)
+            self._known.add(topic)
+        more = {} if partition is None else {"partition": partition}
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                self.producer.produce(topic, value=value, key=key, on_delivery=delivered, **more)
+                break
+            except BufferError:  # the queue is full: until some of it is written
+                if time.monotonic() > deadline:
+                    raise NotCommitted(f"{self._what}: the broker took no record for {self._timeout_s:g} s") from None
+                self.producer.poll(0.1)
+        self.producer.poll(0)
+
+    def flush(self) -> None:
+        """Until all that was sent is acknowledged."""
+        left = self.producer.flush(self._timeout_s)
+        if self._failures:
+            raise KafkaException(self._failures[0])
+        if left:
+            raise NotCommitted(f"{self._what}: {left} records were not acknowledged within {self._timeout_s:g} s")
+
+    def write(self, what: str, work: Callable[[], Any], offsets: Callable[[], Tuple[Offsets, Any]]) -> Any:
+        """One transaction: what the work sends, and offsets of a group.
+
+        :raises TakenOver: if somebody else has the id by now
+        :raises NotCommitted: if it was given up
+        :raises Uncertain: if nobody can say which
+        """
+        if self._failure is not None:
+            raise self._failure
+        self._failures.clear()
+        try:
+            self.producer.begin_transaction()
+            result = work()
+            self.flush()
+            done, group = offsets()
+            if done:
+                self.producer.send_offsets_to_transaction([TopicPartition(*at) for at in done], group, self._timeout_s)
+            self._commit(what, time.monotonic() + self._timeout_s)
+            return result
+        except BaseException as e:
+            is_fenced = isinstance(e, KafkaException) and self._is_fenced(e.args[0])
+            self._is_lost = is_fenced or isinstance(e, Uncertain) or not self._aborted()
+            failure = self._sentence(what, e) if isinstance(e, KafkaException) else e
+            if self._is_lost:
+                self._failure = failure if isinstance(failure, Exception) else NotCommitted(f"{self._what} was interrupted; make a new one")
+            raise failure from None
+
+    def _commit(self, what: str, deadline: float) -> None:
+        while True:
+            try:
+                self.producer.commit_transaction(max(0.1, deadline - time.monotonic()))
+                return
+            except KafkaException as e:
+                error = e.args[0]
+                if error.retriable() and time.monotonic() < deadline:
+                    continue
+                if error.txn_requires_abort() or self._is_fenced(error):
+                    raise
+                raise Uncertain(f"the broker did not answer whether {what} is committed ({error.str()}); it is wholly or not at all, and "
+                                "the next start finds out") from None
+
+    def _aborted(self) -> bool:
+        try:
+            self.producer.abort_transaction(self._timeout_s)
+            return True
+        except KafkaException as e:
+            LOG.warning("%s: a transaction could not be aborted, which the next start does instead: %s", self._what, e.args[0].str())
+            return False
+
+    def _is_fenced(self, error: KafkaError) -> bool:
+        return error.code() in _FENCED
+
+    def _sentence(self, what: str, e: KafkaException) -> Exception:
+        error = e.args[0]
+        if self._is_fenced(error) and self._is_taken_over():
+            return TakenOver(f"{self._what} is somebody else's by now: another process has taken it over, or the run has begun a new epoch; "
+                             f"{what} was not written, and this process must not go on")
+        if self._is_fenced(error):
+            return NotCommitted(f"{what} was not committed: the broker gave the transaction up after its time; make a new one, which goes "
+                                "on from what is committed, with a larger transaction_timeout_s")
+        failure = NotCommitted(f"{what} was not committed: {error.str()}"
+                               + ("; make a new one, which goes on from what is committed" if self._is_lost else "; it may be tried again"))
+        failure.code = error.code()
+        return failure
+
+    def close(self) -> None:
+        """Ends what is open; nothing of it is committed."""
+        self._failure = self._failure or NotCommitted(f"{self._what} is closed")
+        try:
+            self.producer.abort_transaction(self._timeout_s)
+        except KafkaException:
+            pass  # there was none
+        self.producer.flush(0)

@@ -1,0 +1,266 @@
+"""A run on a cluster."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+from confluent_kafka import KafkaException
+
+from millrace.avro import Record
+from millrace.batch import Batch, BatchLog
+from millrace.errors import Missing, NoSuchRun, NotCommitted, Refused, Unreachable
+from millrace.generator import Generator, completed
+from millrace.log import Kafka, Records, Schemas, partition_of
+from millrace.settings import Client, ClientSettings
+from millrace.table import Table
+from millrace.tensors import Arrays
+from millrace.trainer import Trainer
+from millrace.versions import Identity, Versions, shape_of
+
+_TOPICS = ("prompts", "rollouts", "scores", "rewards", "reference-scores", "teacher-scores", "trajectories", "batches", "policy-versions",
+           "training-log", "serving", "outcomes")
+
+
+class Run:
+    """A run, by the cluster that it is on and its id.
+
+    >>> run = Run("kafka:9092", "my-run")
+    >>> for batch in run.batches():
+    ...     print(batch.batch_id, batch.rewards.mean())
+
+    :param bootstrap: brokers to ask first, ``host:port`` and more of them behind commas; may be empty where `client` says it
+    :param run: the run's id; that of `millrace train` is the name of its folder
+    :param client: settings of Kafka's clients: the path of a properties file, or a mapping of librdkafka's names or Java's
+    :param registry: address of a schema registry; without one, schemas are read from the cluster's topic ``_schemas``
+    :param prefix: of the run's topics, where it is neither ``millrace.<run>.`` nor ``millrace.``
+    :param timeout_s: the longest wait for an answer, or for a record that should be there
+    :raises Unreachable: if no broker answers, or it lets us not in
+    :raises NoSuchRun: if there is no such run
+
+    One thread uses it.
+    """
+
+    def __init__(self, bootstrap: str, run: str, *, client: Client = None, registry: Optional[str] = None, prefix: Optional[str] = None,
+                 timeout_s: float = 30.0):
+        self._kafka = Kafka(ClientSettings(bootstrap, client), timeout_s)
+        self._schemas = Schemas(self._kafka, registry)
+        self._partitions = self._kafka.topics()
+        self._claim, self._identity = self._found(run, prefix)
+        self._versions: Optional[Versions] = None
+        self._producer: Any = None
+
+    def _found(self, run: str, prefix: Optional[str]) -> Tuple[Record, Identity]:
+        prefixes = [prefix] if prefix is not None else [f"millrace.{run}.", "millrace."]
+        there = [p for p in prefixes if p + "run" in self._partitions]
+        for candidate in there:
+            claim = self._claimed(candidate)
+            if claim is not None and claim["run_id"] == run:
+                return claim, Identity(candidate, run, claim["epoch"], claim["policy_id"], claim.get("parent"), claim.get("began_at") or {})
+            if claim is not None and prefix is not None:
+                raise NoSuchRun(f"the topics under {prefix} belong to run {claim['run_id']}, not to {run}")
+        known = sorted(name[:-len("run")] for name in self._partitions if name.endswith(".run"))
+        raise NoSuchRun(f"there is no run {run} on {self._kafka.settings.bootstrap} under the prefix {' or '.join(prefixes)}; "
+                        + (f"topics of runs are there under {', '.join(known)}: correct the id, or give prefix" if known else
+                           "no run is there that we may see: create it first, './millrace learn --first-version'"))
+
+    def _claimed(self, prefix: str) -> Optional[Record]:
+        """The valid claim; of an older run under the prefix nothing counts, as Millrace itself decides it."""
+        topic, records, valid = prefix + "run", Records(self._schemas), None
+        for message in self._messages(topic):
+            key = (message.key() or b"").decode("utf-8", "replace")
+            claim = records.decode(message) if key == "run" or key.startswith("epoch/") else None
+            if claim is not None and (valid is None or claim["run_id"] == valid["run_id"] and claim["epoch"] >= valid["epoch"]):
+                valid = claim
+        return valid
+
+    def _messages(self, topic: str, newest: Optional[int] = None) -> Iterator[Any]:
+        consumer = self._kafka.consumer()
+        try:
+            ranges = {}
+            for partition in range(self._partitions[topic]):
+                low, high = self._kafka.ends(consumer, topic, partition)
+                ranges[topic, partition] = (low if newest is None else max(low, high - newest), high)
+            for messages in self._kafka.read(consumer, ranges):
+                yield from messages
+        finally:
+            consumer.close()
+
+    @property
+    def id(self) -> str:
+        return self._identity.run_id
+
+    @property
+    def epoch(self) -> int:
+        """In which the run was when this was made; a rollback begins another."""
+        return self._identity.epoch
+
+    @property
+    def policy(self) -> str:
+        """Name of the policy."""
+        return self._identity.policy_id
+
+    @property
+    def prefix(self) -> str:
+        """Of its topics."""
+        return self._identity.prefix
+
+    @property
+    def configuration(self) -> Optional[str]:
+        """What the run computes, as YAML; None if nobody recorded it."""
+        found: Optional[str] = self._claim.get("configuration")
+        return found
+
+    def _partition(self, name: str) -> int:
+        topic = self._identity.topic(name)
+        if topic not in self._partitions:
+            raise Missing(f"run {self.id} has no topic {topic} that we may see")
+        return partition_of(self.policy, self._partitions[topic])
+
+    def _followed(self) -> Versions:
+        if self._versions is None:
+            self._versions = Versions(self._kafka, self._schemas, self._identity, self._partition("policy-versions"))
+        self._versions.follow()
+        return self._versions
+
+    @property
+    def version(self) -> int:
+        """The newest version of the policy by now; waits for the first.
+
+        :raises Missing: if there is none in time
+        """
+        deadline = time.monotonic() + self._kafka.timeout_s
+        while True:
+            newest = self._followed().chain.newest
+            if newest is not None:
+                return int(newest["version"])
+            if time.monotonic() > deadline:
+                raise Missing(f"run {self.id} has had no version for {self._kafka.timeout_s:g} s; './millrace learn --first-version' "
+                              "publishes the initial weights")
+            time.sleep(0.1)
+
+    @property
+    def shape(self) -> Dict[str, Any]:
+        """The decoder's shape, under the names of Hugging Face's config.json."""
+        return shape_of(self.manifest())
+
+    def manifest(self, version: Optional[int] = None) -> Record:
+        """What is recorded of a version; None is the newest."""
+        wanted = self.version if version is None else version
+        return self._followed().manifest(wanted)
+
+    def weights(self, version: Optional[int] = None) -> Arrays:
+        """The weights of a version as float32 by their safetensors names, verified; None is the newest. They are read-only."""
+        wanted = self.version if version is None else version
+        return self._followed().weights(wanted)
+
+    def batches(self, first: int = 0, follow: bool = False) -> Iterator[Batch]:
+        """Batches in their order, each once, with everything that they point at; looks on, and changes nothing.
+
+        :param first: id of the first that is wanted
+        :param follow: whether to wait for further ones at the end of what there is
+
+        To train on them, :meth:`trainer`.
+        """
+        log = BatchLog(self._kafka, self._schemas, self._identity, self._partition("batches"))
+        last = first - 1
+        try:
+            while True:
+                for record, offset in log.available():
+                    if record["batch_id"] > last:
+                        last = record["batch_id"]
+                        yield log.joined(record, offset)
+                if not follow:
+                    return
+                time.sleep(0.1)
+        finally:
+            log.close()
+
+    def records(self, topic: str, newest: Optional[int] = None, fields: Optional[Sequence[str]] = None) -> Iterator[Record]:
+        """The records of this run and epoch on one of its topics as dicts, vectors as read-only arrays; up to the end there is now.
+
+        :param topic: without the prefix, such as ``rollouts``
+        :param newest: only so many of each partition, counted from its end
+        :param fields: only these, which is quicker; ``run_id`` and ``epoch`` are always there
+        """
+        name = self._identity.topic(topic)
+        if topic not in _TOPICS:
+            raise Refused(f"{topic} is no topic of records; these are {', '.join(_TOPICS)}")
+        if name not in self._partitions:
+            raise Missing(f"run {self.id} has no topic {name} that we may see; it has one where its topology joins such records")
+        wanted = None if fields is None else tuple(dict.fromkeys(("run_id", "epoch", *fields)))
+        records = Records(self._schemas, wanted)
+        for message in self._messages(name, newest):
+            record = records.decode(message)
+            if record is not None and record["run_id"] == self.id and record["epoch"] == self.epoch:
+                yield {**record, "partition": message.partition(), "offset": message.offset(), "timestamp_ms": message.timestamp()[1]}
+
+    def table(self, topic: str, newest: Optional[int] = None, fields: Optional[Sequence[str]] = None) -> Table:
+        """As :meth:`records`, as columns."""
+        return Table(list(self.records(topic, newest, fields)))
+
+    def rollouts(self, newest: Optional[int] = None, fields: Optional[Sequence[str]] = None) -> Table:
+        """What was sampled."""
+        return self.table("rollouts", newest, fields)
+
+    def scores(self, newest: Optional[int] = None, fields: Optional[Sequence[str]] = None) -> Table:
+        """Log-probs on the learner's engine."""
+        return self.table("scores", newest, fields)
+
+    def outcomes(self, newest: Optional[int] = None, fields: Optional[Sequence[str]] = None) -> Table:
+        """Rollouts that left without reaching a batch, and why."""
+        return self.table("outcomes", newest, fields)
+
+    def steps(self, newest: Optional[int] = None, fields: Optional[Sequence[str]] = None) -> Table:
+        """The training log."""
+        return self.table("training-log", newest, fields)
+
+    def submit(self, rollout: Mapping[str, Any]) -> str:
+        """Writes one rollout, and returns its id when all replicas have it.
+
+        What follows from the rest may be left out: ids of run and rollout, a mask of ones, one turn of the policy's, times. A
+        repetition of the same `rollout_id` is dropped by the topology, so that it is safe to submit again what may not have arrived.
+        A generator that answers the run's prompts is rather :meth:`generator`.
+
+        :raises Refused: naming the field that does not hold; nothing was written
+        """
+        record = completed(rollout, self._identity, int(self.shape["vocab_size"]), int(time.time() * 1000))
+        topic = self._identity.topic("rollouts")
+        value = self._schemas.encode(topic, record)
+        if self._producer is None:
+            self._producer = self._kafka.producer()
+        failed: List[Any] = []
+
+        def delivered(error: Any, message: Any) -> None:
+            if error is not None:
+                failed.append(error)
+
+        self._producer.produce(topic, value=value, key=record["group_id"], on_delivery=delivered)
+        try:
+            left = self._producer.flush(self._kafka.timeout_s)
+        except KafkaException as e:
+            raise Unreachable(f"rollout {record['rollout_id']} was not written: {e.args[0].str()}") from None
+        if failed or left:
+            why = failed[0].str() if failed else f"it was not acknowledged within {self._kafka.timeout_s:g} s"
+            raise NotCommitted(f"rollout {record['rollout_id']} was not written: {why}; submit it again")
+        return str(record["rollout_id"])
+
+    def trainer(self, anchor_every: int = 1, transaction_timeout_s: float = 120.0) -> Trainer:
+        """Takes the learner's place: shuts out every other trainer of the run.
+
+        :param anchor_every: after so many versions one is written whole, and those between as deltas; 1 writes every version whole
+        :param transaction_timeout_s: the broker gives a step's transaction up after so long; at most its transaction.max.timeout.ms
+        """
+        self.version  # waits: who publishes the initial weights is not to be shut out
+        return Trainer(self._kafka, self._schemas, self._identity, self._partitions, anchor_every, transaction_timeout_s)
+
+    def generator(self, generator_id: str, on_version: Optional[Callable[[int, Arrays], Any]] = None) -> Generator:
+        """Samples the run's prompts, beside other generators or alone.
+
+        :param generator_id: unlike that of every other generator of the run
+        :param on_version: told of each version that is taken up, with its weights, before prompts are given out
+        """
+        return Generator(self._kafka, self._schemas, self._identity, generator_id, self._partition("policy-versions"), on_version)
+
+    def __repr__(self) -> str:
+        return f"Run {self.id}, epoch {self.epoch}, on {self._kafka.settings.bootstrap} under {self.prefix}"
