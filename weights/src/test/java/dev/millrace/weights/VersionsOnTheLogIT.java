@@ -774,9 +774,9 @@ class VersionsOnTheLogIT {
     private static void step(AdamW optimizer, Weights weights) {
         Gradients gradients = new Gradients(SHAPE);
         for (TensorSpec spec : SHAPE.tensors()) {
-            float[] gradient = gradients.tensor(spec.name());
-            for (int i = 0; i < gradient.length; i++) {
-                gradient[i] = 0.01f * (i + 1);
+            FloatBuffer gradient = gradients.tensor(spec.name());
+            for (int i = 0; i < gradient.limit(); i++) {
+                gradient.put(i, 0.01f * (i + 1));
             }
         }
         optimizer.step(weights, gradients, 1e-3);

@@ -1,13 +1,16 @@
 package dev.millrace.cli.model;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import dev.millrace.learner.step.StepConfig;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.DecoderTraits;
+import dev.millrace.policy.decoder.LayerGradient.Activations;
 import dev.millrace.policy.decoder.LoraShape;
 import dev.millrace.policy.decoder.RopeScaling;
 import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.huggingface.CheckpointException;
 import dev.millrace.policy.huggingface.StoredTensor;
+import dev.millrace.policy.session.PassMemory;
 import dev.millrace.policy.weights.Dtype;
 import dev.millrace.report.Lines;
 import dev.millrace.weights.VersionSize;
@@ -25,6 +28,9 @@ import java.util.stream.Stream;
 
 /** What {@code model inspect} says of a directory. */
 final class ModelScreen {
+    /** Of the sequence whose gradient is estimated. */
+    private static final int GRADIENT_TOKENS = 512;
+
     private final CheckpointDirectory checkpoint;
     private final int loraRank;
     private final List<String> lines = new ArrayList<>();
@@ -177,6 +183,7 @@ final class ModelScreen {
                 "learner",
                 bytes(weights) + " of gradients and " + bytes(3 * weights)
                         + " of optimiser's masters and moments beside its weights");
+        gradient(shape);
         say("generator", bytes(cache) + " of cache for each token; weights twice with multi_version");
         lines.add("");
         lines.add("on the log");
@@ -190,6 +197,24 @@ final class ModelScreen {
                 bytes(3 * weights) + " with every " + (every == 1 ? "" : every + "th ")
                         + "version, for a learner that goes on");
         adapters(shape, defaults);
+    }
+
+    /** What goes through the gradient's graphs at once, and what that takes. */
+    private void gradient(DecoderShape shape) {
+        StepConfig step = StepConfig.defaults();
+        int length = Math.min(GRADIENT_TOKENS, shape.maxPositions());
+        PassMemory kept = PassMemory.of(shape, Optional.empty(), Activations.KEPT, step.logits());
+        PassMemory again = PassMemory.of(shape, Optional.empty(), Activations.RECOMPUTED, step.logits());
+        long bound = step.limit(shape).bytes();
+        long one = kept.bytes(1, length);
+        say(
+                "gradient",
+                bytes(one) + " for one sequence of " + count(length) + " tokens, " + bytes(again.bytes(1, length))
+                        + " where its layers are computed again (learner.step.recompute); each of " + step.shards()
+                        + " shards may take " + bytes(bound) + " (learner.step.memory_mb), "
+                        + (one <= bound
+                                ? "so " + kept.sequences(length, step.limit(shape)) + " of these go at once"
+                                : "so learner.step.memory_mb must be raised for sequences of that length"));
     }
 
     /** What the same is where adapters are trained in place of the weights. */

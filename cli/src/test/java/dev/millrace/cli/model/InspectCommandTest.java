@@ -60,11 +60,31 @@ class InspectCommandTest {
                         "  beside      tokenizer.json",
                         "  weights     221 kB for each copy",
                         "  learner     221 kB of gradients and 664 kB of optimiser's",
+                        "  gradient    ",
+                        "for one sequence of 128 tokens",
                         "  generator   384 B of cache for each token",
                         "  version     111 kB of bfloat16 (weights.dtype), every 8th",
                         "  adapters    of rank 8 (learner.lora.rank) in place of these: 11,136",
                         "It can be trained.");
-        assertThat(said.out.lines().count()).as("one screen").isLessThanOrEqualTo(28);
+        assertThat(said.out.replaceAll("\\s+", " "))
+                .containsPattern(
+                        "gradient [0-9.]+ MB for one sequence of 128 tokens, [0-9.]+ MB where its layers are computed"
+                                + " again \\(learner.step.recompute\\); each of 2 shards may take 1.07 GB \\(learner.step.memory_mb\\),"
+                                + " so 32 of these go at once");
+        assertThat(said.out.lines().count()).as("one screen").isLessThanOrEqualTo(32);
+    }
+
+    @Test
+    void shouldRefuseAModelWithATensorThatNoBufferHolds() throws IOException {
+        save();
+        Path config = directory.resolve("config.json");
+        Files.writeString(
+                config, Files.readString(config).replaceAll("\"vocab_size\" ?: ?1000", "\"vocab_size\": 33554432"));
+        Said said = inspect(directory);
+        assertThat(said.status).isEqualTo(InspectCommand.UNSUPPORTED);
+        assertThat(said.out.replaceAll("\\s+", " "))
+                .contains(
+                        "model.embed_tokens.weight has 1,073,741,824 numbers, and a tensor may have 536,870,911 (2 GiB");
     }
 
     @Test

@@ -26,11 +26,13 @@ final class Backward {
     /**
      * @param active   names of the values on a way from a leaf to a seeded result; no other gets a gradient
      * @param factored matrices whose factors get gradients in their place
+     * @param sums     what the gradients of some leaves are added to
      */
-    Backward(Operators ops, Set<String> active, Map<Value, LowRank> factored) {
+    Backward(Operators ops, Set<String> active, Map<Value, LowRank> factored, Map<Value, Value> sums) {
         this.ops = ops;
         this.active = active;
         this.factored = factored;
+        sums.forEach((leaf, sum) -> gradients.put(leaf.name(), sum));
     }
 
     /** What a matrix is differentiated by in its place; null if by itself. */
@@ -62,6 +64,19 @@ final class Backward {
         }
         Value summed = unbroadcast(contribution, value.shape());
         gradients.merge(value.name(), summed, ops::add);
+    }
+
+    /**
+     * Adds a product of two matrices, each transposed or not, to what arrived for a matrix: within the product, so that none is there by itself.
+     */
+    void addProduct(Value value, Value a, Value b, boolean transposeA, boolean transposeB) {
+        if (wants(value)) {
+            gradients.compute(
+                    value.name(),
+                    (name, sum) -> sum == null
+                            ? ops.gemm(a, b, transposeA, transposeB)
+                            : ops.gemm(a, b, sum, transposeA, transposeB));
+        }
     }
 
     private Value unbroadcast(Value gradient, Shape target) {

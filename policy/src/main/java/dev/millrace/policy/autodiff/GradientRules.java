@@ -122,15 +122,20 @@ final class GradientRules {
             if (n.attribute("alpha", 1f) != 1f || n.attribute("beta", 1f) != 1f) {
                 throw noRule("Gemm with alpha or beta other than 1");
             }
-            Operators o = b.ops();
             boolean ta = n.attribute("transA", 0) == 1;
             boolean tb = n.attribute("transB", 0) == 1;
             Value a = n.input(0);
             Value w = n.input(1);
-            whenWanted(b, a, () -> ta ? o.gemm(w, dy, tb, true) : o.gemm(dy, w, false, !tb));
+            if (ta) {
+                b.addProduct(a, w, dy, tb, true);
+            } else {
+                b.addProduct(a, dy, w, false, !tb);
+            }
             LowRank factors = b.factorsOf(w);
-            if (factors == null) {
-                whenWanted(b, w, () -> tb ? o.gemm(dy, a, true, ta) : o.gemm(a, dy, !ta, false));
+            if (factors == null && tb) {
+                b.addProduct(w, dy, a, true, ta);
+            } else if (factors == null) {
+                b.addProduct(w, a, dy, !ta, false);
             } else if (!ta && tb) {
                 factors.propagate(a, dy, b);
             } else {

@@ -35,17 +35,22 @@ public final class ReverseMode {
      * @throws UnsupportedOperationException if an operator between leaf and result has no rule
      */
     public static Map<Value, Value> append(GraphBuilder graph, Map<Value, Value> seeds, List<Value> leaves) {
-        return append(graph, seeds, leaves, List.of(), Map.of());
+        return append(graph, seeds, leaves, List.of(), Map.of(), Map.of());
     }
 
     /**
      * As {@link #append(GraphBuilder, Map, List)}, by the factors of some matrices.
      *
      * @param factored second operands of matrix products ({@code Gemm}, transposed), none of them a leaf; their factors may be leaves
+     * @param sums     for some leaves what their gradients are added to, of the leaf's shape: then the sum is what is returned
      */
     public static Map<Value, Value> append(
-            GraphBuilder graph, Map<Value, Value> seeds, List<Value> leaves, Map<Value, LowRank> factored) {
-        return append(graph, seeds, leaves, List.of(), factored);
+            GraphBuilder graph,
+            Map<Value, Value> seeds,
+            List<Value> leaves,
+            Map<Value, LowRank> factored,
+            Map<Value, Value> sums) {
+        return append(graph, seeds, leaves, List.of(), factored, sums);
     }
 
     /**
@@ -56,7 +61,7 @@ public final class ReverseMode {
      */
     static Map<Value, Value> append(
             GraphBuilder graph, Map<Value, Value> seeds, List<Value> leaves, List<Value> passed) {
-        return append(graph, seeds, leaves, passed, Map.of());
+        return append(graph, seeds, leaves, passed, Map.of(), Map.of());
     }
 
     private static Map<Value, Value> append(
@@ -64,7 +69,8 @@ public final class ReverseMode {
             Map<Value, Value> seeds,
             List<Value> leaves,
             List<Value> passed,
-            Map<Value, LowRank> factored) {
+            Map<Value, LowRank> factored,
+            Map<Value, Value> sums) {
         List<Node> forward = new ArrayList<>(graph.nodes());
         Backward backward = new Backward(
                 new Operators(graph),
@@ -72,7 +78,8 @@ public final class ReverseMode {
                         forward,
                         Stream.concat(leaves.stream(), factored.keySet().stream())
                                 .toList()),
-                factored);
+                factored,
+                sums);
         seeds.forEach((result, seed) -> {
             if (!seed.shape().equals(result.shape())) {
                 throw new IllegalArgumentException(
@@ -93,7 +100,7 @@ public final class ReverseMode {
         Map<Value, Value> gradients = new LinkedHashMap<>();
         for (Value wanted : Stream.concat(leaves.stream(), passed.stream()).toList()) {
             Value gradient = backward.of(wanted);
-            if (gradient == null) {
+            if (gradient == null || gradient.equals(sums.get(wanted))) {
                 throw new IllegalArgumentException(wanted + " does not influence any of the results " + seeds.keySet());
             }
             gradients.put(wanted, gradient);

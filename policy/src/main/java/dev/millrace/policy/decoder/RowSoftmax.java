@@ -1,6 +1,11 @@
 package dev.millrace.policy.decoder;
 
+import dev.millrace.policy.decoder.SequenceGraph.Vocabulary;
+import dev.millrace.policy.onnx.Dim;
+import dev.millrace.policy.onnx.ElementType;
+import dev.millrace.policy.onnx.GraphBuilder;
 import dev.millrace.policy.onnx.Operators;
+import dev.millrace.policy.onnx.Shape;
 import dev.millrace.policy.onnx.Value;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
@@ -30,6 +35,17 @@ record RowSoftmax(Value logits, Value all, Value probs, Value logProbs, Value en
             Value inverseTemperature,
             @Nullable Value kept,
             @Nullable Value keptMask) {
+
+        /** As inputs of a graph, of so many rows. */
+        static Inputs declare(GraphBuilder graph, Dim count, Vocabulary vocabulary) {
+            boolean cut = vocabulary == Vocabulary.CUT;
+            Shape kept = Shape.of(count, Dim.symbol("M"));
+            return new Inputs(
+                    graph.input(SequenceGraph.TARGETS, ElementType.INT64, Shape.of(count)),
+                    graph.input(SequenceGraph.INVERSE_TEMPERATURE, ElementType.FLOAT, Shape.of(count, Dim.ONE)),
+                    cut ? graph.input(SequenceGraph.KEPT, ElementType.INT64, kept) : null,
+                    cut ? graph.input(SequenceGraph.KEPT_MASK, ElementType.FLOAT, kept) : null);
+        }
 
         /** Each of them as something else, such as a part of its rows. */
         Inputs map(UnaryOperator<Value> change) {

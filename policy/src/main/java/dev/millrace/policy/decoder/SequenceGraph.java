@@ -2,11 +2,10 @@ package dev.millrace.policy.decoder;
 
 import dev.millrace.policy.autodiff.ExampleNorms;
 import dev.millrace.policy.autodiff.ExampleNorms.Examples;
-import dev.millrace.policy.autodiff.LowRank;
-import dev.millrace.policy.autodiff.ReverseMode;
 import dev.millrace.policy.onnx.Dim;
 import dev.millrace.policy.onnx.ElementType;
 import dev.millrace.policy.onnx.GraphBuilder;
+import dev.millrace.policy.onnx.GraphPart;
 import dev.millrace.policy.onnx.Loop;
 import dev.millrace.policy.onnx.Operators;
 import dev.millrace.policy.onnx.Shape;
@@ -17,15 +16,13 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
-import org.jspecify.annotations.Nullable;
 
 /**
- * The graph that reads whole sequences: log-prob, entropy and sum of squared probabilities per wanted token, and on request
- * the gradient of {@code sum c_t log pi(y_t) + sum e_t H_t}.
+ * The graph that reads whole sequences: log-prob, entropy and sum of squared probabilities per wanted token. {@link LayerGradient} and {@link HeadGradient}
+ * go through the same layers and back.
  *
  * <p>Inputs beside the weights, with B sequences padded on the right to length L and R wanted tokens: {@link #TOKENS} int64
  * [B, L], {@link #POSITIONS} int64 [B, L], {@link #COS} and {@link #SIN} [L, headSize/2], {@link #MASK} [L, L]
@@ -57,13 +54,9 @@ public final class SequenceGraph {
     public static final String ENTRIES = "entries";
     public static final String ENTRY_LOG_PROBS = "entry_log_probs";
     public static final String ENTRY_REMAINDERS = "entry_remainders";
-    /** Gradient by the embedded tokens, [B*L, hidden]: the caller adds its rows to the embedding's, in a fixed order. */
-    public static final String EMBEDDED_GRADIENT = "gradient.embedded";
 
     /** Summands of each sequence's squared gradient norm, [B, summands]. */
     public static final String SQUARED_NORMS = "squared_norms";
-
-    private static final String HIDDEN_GRADIENT = "gradient.hidden";
 
     private static final Dim BATCH = Dim.symbol("B");
     private static final Dim LENGTH = Dim.symbol("L");
@@ -79,8 +72,7 @@ public final class SequenceGraph {
         /** All at once: logits are [R, vocabulary]. */
         AT_ONCE,
         /**
-         * One chunk after the other: {@link #ROWS} is [C, S], R is C*S elsewhere, and logits with all that is made of them, their
-         * gradients too, are [S, vocabulary].
+         * One chunk after the other: {@link #ROWS} is [C, S], R is C*S elsewhere, and logits with all that is made of them are [S, vocabulary].
          */
         IN_CHUNKS
     }
@@ -93,7 +85,6 @@ public final class SequenceGraph {
     private final Value embedded;
     private final Value hidden; // of the wanted rows
     private final RowSoftmax.Inputs inputs;
-    private @Nullable Value hiddenGradient; // by the hidden rows, where chunks have left it
 
     /** @param rows the wanted tokens: {@code [R]} one after the other, or cut into parts */
     private SequenceGraph(DecoderShape shape, String name, Shape rows, Vocabulary vocabulary) {
@@ -107,15 +98,7 @@ public final class SequenceGraph {
         Value sin = graph.input(SIN, ElementType.FLOAT, cos.shape());
         List<Value> masks = masks(shape);
         Value wanted = ops.reshape(graph.input(ROWS, ElementType.INT64, rows), Shape.of(count));
-        Value targets = graph.input(TARGETS, ElementType.INT64, Shape.of(count));
-        Value inverseTemperature = graph.input(INVERSE_TEMPERATURE, ElementType.FLOAT, Shape.of(count, Dim.ONE));
-        boolean cut = vocabulary == Vocabulary.CUT;
-        Shape kept = Shape.of(count, Dim.symbol("M"));
-        this.inputs = new RowSoftmax.Inputs(
-                targets,
-                inverseTemperature,
-                cut ? graph.input(KEPT, ElementType.INT64, kept) : null,
-                cut ? graph.input(KEPT_MASK, ElementType.FLOAT, kept) : null);
+        this.inputs = RowSoftmax.Inputs.declare(graph, count, vocabulary);
         this.embedded = transformer.embed(ops.reshape(tokens, Shape.of(BATCH.times(LENGTH))));
         this.hidden = ops.gather(
                 transformer.layers(embedded, new FullAttention(shape, ops, positions, cos, sin, masks)), wanted);
@@ -135,48 +118,41 @@ public final class SequenceGraph {
         return softmax;
     }
 
-    /** What is made of a chunk beyond what every graph says of its rows: values handed on, and values per row. */
-    private record OfChunk(List<Value> states, Map<String, Value> perRow) {}
-
+    /** What is made of a chunk beyond what every graph says of its rows. */
     @FunctionalInterface
     private interface ChunkBody {
-        /** @param number of the chunk */
-        OfChunk write(Transformer inside, Value number, Value hidden, RowSoftmax softmax, List<Value> states);
+        /**
+         * @param number of the chunk
+         * @return values per row, by name
+         */
+        Map<String, Value> write(Operators inside, Value number, RowSoftmax softmax);
     }
 
-    /** The head over one chunk after the other, with its outputs; what is handed on is returned. */
-    private List<Value> inChunks(List<Loop.State> states, ChunkBody body) {
+    /** The head over one chunk after the other, with its outputs. */
+    private void inChunks(ChunkBody body) {
         Operators ops = transformer.ops();
         Value chunks = chunked(hidden);
         RowSoftmax.Inputs inputsOfChunks = inputs.map(this::chunked);
         List<String> names = new ArrayList<>();
-        Loop loop = Loop.append(graph, ops.length(CHUNKS), CHUNKS, states, (insideGraph, number, entering) -> {
+        Loop loop = Loop.append(graph, ops.length(CHUNKS), CHUNKS, List.of(), (insideGraph, number, states) -> {
             Transformer inside = transformer.inside(insideGraph);
             Operators o = inside.ops();
-            Value chunk = o.gather(chunks, number);
-            RowSoftmax softmax =
-                    RowSoftmax.append(o, inside.logits(chunk), inputsOfChunks.map(input -> o.gather(input, number)));
-            OfChunk made = body.write(inside, number, chunk, softmax, entering);
+            Value logits = inside.logits(o.gather(chunks, number));
+            RowSoftmax softmax = RowSoftmax.append(o, logits, inputsOfChunks.map(input -> o.gather(input, number)));
             Map<String, Value> perRow = new LinkedHashMap<>();
             perRow.put(LOG_PROBS, softmax.logProbs());
             perRow.put(ENTROPIES, softmax.entropies());
             perRow.put(SUM_SQUARED_PROBS, softmax.sumSquaredProbs());
-            perRow.putAll(made.perRow());
+            perRow.putAll(body.write(o, number, softmax));
             names.addAll(perRow.keySet());
-            return new Loop.Iteration(made.states(), List.copyOf(perRow.values()));
+            return new Loop.Iteration(List.of(), List.copyOf(perRow.values()));
         });
         for (int i = 0; i < names.size(); i++) {
             Value stacked = loop.results().get(i);
             List<Dim> dims = new ArrayList<>(List.of(CHUNKS.times(OF_A_CHUNK)));
             dims.addAll(stacked.shape().dims().subList(2, stacked.shape().rank()));
-            Value flat = ops.reshape(stacked, new Shape(dims));
-            if (names.get(i).equals(HIDDEN_GRADIENT)) {
-                hiddenGradient = flat;
-            } else {
-                graph.output(names.get(i), flat);
-            }
+            graph.output(names.get(i), ops.reshape(stacked, new Shape(dims)));
         }
-        return loop.states();
     }
 
     /** {@code [C*S, ...]} as {@code [C, S, ...]}. */
@@ -212,7 +188,7 @@ public final class SequenceGraph {
         if (rows == Rows.AT_ONCE) {
             sequence.atOnce();
         } else {
-            sequence.inChunks(List.of(), (inside, number, hidden, softmax, states) -> new OfChunk(List.of(), Map.of()));
+            sequence.inChunks((inside, number, softmax) -> Map.of());
         }
         return sequence.graph.model();
     }
@@ -231,10 +207,7 @@ public final class SequenceGraph {
             entries(sequence.transformer.ops(), sequence.atOnce(), entries).forEach(graph::output);
         } else {
             Value chunks = sequence.chunked(entries);
-            sequence.inChunks(List.of(), (inside, number, hidden, softmax, states) -> {
-                Value ofChunk = inside.ops().gather(chunks, number);
-                return new OfChunk(List.of(), entries(inside.ops(), softmax, ofChunk));
-            });
+            sequence.inChunks((inside, number, softmax) -> entries(inside, softmax, inside.gather(chunks, number)));
         }
         return graph.model();
     }
@@ -249,122 +222,13 @@ public final class SequenceGraph {
     }
 
     /**
-     * The forward pass and the gradient: further inputs {@link #LOG_PROB_COEFFICIENTS} and {@link #ENTROPY_COEFFICIENTS}
-     * [R], further outputs {@link #EMBEDDED_GRADIENT} and, for every tensor of {@link #differentiated}, {@link #gradientOf}.
-     */
-    public static ModelProto gradient(DecoderShape shape, Vocabulary vocabulary, Rows rows) {
-        SequenceGraph sequence = of(shape, "gradient", vocabulary, rows);
-        Map<String, Value> leaves = new LinkedHashMap<>();
-        leaves.put(EMBEDDED_GRADIENT, sequence.embedded);
-        differentiated(shape)
-                .forEach(spec -> leaves.put(gradientOf(spec.name()), sequence.transformer.weight(spec.name())));
-        return sequence.gradient(rows, leaves, Map.of());
-    }
-
-    /**
-     * The forward pass and the gradient by an adapter that is merged into the weights: further inputs as {@link #gradient(DecoderShape,
-     * Vocabulary, Rows)} and every tensor of {@link LoraShape#tensors} under its name, further outputs {@link #gradientOf} these alone.
-     */
-    public static ModelProto gradient(DecoderShape shape, LoraShape lora, Vocabulary vocabulary, Rows rows) {
-        SequenceGraph sequence = of(shape, "adapter-gradient", vocabulary, rows);
-        Map<String, Value> leaves = new LinkedHashMap<>();
-        lora.tensors(shape)
-                .forEach(spec -> leaves.put(
-                        gradientOf(spec.name()),
-                        sequence.graph.input(spec.name(), ElementType.FLOAT, Shape.of(spec.dimsArray()))));
-        Map<Value, LowRank> factored = new LinkedHashMap<>();
-        lora.adapted(shape)
-                .forEach(spec -> factored.put(
-                        sequence.transformer.weight(spec.name()),
-                        new LowRank(
-                                Objects.requireNonNull(leaves.get(gradientOf(LoraShape.a(spec.name())))),
-                                Objects.requireNonNull(leaves.get(gradientOf(LoraShape.b(spec.name())))),
-                                lora.scale())));
-        return sequence.gradient(rows, leaves, factored);
-    }
-
-    private ModelProto gradient(Rows rows, Map<String, Value> leaves, Map<Value, LowRank> factored) {
-        Shape perToken = inputs.targets().shape();
-        Value logProbCoefficients = graph.input(LOG_PROB_COEFFICIENTS, ElementType.FLOAT, perToken);
-        Value entropyCoefficients = graph.input(ENTROPY_COEFFICIENTS, ElementType.FLOAT, perToken);
-        Map<Value, Value> seeds = new LinkedHashMap<>();
-        Map<Value, Value> gradients = new LinkedHashMap<>();
-        if (rows == Rows.AT_ONCE) {
-            RowSoftmax softmax = atOnce();
-            seeds.put(softmax.logProbs(), logProbCoefficients);
-            seeds.put(softmax.entropies(), entropyCoefficients);
-        } else {
-            Value head = transformer.head();
-            if (leaves.containsValue(head)) {
-                gradients.put(head, headGradientInChunks(logProbCoefficients, entropyCoefficients));
-            } else {
-                hiddenGradientInChunks(logProbCoefficients, entropyCoefficients);
-            }
-            seeds.put(hidden, Objects.requireNonNull(hiddenGradient, "the chunks leave it"));
-        }
-        gradients.putAll(ReverseMode.append(
-                graph,
-                seeds,
-                leaves.values().stream()
-                        .filter(leaf -> !gradients.containsKey(leaf))
-                        .toList(),
-                factored));
-        leaves.forEach((name, leaf) ->
-                graph.output(name, Objects.requireNonNull(gradients.get(leaf), "every leaf was asked for")));
-        return graph.model();
-    }
-
-    /** Forward and backward pass of the head, chunk after chunk: what flows into the hidden rows, and the head's gradient. */
-    private Value headGradientInChunks(Value logProbCoefficients, Value entropyCoefficients) {
-        Value head = transformer.head();
-        LogitsGradient gradient = new LogitsGradient(chunked(logProbCoefficients), chunked(entropyCoefficients));
-        // a single zero, which the first product stretches: nothing of the head's size is held before there is
-        // something in it
-        Loop.State sum =
-                new Loop.State(graph.zero(), Shape.of(Dim.symbol("V_so_far"), Dim.symbol("H_so_far")), head.shape());
-        List<Value> sums = inChunks(List.of(sum), (inside, number, chunk, softmax, states) -> {
-            Operators o = inside.ops();
-            Value dLogits = gradient.of(o, number, softmax);
-            return new OfChunk(
-                    List.of(o.gemm(dLogits, chunk, states.get(0), true, false)),
-                    Map.of(HIDDEN_GRADIENT, o.gemm(dLogits, head, false, false)));
-        });
-        return sums.get(0);
-    }
-
-    /** The same where the head itself is not trained: what flows into the hidden rows. */
-    private void hiddenGradientInChunks(Value logProbCoefficients, Value entropyCoefficients) {
-        Value head = transformer.head();
-        LogitsGradient gradient = new LogitsGradient(chunked(logProbCoefficients), chunked(entropyCoefficients));
-        inChunks(
-                List.of(),
-                (inside, number, chunk, softmax, states) -> new OfChunk(
-                        List.of(),
-                        Map.of(
-                                HIDDEN_GRADIENT,
-                                inside.ops().gemm(gradient.of(inside.ops(), number, softmax), head, false, false))));
-    }
-
-    /** What flows into the logits of a chunk, given the coefficients of all. */
-    private record LogitsGradient(Value logProbSeeds, Value entropySeeds) {
-        Value of(Operators o, Value number, RowSoftmax softmax) {
-            Map<Value, Value> seeds = new LinkedHashMap<>();
-            seeds.put(softmax.logProbs(), o.gather(logProbSeeds, number));
-            seeds.put(softmax.entropies(), o.gather(entropySeeds, number));
-            Value logits = softmax.logits();
-            return Objects.requireNonNull(
-                    ReverseMode.append(o.graph(), seeds, List.of(logits)).get(logits), "the softmax is of them");
-        }
-    }
-
-    /**
      * The forward pass and, for every sequence, the squared norm of its own gradient {@code d(sum_t c_t log pi(y_t)) / dW} by
      * all weights: {@link #ROWS} is [B, P], each sequence's wanted tokens filled up to P with some of coefficient 0; R is B*P
      * elsewhere; further input {@link #LOG_PROB_COEFFICIENTS} [R], further output {@link #SQUARED_NORMS}.
      *
      * @param byGram of {@link #cheaperByGram}; decides what the graph costs, and the last bits of what it finds
      */
-    public static ModelProto gradientNorms(DecoderShape shape, Vocabulary vocabulary, Set<String> byGram) {
+    public static GraphPart gradientNorms(DecoderShape shape, Vocabulary vocabulary, Set<String> byGram) {
         Dim scored = Dim.symbol("P");
         SequenceGraph sequence = new SequenceGraph(shape, "gradient-norms", Shape.of(BATCH, scored), vocabulary);
         Value logProbs = sequence.atOnce().logProbs();
@@ -378,7 +242,7 @@ public final class SequenceGraph {
                         sequence.transformer.weights().values(),
                         new Examples(BATCH, List.of(LENGTH, scored)),
                         weight -> byGram.contains(weight.name())));
-        return sequence.graph.model();
+        return sequence.graph.whole();
     }
 
     /**
@@ -401,22 +265,15 @@ public final class SequenceGraph {
                 .collect(Collectors.toUnmodifiableSet());
     }
 
-    /**
-     * The tensors whose gradient the graph returns whole. An untied embedding is not among them: all of its gradient comes
-     * through {@link #EMBEDDED_GRADIENT}, while a tied one gets that and what its use as head contributes.
-     */
-    public static List<TensorSpec> differentiated(DecoderShape shape) {
+    /** The tensors that a product or a norm reads: all but an embedding that is only looked up. */
+    static List<TensorSpec> differentiated(DecoderShape shape) {
         return shape.tensors().stream()
                 .filter(spec -> shape.tiedHead() || !spec.name().equals(TensorNames.EMBEDDING))
                 .toList();
     }
 
-    /** Name of the tensor that {@link #EMBEDDED_GRADIENT} belongs to. */
+    /** Name of the tensor that tokens are looked up in. */
     public static String embedding() {
         return TensorNames.EMBEDDING;
-    }
-
-    public static String gradientOf(String tensor) {
-        return "gradient." + tensor;
     }
 }

@@ -2,6 +2,7 @@ package dev.millrace.policy.decoder;
 
 import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
 
 /**
  * Name and axis lengths of one float32 tensor, named and laid out as in a Hugging Face checkpoint.
@@ -24,8 +25,13 @@ public record TensorSpec(String name, List<Long> dims) {
             elements = Math.multiplyExact(elements, dim);
         }
         if (elements > Integer.MAX_VALUE / Float.BYTES) {
-            throw new IllegalArgumentException(name + " has " + elements + " elements; a float32 buffer holds at most "
-                    + Integer.MAX_VALUE / Float.BYTES);
+            throw new IllegalArgumentException(String.format(
+                    Locale.ROOT,
+                    "%s has %,d numbers, and a tensor may have %,d (2 GiB of float32, which is as much as one buffer takes); take a model with a"
+                            + " smaller vocabulary or narrower layers",
+                    name,
+                    elements,
+                    Integer.MAX_VALUE / Float.BYTES));
         }
     }
 

@@ -61,23 +61,33 @@ final class Transformer {
     Value layers(Value embedded, Attention attention) {
         Value x = embedded;
         for (int layer = 0; layer < shape.layers(); layer++) {
-            Value h = norm(x, TensorNames.inputNorm(layer));
-            Value query = linear(h, TensorNames.query(layer), shape.qkvBias());
-            Value key = linear(h, TensorNames.key(layer), shape.qkvBias());
-            Value value = linear(h, TensorNames.value(layer), shape.qkvBias());
-            if (shape.traits().queryKeyNorm()) {
-                query = normByHead(query, shape.heads(), TensorNames.queryNorm(layer));
-                key = normByHead(key, shape.kvHeads(), TensorNames.keyNorm(layer));
-            }
-            Value mixed = attention.attend(layer, query, key, value);
-            x = rounded(ops.add(
-                    x,
-                    linear(
-                            rounded(mixed),
-                            TensorNames.attentionOutput(layer),
-                            shape.traits().outputBias())));
-            x = rounded(ops.add(x, mlp(norm(x, TensorNames.postAttentionNorm(layer)), layer)));
+            x = layer(x, layer, attention);
         }
+        return finalNorm(x);
+    }
+
+    /** One layer: [rows, hidden] to [rows, hidden]. */
+    Value layer(Value x, int layer, Attention attention) {
+        Value h = norm(x, TensorNames.inputNorm(layer));
+        Value query = linear(h, TensorNames.query(layer), shape.qkvBias());
+        Value key = linear(h, TensorNames.key(layer), shape.qkvBias());
+        Value value = linear(h, TensorNames.value(layer), shape.qkvBias());
+        if (shape.traits().queryKeyNorm()) {
+            query = normByHead(query, shape.heads(), TensorNames.queryNorm(layer));
+            key = normByHead(key, shape.kvHeads(), TensorNames.keyNorm(layer));
+        }
+        Value mixed = attention.attend(layer, query, key, value);
+        Value between = rounded(ops.add(
+                x,
+                linear(
+                        rounded(mixed),
+                        TensorNames.attentionOutput(layer),
+                        shape.traits().outputBias())));
+        return rounded(ops.add(between, mlp(norm(between, TensorNames.postAttentionNorm(layer)), layer)));
+    }
+
+    /** What the head reads: [rows, hidden] to [rows, hidden]. */
+    Value finalNorm(Value x) {
         return norm(x, TensorNames.FINAL_NORM);
     }
 

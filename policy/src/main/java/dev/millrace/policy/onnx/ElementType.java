@@ -22,6 +22,16 @@ public enum ElementType {
         return dataType.getNumber();
     }
 
+    /** Size of one element. */
+    int bytes() {
+        return switch (this) {
+            case FLOAT, INT32 -> 4;
+            case INT64, DOUBLE -> 8;
+            case INT8, BOOL -> 1;
+            case BFLOAT16 -> 2;
+        };
+    }
+
     static ElementType ofNumber(long number) {
         for (ElementType type : values()) {
             if (type.number() == number) {

@@ -17,6 +17,8 @@ import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.function.Predicate;
 import java.util.stream.Collectors;
 
 /**
@@ -171,6 +173,49 @@ public final class GraphBuilder {
     /** The nodes so far, in the order they run. */
     public List<Node> nodes() {
         return Collections.unmodifiableList(nodes);
+    }
+
+    /** How many nodes there are so far: what comes later is another way than what was before. */
+    public int size() {
+        return nodes.size();
+    }
+
+    /** As much of this graph as computes some of its values, by the names that they are to have outside. */
+    public GraphPart part(String partName, Map<String, Value> results) {
+        return GraphPart.of(this, partName, results, Set.of());
+    }
+
+    /** All of this graph that its outputs are computed of. */
+    public GraphPart whole() {
+        return part(name, outputs);
+    }
+
+    /**
+     * This graph as a way forward and a way back; see {@link GraphPart#cut}.
+     *
+     * @param forward   the first so many nodes are the way forward
+     * @param results   of the way forward
+     * @param gradients of the way back
+     * @param again     nodes of the way forward that the way back computes again
+     */
+    public GraphPart.Cut cut(
+            int forward, Map<String, Value> results, Map<String, Value> gradients, Predicate<Node> again) {
+        return GraphPart.cut(this, forward, results, gradients, again);
+    }
+
+    List<TensorProto> constants() {
+        return root.initializers;
+    }
+
+    /** Takes over nodes of another graph, with the constants that they read. */
+    void take(List<Node> others, List<TensorProto> theirConstants, int namesTaken) {
+        nodes.addAll(others);
+        initializers.addAll(theirConstants);
+        nextName = Math.max(nextName, namesTaken);
+    }
+
+    int namesTaken() {
+        return root.nextName;
     }
 
     boolean isOutermost() {

@@ -217,7 +217,7 @@ public final class AdamW {
             FloatBuffer weight,
             FloatBuffer moment,
             FloatBuffer square,
-            float[] gradient,
+            FloatBuffer gradient,
             float stepSize,
             float rootCorrection,
             float keep) {
@@ -226,12 +226,12 @@ public final class AdamW {
         float new1 = (float) (1 - config.beta1);
         float new2 = (float) (1 - config.beta2);
         float epsilon = (float) config.epsilon;
-        for (int from = 0; from < gradient.length; from += CHUNK) {
-            int count = Math.min(CHUNK, gradient.length - from);
+        for (int from = 0; from < gradient.limit(); from += CHUNK) {
+            int count = Math.min(CHUNK, gradient.limit() - from);
             weight.get(from, w, 0, count);
             moment.get(from, m, 0, count);
             square.get(from, v, 0, count);
-            System.arraycopy(gradient, from, g, 0, count);
+            gradient.get(from, g, 0, count);
             moments(g, m, v, count, b1, new1, b2, new2);
             weights(w, m, v, count, stepSize, rootCorrection, epsilon, keep);
             weight.put(from, w, 0, count);
@@ -264,13 +264,17 @@ public final class AdamW {
         }
     }
 
-    private static void refuseNonFinite(Gradients gradients) {
+    private void refuseNonFinite(Gradients gradients) {
         for (TensorSpec spec : gradients.specs()) {
-            float[] gradient = gradients.tensor(spec.name());
-            for (int i = 0; i < gradient.length; i++) {
-                if (!Float.isFinite(gradient[i])) {
-                    throw new IllegalArgumentException(
-                            "the gradient of " + spec.name() + " must be finite: " + gradient[i] + " at element " + i);
+            FloatBuffer gradient = gradients.tensor(spec.name());
+            for (int from = 0; from < gradient.limit(); from += CHUNK) {
+                int count = Math.min(CHUNK, gradient.limit() - from);
+                gradient.get(from, g, 0, count);
+                for (int i = 0; i < count; i++) {
+                    if (!Float.isFinite(g[i])) {
+                        throw new IllegalArgumentException("the gradient of " + spec.name() + " must be finite: " + g[i]
+                                + " at element " + (from + i));
+                    }
                 }
             }
         }

@@ -27,8 +27,29 @@ public final class GradientNormSession implements AutoCloseable {
 
     /** @param tokenBudget padded tokens per micro-batch: bounds memory */
     public GradientNormSession(Engine engine, DecoderShape shape, int tokenBudget) {
-        this.runner = new SequenceRunner(engine, shape, tokenBudget, new NormGraphs(engine, shape));
+        this(engine, shape, MicrobatchLimit.ofTokens(tokenBudget));
+    }
+
+    /** @param limit of a micro-batch, by {@link #bytes} */
+    public GradientNormSession(Engine engine, DecoderShape shape, MicrobatchLimit limit) {
+        this.runner = new SequenceRunner(
+                engine,
+                shape,
+                limit.rows((sequences, length) -> bytes(shape, sequences, length)),
+                new NormGraphs(engine, shape));
         this.outputs.add(SequenceGraph.SQUARED_NORMS);
+    }
+
+    /**
+     * What so many sequences take beside the weights, all of whose tokens are scored: an estimate, as {@link PassMemory}'s. Their logits are there at
+     * once, with all that is as wide.
+     *
+     * @param length tokens of each; padded as a pass pads them
+     */
+    public static long bytes(DecoderShape shape, int sequences, int length) {
+        int padded = MicroBatch.paddedLength(length);
+        return SequenceGraph.gradientNorms(shape, Vocabulary.WHOLE, SequenceGraph.cheaperByGram(shape, padded, padded))
+                .peakBytes(Map.of("B", (long) sequences, "L", (long) padded, "P", (long) padded), name -> false);
     }
 
     /** A graph for each choice between whole gradients and Gram matrices that a length has called for. */
@@ -49,7 +70,8 @@ public final class GradientNormSession implements AutoCloseable {
             return compiled.computeIfAbsent(
                     new Kind(micro.vocabulary(), SequenceGraph.cheaperByGram(shape, micro.length(), micro.aligned())),
                     kind -> engine.compileForAnySize(
-                            SequenceGraph.gradientNorms(shape, kind.vocabulary(), kind.byGram())));
+                            SequenceGraph.gradientNorms(shape, kind.vocabulary(), kind.byGram())
+                                    .model()));
         }
 
         @Override

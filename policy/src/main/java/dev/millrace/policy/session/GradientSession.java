@@ -1,20 +1,15 @@
 package dev.millrace.policy.session;
 
-import ai.onnxruntime.OrtException;
-import ai.onnxruntime.OrtSession;
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.LayerGradient.Activations;
 import dev.millrace.policy.decoder.LoraShape;
-import dev.millrace.policy.decoder.SequenceGraph;
+import dev.millrace.policy.decoder.SequenceGraph.Vocabulary;
 import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.LoraAdapter;
-import dev.millrace.policy.weights.TensorSet;
 import dev.millrace.policy.weights.Weights;
-import java.nio.FloatBuffer;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Optional;
-import java.util.Set;
 
 /**
  * The gradient {@code d(sum_t c_t log pi(y_t) + sum_t e_t H_t) / dW} of a batch, for coefficients of the caller's choice, by all weights or by those of
@@ -24,20 +19,19 @@ import java.util.Set;
  * <p>Where a sequence has kept tokens, {@code pi} is the softmax over these, and what was not kept gets no gradient.
  *
  * <p>Any objective over log-probs is a pair of such coefficients: differentiate it by each log-prob (and entropy) in plain
- * Java. Micro-batches go in a fixed order through one thread, so that the same call gives the same bits. Not thread-safe:
- * one owner; the weights are read in place and must not change during a call.
+ * Java. Micro-batches go through one layer after the other and back, and each layer's part is added in the gradient's own memory: there is
+ * no second copy of it. Additions have a fixed order, so that the same call gives the same bits, whatever the number of threads. Thread-safe;
+ * the weights are read in place and must not change during a call.
  */
 public final class GradientSession implements AutoCloseable {
-    private static final int CHUNK = 4096;
-
+    private final Engine engine;
     private final DecoderShape shape;
     private final List<TensorSpec> trained;
     private final Optional<LoraShape> lora;
-    private final SequenceRunner runner;
-    private final TensorSet partial;
-    private final Feeds pinned;
-    private final Set<String> outputs = new HashSet<>(ScoringSession.OUTPUTS);
-    private final float[] chunk = new float[CHUNK];
+    private final GradientGraphs graphs;
+    private final LengthTables tables;
+    private final RowLimit limit;
+    private final int mostRows;
 
     /** @param tokenBudget padded tokens per micro-batch: bounds memory, and decides the order of summation */
     public GradientSession(Engine engine, DecoderShape shape, int tokenBudget) {
@@ -46,28 +40,32 @@ public final class GradientSession implements AutoCloseable {
 
     /** @param logits likewise */
     public GradientSession(Engine engine, DecoderShape shape, int tokenBudget, LogitsMemory logits) {
-        this(engine, shape, Optional.empty(), tokenBudget, logits);
+        this(engine, shape, Optional.empty(), MicrobatchLimit.ofTokens(tokenBudget), logits, Activations.KEPT);
     }
 
-    /** @param lora of adapters by which alone is differentiated, of weights that have such a one; empty for all weights */
+    /**
+     * @param lora        of adapters by which alone is differentiated, of weights that have such a one; empty for all weights
+     * @param limit       of a micro-batch: bounds memory, and decides the order of summation
+     * @param logits      likewise
+     * @param activations what the way back has of the way forward
+     */
     public GradientSession(
-            Engine engine, DecoderShape shape, Optional<LoraShape> lora, int tokenBudget, LogitsMemory logits) {
+            Engine engine,
+            DecoderShape shape,
+            Optional<LoraShape> lora,
+            MicrobatchLimit limit,
+            LogitsMemory logits,
+            Activations activations) {
+        this.engine = engine;
         this.shape = shape;
         this.lora = lora;
         this.trained = lora.map(low -> low.tensors(shape)).orElseGet(shape::tensors);
-        this.runner = new SequenceRunner(
-                engine,
-                shape,
-                tokenBudget,
-                logits.gradientRows(shape),
-                (vocabulary, rows) -> lora.isPresent()
-                        ? SequenceGraph.gradient(shape, lora.get(), vocabulary, rows)
-                        : SequenceGraph.gradient(shape, vocabulary, rows));
-        this.partial = new TensorSet(lora.isPresent() ? trained : SequenceGraph.differentiated(shape));
-        this.pinned = new Feeds(engine.environment()).set(partial, SequenceGraph.gradientOf(""));
-        if (lora.isEmpty()) {
-            this.outputs.add(SequenceGraph.EMBEDDED_GRADIENT);
-        }
+        this.graphs = new GradientGraphs(engine, shape, lora, activations);
+        this.tables = new LengthTables(shape);
+        this.mostRows = logits.gradientRows(shape);
+        PassMemory memory = new PassMemory(
+                shape, graphs.layer(), graphs.head(Vocabulary.WHOLE).gradient(), logits);
+        this.limit = limit.rows(memory::bytes);
     }
 
     /**
@@ -77,9 +75,10 @@ public final class GradientSession implements AutoCloseable {
      * @param logProbCoefficients  c, one per packed token; 0 for a token without loss
      * @param entropyCoefficients  e, one per packed token
      * @param into                 of what is trained; partly added to if the call fails
-     * @throws java.util.concurrent.CancellationException if the thread is interrupted, checked between micro-batches; the
+     * @throws java.util.concurrent.CancellationException if the thread is interrupted, checked between layers; the
      *     flag stays set
      * @throws NonFiniteScoreException naming sequence and token
+     * @throws PassMemoryException if a sequence alone takes more memory than a micro-batch may
      */
     public TokenScores accumulate(
             Weights weights,
@@ -88,6 +87,22 @@ public final class GradientSession implements AutoCloseable {
             float[] logProbCoefficients,
             float[] entropyCoefficients,
             Gradients into) {
+        GradientPass.Part part = new GradientPass.Part(batch, temperatures, logProbCoefficients, entropyCoefficients);
+        try (GradientPass pass = begin(weights, List.of(part), into)) {
+            for (int piece = 0; piece < pass.pieces(); piece++) {
+                pass.run(piece);
+            }
+            pass.finish();
+            return pass.scores(0);
+        }
+    }
+
+    /**
+     * The same of several batches, in pieces that may be run by several threads.
+     *
+     * @param into as above; not to be read before {@link GradientPass#finish}
+     */
+    public GradientPass begin(Weights weights, List<GradientPass.Part> parts, Gradients into) {
         if (!into.specs().equals(trained)) {
             throw new IllegalArgumentException("these gradients are of another shape: they have "
                     + into.specs().size() + " tensors, and " + trained.size() + " are trained of " + shape);
@@ -100,25 +115,22 @@ public final class GradientSession implements AutoCloseable {
                     + ", and differentiated is by "
                     + lora.map(low -> "one of " + low).orElse("all weights"));
         }
-        requireFinite(batch, logProbCoefficients, "logProbCoefficients");
-        requireFinite(batch, entropyCoefficients, "entropyCoefficients");
-        return runner.run(
+        for (GradientPass.Part part : parts) {
+            SequenceRunner.check(shape, weights, part.batch(), part.temperatures());
+            requireFinite(part.batch(), part.logProbCoefficients(), "logProbCoefficients");
+            requireFinite(part.batch(), part.entropyCoefficients(), "entropyCoefficients");
+        }
+        return new GradientPass(
+                engine,
+                shape,
+                graphs,
+                tables,
                 weights,
-                batch,
-                temperatures,
-                (micro, feeds) -> {
-                    feeds.floats(SequenceGraph.LOG_PROB_COEFFICIENTS, micro.pick(logProbCoefficients), micro.rowCount())
-                            .floats(
-                                    SequenceGraph.ENTROPY_COEFFICIENTS,
-                                    micro.pick(entropyCoefficients),
-                                    micro.rowCount());
-                    if (lora.isPresent()) {
-                        feeds.set(weights.trained().tensors(), "");
-                    }
-                },
-                outputs,
-                pinned.map(),
-                (micro, result) -> add(micro, result, into));
+                into,
+                parts,
+                batch -> MicroBatch.plan(batch, limit, shape).stream()
+                        .map(micro -> micro.inChunks(mostRows))
+                        .toList());
     }
 
     static void requireFinite(SequenceBatch batch, float[] coefficients, String name) {
@@ -134,50 +146,8 @@ public final class GradientSession implements AutoCloseable {
         }
     }
 
-    private void add(MicroBatch micro, OrtSession.Result result, Gradients into) throws OrtException {
-        for (TensorSpec spec : partial.specs()) {
-            addTo(into.tensor(spec.name()), partial.tensor(spec.name()));
-        }
-        if (lora.isEmpty()) {
-            addEmbedded(
-                    micro,
-                    SequenceRunner.floats(result, SequenceGraph.EMBEDDED_GRADIENT),
-                    into.tensor(SequenceGraph.embedding()));
-        }
-    }
-
-    private void addTo(float[] sum, FloatBuffer added) {
-        for (int from = 0; from < sum.length; from += CHUNK) {
-            int count = Math.min(CHUNK, sum.length - from);
-            added.get(chunk, 0, count);
-            for (int i = 0; i < count; i++) {
-                sum[from + i] += chunk[i];
-            }
-        }
-    }
-
-    /**
-     * Adds each input token's row to its embedding's, in the order of the tokens: a scatter inside the graph would sum in an
-     * order of its own choosing on a GPU. Padding receives no gradient and is left out.
-     */
-    private void addEmbedded(MicroBatch micro, float[] rows, float[] embedding) {
-        int width = shape.hiddenSize();
-        SequenceBatch batch = micro.batch();
-        for (int row = 0; row < micro.sequences().length; row++) {
-            int sequence = micro.sequences()[row];
-            for (int t = 0; t < batch.length(sequence) - 1; t++) {
-                int from = (row * micro.length() + t) * width;
-                int to = batch.token(sequence, t) * width;
-                for (int i = 0; i < width; i++) {
-                    embedding[to + i] += rows[from + i];
-                }
-            }
-        }
-    }
-
     @Override
     public void close() {
-        pinned.close();
-        runner.close();
+        graphs.close();
     }
 }

@@ -36,9 +36,9 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length, int width, i
      * Cuts a batch into rectangles, those over the whole vocabulary first, then by width; shortest padded length first, in
      * batch order within a length.
      *
-     * @param tokenBudget largest number of padded tokens in a rectangle, unless one sequence alone exceeds it
+     * @param limit how many sequences may be in a rectangle
      */
-    static List<MicroBatch> plan(SequenceBatch batch, int tokenBudget, DecoderShape shape) {
+    static List<MicroBatch> plan(SequenceBatch batch, RowLimit limit, DecoderShape shape) {
         TreeMap<Size, List<Integer>> bySize =
                 new TreeMap<>(Comparator.comparingInt(Size::width).thenComparingInt(Size::length));
         for (int s = 0; s < batch.sequenceCount(); s++) {
@@ -51,7 +51,7 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length, int width, i
         }
         List<MicroBatch> plan = new ArrayList<>();
         bySize.forEach((size, sequences) -> {
-            int height = Math.max(1, tokenBudget / size.length());
+            int height = limit.sequences(size.length());
             for (int from = 0; from < sequences.size(); from += height) {
                 int[] part = sequences.subList(from, Math.min(sequences.size(), from + height)).stream()
                         .mapToInt(Integer::intValue)
@@ -148,6 +148,11 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length, int width, i
             return sequences.length * aligned;
         }
         return chunks == 1 ? Math.max(2, scoredCount()) : chunks * chunkRows();
+    }
+
+    /** Rows of each chunk; all where there is one. */
+    int rowsAtOnce() {
+        return chunks == 1 ? rowCount() : chunkRows();
     }
 
     private int chunkRows() {

@@ -10,8 +10,6 @@ import dev.millrace.policy.decoder.SequenceGraph.Rows;
 import dev.millrace.policy.decoder.SequenceGraph.Vocabulary;
 import dev.millrace.policy.onnx.proto.ModelProto;
 import dev.millrace.policy.weights.Weights;
-import java.nio.FloatBuffer;
-import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CancellationException;
@@ -21,11 +19,9 @@ import java.util.concurrent.ConcurrentHashMap;
 final class SequenceRunner implements AutoCloseable {
     private final Engine engine;
     private final DecoderShape shape;
-    private final int tokenBudget;
+    private final RowLimit limit;
     private final Graphs graphs;
-    private final Map<Integer, LengthTables> tables = new ConcurrentHashMap<>();
-
-    private record LengthTables(PositionTables positions, Map<String, FloatBuffer> masks) {}
+    private final LengthTables tables;
 
     /** The compiled graph that a micro-batch goes through; the runner closes it. */
     interface Graphs extends AutoCloseable {
@@ -52,7 +48,7 @@ final class SequenceRunner implements AutoCloseable {
      * @param mostRows that go through the head at once
      */
     SequenceRunner(Engine engine, DecoderShape shape, int tokenBudget, int mostRows, ModelOf model) {
-        this(engine, shape, tokenBudget, new KindGraphs(engine, mostRows, model));
+        this(engine, shape, RowLimit.tokens(tokenBudget), new KindGraphs(engine, mostRows, model));
     }
 
     private static final class KindGraphs implements Graphs {
@@ -93,14 +89,12 @@ final class SequenceRunner implements AutoCloseable {
         }
     }
 
-    SequenceRunner(Engine engine, DecoderShape shape, int tokenBudget, Graphs graphs) {
-        if (tokenBudget < 1) {
-            throw new IllegalArgumentException("tokenBudget must be at least 1: tokenBudget=" + tokenBudget);
-        }
+    SequenceRunner(Engine engine, DecoderShape shape, RowLimit limit, Graphs graphs) {
         this.engine = engine;
         this.shape = shape;
-        this.tokenBudget = tokenBudget;
+        this.limit = limit;
         this.graphs = graphs;
+        this.tables = new LengthTables(shape);
     }
 
     /** Feeds more tensors of a micro-batch, beside those every sequence graph takes. */
@@ -127,7 +121,7 @@ final class SequenceRunner implements AutoCloseable {
         TokenScores scores = TokenScores.allocate(batch.scoredCount());
         try (Feeds fixed = new Feeds(engine.environment())) {
             fixed.set(weights.tensors(), "");
-            for (MicroBatch planned : MicroBatch.plan(batch, tokenBudget, shape)) {
+            for (MicroBatch planned : MicroBatch.plan(batch, limit, shape)) {
                 MicroBatch micro = graphs.laidOut(planned);
                 if (Thread.currentThread().isInterrupted()) {
                     throw new CancellationException(
@@ -144,14 +138,8 @@ final class SequenceRunner implements AutoCloseable {
     }
 
     private void feed(MicroBatch micro, float[] temperatures, Feeds feeds) {
-        int length = micro.length();
-        int half = shape.headSize() / 2;
-        LengthTables table = tables.computeIfAbsent(
-                length, absent -> new LengthTables(new PositionTables(shape, length), masks(length)));
         feeds.longs(SequenceGraph.TOKENS, micro.tokens(), micro.dims())
                 .longs(SequenceGraph.POSITIONS, micro.positions(), micro.dims())
-                .floats(SequenceGraph.COS, table.positions().cos(), length, half)
-                .floats(SequenceGraph.SIN, table.positions().sin(), length, half)
                 .longs(SequenceGraph.ROWS, micro.rows(), micro.rowDims())
                 .longs(SequenceGraph.TARGETS, micro.targets(), micro.rowCount())
                 .floats(
@@ -159,24 +147,12 @@ final class SequenceRunner implements AutoCloseable {
                         micro.inverseTemperatures(temperatures),
                         micro.rowCount(),
                         1);
-        table.masks().forEach((name, mask) -> feeds.floats(name, mask.duplicate(), length, length));
+        tables.feedAngles(micro.length(), feeds);
+        tables.feedMasks(micro.length(), feeds);
         if (micro.vocabulary() == Vocabulary.CUT) {
             feeds.longs(SequenceGraph.KEPT, micro.keptIds(), micro.rowCount(), micro.width())
                     .floats(SequenceGraph.KEPT_MASK, micro.keptMask(), micro.rowCount(), micro.width());
         }
-    }
-
-    private Map<String, FloatBuffer> masks(int length) {
-        Map<String, FloatBuffer> masks = new HashMap<>();
-        if (SequenceGraph.hasFullLayers(shape)) {
-            masks.put(SequenceGraph.MASK, PositionTables.causalMask(length));
-        }
-        if (SequenceGraph.hasWindowedLayers(shape)) {
-            masks.put(
-                    SequenceGraph.WINDOW_MASK,
-                    PositionTables.windowMask(length, shape.traits().slidingWindow()));
-        }
-        return masks;
     }
 
     private void run(
@@ -207,6 +183,11 @@ final class SequenceRunner implements AutoCloseable {
     }
 
     private void check(Weights weights, SequenceBatch batch, float[] temperatures) {
+        check(shape, weights, batch, temperatures);
+    }
+
+    /** Refuses what no graph of a shape can take. */
+    static void check(DecoderShape shape, Weights weights, SequenceBatch batch, float[] temperatures) {
         if (!weights.shape().equals(shape)) {
             throw new IllegalArgumentException(
                     "these weights are of another shape: " + weights.shape() + ", not " + shape);

@@ -2,19 +2,18 @@ package dev.millrace.policy.weights;
 
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.TensorSpec;
-import java.util.Arrays;
-import java.util.LinkedHashMap;
+import java.nio.FloatBuffer;
 import java.util.List;
-import java.util.Map;
 
 /**
- * One float per parameter that is trained, all of a decoder's or an adapter's: the sum of what gradient sessions accumulated into it.
+ * One float per parameter that is trained, all of a decoder's or an adapter's: the sum of what gradient sessions added to it.
  *
- * <p>Heap arrays, since everything done with gradients is a Java loop. One owner, no synchronisation.
+ * <p>In direct buffers, which the engine adds to in place. One owner, no synchronisation.
  */
 public final class Gradients {
-    private final List<TensorSpec> specs;
-    private final Map<String, float[]> tensors = new LinkedHashMap<>();
+    private static final int CHUNK = 4096;
+
+    private final TensorSet tensors;
 
     /** All zeros, of all of a decoder's parameters. */
     public Gradients(DecoderShape shape) {
@@ -23,56 +22,92 @@ public final class Gradients {
 
     /** All zeros. */
     public Gradients(List<TensorSpec> specs) {
-        this.specs = List.copyOf(specs);
-        specs.forEach(spec -> tensors.put(spec.name(), new float[spec.elementCount()]));
+        this.tensors = new TensorSet(specs);
     }
 
     /** Names and shapes, in the order of every iteration. */
     public List<TensorSpec> specs() {
-        return specs;
+        return tensors.specs();
     }
 
-    /** The live array of one tensor, row-major: what is written to it is in the gradient. */
-    public float[] tensor(String name) {
-        float[] tensor = tensors.get(name);
-        if (tensor == null) {
-            throw new IllegalArgumentException("there is no gradient " + name + " among " + tensors.keySet());
-        }
-        return tensor;
+    /** A live view of one tensor, row-major: what is written to it is in the gradient. */
+    public FloatBuffer tensor(String name) {
+        return tensors.tensor(name);
+    }
+
+    /** A copy of one tensor, row-major. */
+    public float[] values(String name) {
+        FloatBuffer tensor = tensor(name);
+        float[] values = new float[tensor.remaining()];
+        tensor.get(values);
+        return values;
+    }
+
+    /** All tensors as a set; shares the memory. */
+    public TensorSet tensors() {
+        return tensors;
     }
 
     public void zero() {
-        tensors.values().forEach(tensor -> Arrays.fill(tensor, 0f));
+        float[] zeros = new float[CHUNK];
+        for (TensorSpec spec : specs()) {
+            FloatBuffer tensor = tensor(spec.name());
+            while (tensor.hasRemaining()) {
+                tensor.put(zeros, 0, Math.min(CHUNK, tensor.remaining()));
+            }
+        }
     }
 
     public void scale(float factor) {
-        for (float[] tensor : tensors.values()) {
-            for (int i = 0; i < tensor.length; i++) {
-                tensor[i] *= factor;
+        float[] block = new float[CHUNK];
+        for (TensorSpec spec : specs()) {
+            FloatBuffer tensor = tensor(spec.name());
+            for (int from = 0; from < tensor.limit(); from += CHUNK) {
+                int count = Math.min(CHUNK, tensor.limit() - from);
+                tensor.get(from, block, 0, count);
+                for (int i = 0; i < count; i++) {
+                    block[i] *= factor;
+                }
+                tensor.put(from, block, 0, count);
             }
         }
     }
 
     /** Adds other gradients of the same shape. */
     public void add(Gradients other) {
-        if (!other.specs.equals(specs)) {
+        if (!other.specs().equals(specs())) {
             throw new IllegalArgumentException(
-                    "gradients of different tensors: " + other.specs.size() + " of them, " + specs.size());
+                    "gradients of different tensors: " + other.specs().size() + " of them, " + specs().size());
         }
-        tensors.forEach((name, tensor) -> {
-            float[] added = other.tensor(name);
-            for (int i = 0; i < tensor.length; i++) {
-                tensor[i] += added[i];
+        float[] block = new float[CHUNK];
+        float[] added = new float[CHUNK];
+        for (TensorSpec spec : specs()) {
+            FloatBuffer tensor = tensor(spec.name());
+            FloatBuffer theirs = other.tensor(spec.name());
+            for (int from = 0; from < tensor.limit(); from += CHUNK) {
+                int count = Math.min(CHUNK, tensor.limit() - from);
+                tensor.get(from, block, 0, count);
+                theirs.get(from, added, 0, count);
+                for (int i = 0; i < count; i++) {
+                    block[i] += added[i];
+                }
+                tensor.put(from, block, 0, count);
             }
-        });
+        }
     }
 
     /** {@code sqrt(sum g^2)} over all parameters, summed in double; NaN or infinite if any element is. */
     public double l2Norm() {
         double sum = 0;
-        for (float[] tensor : tensors.values()) {
-            for (float value : tensor) {
-                sum += (double) value * value;
+        float[] block = new float[CHUNK];
+        for (TensorSpec spec : specs()) {
+            FloatBuffer tensor = tensor(spec.name());
+            while (tensor.hasRemaining()) {
+                int count = Math.min(CHUNK, tensor.remaining());
+                tensor.get(block, 0, count);
+                for (int i = 0; i < count; i++) {
+                    sum += (double) block[i] * block[i];
+                }
             }
         }
         return Math.sqrt(sum);

@@ -55,6 +55,8 @@ class DecoderShapeTest {
         assertThatThrownBy(() -> new TensorSpec("w", List.of(3L, 0L)))
                 .hasMessage("every axis of w must be at least 1: dims=[3, 0]");
         assertThatThrownBy(() -> TensorSpec.of("w", 1L << 16, 1L << 14))
-                .hasMessage("w has 1073741824 elements; a float32 buffer holds at most 536870911");
+                .hasMessage(
+                        "w has 1,073,741,824 numbers, and a tensor may have 536,870,911 (2 GiB of float32, which is as much as one buffer"
+                                + " takes); take a model with a smaller vocabulary or narrower layers");
     }
 }

@@ -217,7 +217,7 @@ class FamiliesTest {
             double[] tensor = checkpoint.tensors().get(spec.name());
             double[] before = tensor.clone();
             double[] direction = random.doubles(tensor.length, -1, 1).toArray();
-            float[] gradient = gradients.tensor(spec.name());
+            float[] gradient = gradients.values(spec.name());
             double claimed = 0;
             double square = 0;
             for (int i = 0; i < tensor.length; i++) {

@@ -128,7 +128,7 @@ class AdamWTest {
             Gradients gradients = random(t);
             adam.step(weights, gradients, 3e-3);
             for (int i = 0; i < w.length; i++) {
-                double g = gradients.tensor(MATRIX)[i];
+                double g = gradients.tensor(MATRIX).get(i);
                 m[i] = 0.9 * m[i] + 0.1 * g;
                 v[i] = 0.99 * v[i] + 0.01 * g * g;
                 double mHat = m[i] / (1 - Math.pow(0.9, t));
@@ -147,7 +147,7 @@ class AdamWTest {
         Weights weights = Weights.random(SHAPE, 1);
         Weights before = weights.copy();
         Gradients gradients = random(1);
-        gradients.tensor(NORM)[3] = Float.NaN;
+        gradients.tensor(NORM).put(3, Float.NaN);
         assertThatThrownBy(() -> adam.step(weights, gradients, 1e-3))
                 .hasMessage("the gradient of model.norm.weight must be finite: NaN at element 3");
         for (TensorSpec spec : SHAPE.tensors()) {
@@ -173,8 +173,8 @@ class AdamWTest {
 
     private static void step(AdamW adam, Weights weights, Gradients gradients, float value) {
         gradients.zero();
-        gradients.tensor(MATRIX)[7] = value;
-        gradients.tensor(NORM)[2] = value;
+        gradients.tensor(MATRIX).put(7, value);
+        gradients.tensor(NORM).put(2, value);
         adam.step(weights, gradients, 0.2);
     }
 
@@ -182,9 +182,9 @@ class AdamWTest {
         SplittableRandom random = new SplittableRandom(seed);
         Gradients gradients = new Gradients(SHAPE);
         for (TensorSpec spec : SHAPE.tensors()) {
-            float[] tensor = gradients.tensor(spec.name());
-            for (int i = 0; i < tensor.length; i++) {
-                tensor[i] = (float) random.nextDouble(-1, 1);
+            FloatBuffer tensor = gradients.tensor(spec.name());
+            while (tensor.hasRemaining()) {
+                tensor.put((float) random.nextDouble(-1, 1));
             }
         }
         return gradients;

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.LayerGradient.Activations;
 import dev.millrace.policy.decoder.LoraShape;
 import dev.millrace.policy.decoder.NaiveDecoder;
 import dev.millrace.policy.decoder.Shapes;
@@ -49,7 +50,7 @@ class AdapterGradientTest {
         for (TensorSpec target : LORA.adapted(shape)) {
             double[] tensor = twin.tensor(target.name());
             for (String factor : List.of(LoraShape.a(target.name()), LoraShape.b(target.name()))) {
-                float[] gradient = gradients.tensor(factor);
+                float[] gradient = gradients.values(factor);
                 double[] direction = random.doubles(gradient.length, -1, 1).toArray();
                 double claimed = 0;
                 double scale = 0;
@@ -91,7 +92,7 @@ class AdapterGradientTest {
         }
         assertThat(found.specs()).isEqualTo(lora.tensors(shape));
         for (TensorSpec target : lora.adapted(shape)) {
-            float[] dW = whole.tensor(target.name());
+            float[] dW = whole.values(target.name());
             int out = Math.toIntExact(target.dims().get(0));
             int in = Math.toIntExact(target.dims().get(1));
             FloatBuffer a = weights.trained().tensor(LoraShape.a(target.name()));
@@ -106,11 +107,15 @@ class AdapterGradientTest {
                     }
                 }
             }
-            requireClose(found.tensor(LoraShape.a(target.name())), dA);
-            requireClose(found.tensor(LoraShape.b(target.name())), dB);
+            requireClose(found.values(LoraShape.a(target.name())), dA);
+            requireClose(found.values(LoraShape.b(target.name())), dB);
         }
+        Gradients recomputed = gradients(weights, batch, 64, LogitsMemory.DEFAULT, Activations.RECOMPUTED);
+        found.specs()
+                .forEach(spec -> assertThat(recomputed.values(spec.name()))
+                        .containsExactly(found.values(spec.name()), within(1e-6f)));
         Gradients again = gradients(weights, batch, 64, LogitsMemory.DEFAULT);
-        found.specs().forEach(spec -> assertThat(again.tensor(spec.name())).containsExactly(found.tensor(spec.name())));
+        found.specs().forEach(spec -> assertThat(again.values(spec.name())).containsExactly(found.values(spec.name())));
     }
 
     @Test
@@ -118,8 +123,13 @@ class AdapterGradientTest {
         DecoderShape shape = Shapes.TIED;
         SequenceBatch batch = RaggedBatches.random(shape, 2, 3);
         float[] none = new float[batch.scoredCount()];
-        try (GradientSession session =
-                new GradientSession(Engine.cpu(), shape, Optional.of(LORA), 20, LogitsMemory.DEFAULT)) {
+        try (GradientSession session = new GradientSession(
+                Engine.cpu(),
+                shape,
+                Optional.of(LORA),
+                MicrobatchLimit.ofTokens(20),
+                LogitsMemory.DEFAULT,
+                Activations.KEPT)) {
             assertThatThrownBy(() -> session.accumulate(
                             Weights.random(shape, 1),
                             batch,
@@ -140,10 +150,20 @@ class AdapterGradientTest {
     }
 
     private static Gradients gradients(Weights weights, SequenceBatch batch, int budget, LogitsMemory logits) {
+        return gradients(weights, batch, budget, logits, Activations.KEPT);
+    }
+
+    private static Gradients gradients(
+            Weights weights, SequenceBatch batch, int budget, LogitsMemory logits, Activations activations) {
         LoraShape lora = weights.adapter().orElseThrow().shape();
         Gradients gradients = new Gradients(lora.tensors(weights.shape()));
-        try (GradientSession session =
-                new GradientSession(Engine.cpu(), weights.shape(), Optional.of(lora), budget, logits)) {
+        try (GradientSession session = new GradientSession(
+                Engine.cpu(),
+                weights.shape(),
+                Optional.of(lora),
+                MicrobatchLimit.ofTokens(budget),
+                logits,
+                activations)) {
             session.accumulate(
                     weights,
                     batch,

@@ -5,13 +5,20 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.LayerGradient.Activations;
 import dev.millrace.policy.decoder.NaiveDecoder;
 import dev.millrace.policy.decoder.Shapes;
 import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.Weights;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.SplittableRandom;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.function.DoubleSupplier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -50,19 +57,25 @@ class GradientSessionTest {
 
     private static void requireFiniteDifferences(
             DecoderShape shape, SequenceBatch batch, int budget, LogitsMemory logits) {
+        requireFiniteDifferences(shape, batch, budget, logits, Activations.KEPT);
+    }
+
+    private static void requireFiniteDifferences(
+            DecoderShape shape, SequenceBatch batch, int budget, LogitsMemory logits, Activations activations) {
         Weights weights = RaggedBatches.weights(shape, 1);
         float[] temperatures = RaggedBatches.temperatures(3, LENGTHS.length);
         float[] logProbCoefficients = coefficients(4, batch);
         float[] entropyCoefficients = coefficients(5, batch);
         Gradients gradients = new Gradients(shape);
-        try (GradientSession session = new GradientSession(Engine.cpu(), shape, budget, logits)) {
+        try (GradientSession session = new GradientSession(
+                Engine.cpu(), shape, Optional.empty(), MicrobatchLimit.ofTokens(budget), logits, activations)) {
             session.accumulate(weights, batch, temperatures, logProbCoefficients, entropyCoefficients, gradients);
         }
         NaiveDecoder twin = new NaiveDecoder(weights);
         SplittableRandom random = new SplittableRandom(6);
         for (TensorSpec spec : shape.tensors()) {
             double[] tensor = twin.tensor(spec.name());
-            float[] gradient = gradients.tensor(spec.name());
+            float[] gradient = gradients.values(spec.name());
             for (int trial = 0; trial < 2; trial++) {
                 double[] direction = random.doubles(tensor.length, -1, 1).toArray();
                 double claimed = 0;
@@ -124,11 +137,11 @@ class GradientSessionTest {
                 again.zero();
                 (repeat % 2 == 0 ? session : another).accumulate(weights, batch, temperatures, c, e, again);
                 for (TensorSpec spec : shape.tensors()) {
-                    assertThat(again.tensor(spec.name())).containsExactly(once.tensor(spec.name()));
+                    assertThat(again.values(spec.name())).containsExactly(once.values(spec.name()));
                 }
             }
             again.zero();
-            again.tensor("model.norm.weight")[3] = 5f;
+            again.tensor("model.norm.weight").put(3, 5f);
             session.accumulate(weights, batch, temperatures, new float[c.length], new float[e.length], again);
             assertThat(again.l2Norm()).isEqualTo(5);
         }
@@ -174,7 +187,7 @@ class GradientSessionTest {
                 Gradients repeated = new Gradients(shape);
                 chunks.accumulate(weights, batch, temperatures, c, e, repeated);
                 for (TensorSpec spec : shape.tensors()) {
-                    assertThat(repeated.tensor(spec.name())).containsExactly(found.tensor(spec.name()));
+                    assertThat(repeated.values(spec.name())).containsExactly(found.values(spec.name()));
                 }
                 double norm = expected.l2Norm();
                 assertThat(norm).isGreaterThan(1);
@@ -183,6 +196,132 @@ class GradientSessionTest {
                 assertThat(found.l2Norm()).isBetween(Double.MIN_VALUE, 1e-6 * norm);
             }
         }
+    }
+
+    /** A layer's values are the same whether they were kept or are found again. */
+    @ParameterizedTest
+    @FieldSource("SHAPES")
+    void shouldFindTheSameGradientWhereLayersAreComputedAgain(DecoderShape shape) {
+        SequenceBatch batch = RaggedBatches.random(shape, 2, LENGTHS);
+        requireFiniteDifferences(shape, batch, 100, LogitsMemory.DEFAULT, Activations.RECOMPUTED);
+        Gradients kept = gradient(shape, batch, MicrobatchLimit.ofTokens(40), Activations.KEPT);
+        Gradients again = gradient(shape, batch, MicrobatchLimit.ofTokens(40), Activations.RECOMPUTED);
+        double norm = kept.l2Norm();
+        assertThat(norm).isGreaterThan(1);
+        again.scale(-1);
+        again.add(kept);
+        assertThat(again.l2Norm()).isLessThan(1e-6 * norm);
+    }
+
+    @Test
+    void shouldAddInOneOrderWhicheverThreadIsQuicker() throws Exception {
+        DecoderShape shape = Shapes.TIED;
+        Weights weights = RaggedBatches.weights(shape, 1);
+        List<GradientPass.Part> parts = List.of(
+                part(RaggedBatches.random(shape, 2, 12, 7, 30, 12, 12, 9)),
+                part(RaggedBatches.random(shape, 7, 5, 30, 8)));
+        Gradients expected = new Gradients(shape);
+        ExecutorService threads = Executors.newFixedThreadPool(3);
+        try (GradientSession session = new GradientSession(Engine.cpu(), shape, 16)) {
+            try (GradientPass pass = session.begin(weights, parts, expected)) {
+                for (int piece = 0; piece < pass.pieces(); piece++) {
+                    pass.run(piece);
+                }
+                pass.finish();
+            }
+            for (int repeat = 0; repeat < 5; repeat++) {
+                Gradients found = new Gradients(shape);
+                try (GradientPass pass = session.begin(weights, parts, found)) {
+                    List<Future<?>> pieces = new ArrayList<>();
+                    for (int i = 0; i < pass.pieces(); i++) {
+                        int piece = i;
+                        pieces.add(threads.submit(() -> pass.run(piece)));
+                    }
+                    for (Future<?> piece : pieces) {
+                        piece.get();
+                    }
+                    pass.finish();
+                    assertThat(pass.pieces()).isGreaterThan(6);
+                    assertThat(pass.scores(1).count())
+                            .isEqualTo(parts.get(1).batch().scoredCount());
+                }
+                for (TensorSpec spec : shape.tensors()) {
+                    assertThat(found.values(spec.name())).containsExactly(expected.values(spec.name()));
+                }
+            }
+        } finally {
+            threads.shutdownNow();
+        }
+    }
+
+    @Test
+    void shouldEndEveryPieceWhereOneFails() {
+        DecoderShape shape = Shapes.TIED;
+        Weights weights = RaggedBatches.weights(shape, 1);
+        weights.tensor("model.norm.weight").put(0, Float.NaN);
+        try (GradientSession session = new GradientSession(Engine.cpu(), shape, 16);
+                GradientPass pass = session.begin(
+                        weights, List.of(part(RaggedBatches.random(shape, 2, 12, 7, 30))), new Gradients(shape))) {
+            assertThatThrownBy(() -> pass.run(0)).isInstanceOf(NonFiniteScoreException.class);
+            assertThatThrownBy(() -> pass.run(1))
+                    .isInstanceOf(CancellationException.class)
+                    .hasMessage("another part of the gradient could not be found");
+        }
+    }
+
+    private static GradientPass.Part part(SequenceBatch batch) {
+        return new GradientPass.Part(
+                batch,
+                RaggedBatches.temperatures(3, batch.sequenceCount()),
+                coefficients(4, batch),
+                coefficients(5, batch));
+    }
+
+    @Test
+    void shouldTakeAsManySequencesAsFitIntoTheMemory() {
+        DecoderShape shape = Shapes.TIED;
+        PassMemory memory = PassMemory.of(shape, Optional.empty(), Activations.KEPT, LogitsMemory.DEFAULT);
+        long three = memory.bytes(3, 12);
+        assertThat(memory.bytes(4, 12)).isGreaterThan(three);
+        assertThat(memory.sequences(12, new MicrobatchLimit(1000, three))).isEqualTo(3);
+        assertThat(memory.sequences(12, new MicrobatchLimit(24, three))).isEqualTo(2);
+        PassMemory recomputed = PassMemory.of(shape, Optional.empty(), Activations.RECOMPUTED, LogitsMemory.DEFAULT);
+        assertThat(recomputed.bytes(3, 12)).isLessThan(three);
+
+        SequenceBatch batch = RaggedBatches.random(shape, 2, 13, 13, 13, 13, 13);
+        Gradients all = gradient(shape, batch, MicrobatchLimit.ofTokens(1000), Activations.KEPT);
+        Gradients parts = gradient(shape, batch, new MicrobatchLimit(1000, three), Activations.KEPT);
+        parts.scale(-1);
+        parts.add(all);
+        assertThat(parts.l2Norm()).isLessThan(1e-6 * all.l2Norm());
+    }
+
+    @Test
+    void shouldRefuseASequenceThatAloneTakesMoreThanThereIs() {
+        DecoderShape shape = Shapes.TIED;
+        SequenceBatch batch = RaggedBatches.random(shape, 2, 3, 13);
+        assertThatThrownBy(() -> gradient(shape, batch, new MicrobatchLimit(1000, 1024), Activations.KEPT))
+                .isInstanceOf(PassMemoryException.class)
+                .hasMessageMatching(
+                        "one sequence of 4 tokens takes 0 MB on its way forward and back, more than the 0 MB"
+                                + " that a pass may take");
+    }
+
+    private static Gradients gradient(
+            DecoderShape shape, SequenceBatch batch, MicrobatchLimit limit, Activations activations) {
+        Gradients gradients = new Gradients(shape);
+        GradientPass.Part part = part(batch);
+        try (GradientSession session =
+                new GradientSession(Engine.cpu(), shape, Optional.empty(), limit, LogitsMemory.DEFAULT, activations)) {
+            session.accumulate(
+                    RaggedBatches.weights(shape, 1),
+                    batch,
+                    part.temperatures(),
+                    part.logProbCoefficients(),
+                    part.entropyCoefficients(),
+                    gradients);
+        }
+        return gradients;
     }
 
     private static void accumulate(

@@ -10,7 +10,6 @@ import dev.millrace.policy.decoder.Shapes;
 import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.optimizer.AdamW;
 import java.nio.FloatBuffer;
-import java.util.Arrays;
 import java.util.List;
 import java.util.SplittableRandom;
 import org.junit.jupiter.api.Test;
@@ -104,7 +103,12 @@ class LoraAdapterTest {
         Weights adapted = begun(base);
         AdamW adam = new AdamW(new AdamW.Config(0.9, 0.999, 1e-8, 0), LORA.tensors(SHAPE));
         Gradients gradients = new Gradients(LORA.tensors(SHAPE));
-        gradients.specs().forEach(spec -> Arrays.fill(gradients.tensor(spec.name()), 1f));
+        for (TensorSpec spec : gradients.specs()) {
+            FloatBuffer gradient = gradients.tensor(spec.name());
+            while (gradient.hasRemaining()) {
+                gradient.put(1f);
+            }
+        }
 
         adam.step(adapted, gradients, 1e-3);
 

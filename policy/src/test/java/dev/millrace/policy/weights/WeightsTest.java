@@ -122,18 +122,18 @@ class WeightsTest {
     @Test
     void shouldAddScaleAndMeasureGradients() {
         Gradients gradients = new Gradients(SHAPE);
-        gradients.tensor(EMBEDDING)[0] = 3;
-        gradients.tensor(DOWN)[8] = 4;
+        gradients.tensor(EMBEDDING).put(0, 3);
+        gradients.tensor(DOWN).put(8, 4);
         assertThat(gradients.l2Norm()).isEqualTo(5);
         gradients.scale(0.5f);
         Gradients other = new Gradients(SHAPE);
-        other.tensor(EMBEDDING)[0] = 1;
+        other.tensor(EMBEDDING).put(0, 1);
         other.add(gradients);
-        assertThat(other.tensor(EMBEDDING)[0]).isEqualTo(2.5f);
-        assertThat(other.tensor(DOWN)[8]).isEqualTo(2f);
+        assertThat(other.tensor(EMBEDDING).get(0)).isEqualTo(2.5f);
+        assertThat(other.tensor(DOWN).get(8)).isEqualTo(2f);
         other.zero();
         assertThat(other.l2Norm()).isZero();
-        other.tensor(DOWN)[0] = Float.NaN;
+        other.tensor(DOWN).put(0, Float.NaN);
         assertThat(other.l2Norm()).isNaN();
     }
 

@@ -152,6 +152,11 @@ public record MillraceConfig(
         }
         refuseWith("model", () -> model.shape(task.task().tokenizer().vocabSize()));
         DecoderShape shape = model.shape(task.task().tokenizer().vocabSize());
+        try {
+            shape.tensors();
+        } catch (IllegalArgumentException e) {
+            throw new ConfigException("model: " + e.getMessage(), e);
+        }
         if (learner.lora().rank() > 0) {
             requireAdapters(shape, learner.lora(), model, algorithm, weights, topics);
         }

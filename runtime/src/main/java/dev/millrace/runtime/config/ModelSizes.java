@@ -67,8 +67,7 @@ public record ModelSizes(long weights, long optimizer) {
                 kept(topics.weightsRetentionBytes()),
                 kept(topics.optimizerRetentionBytes()),
                 config.scorer().cachedVersions(parameters),
-                megabytes(
-                        Float.BYTES * parameters * (2L + config.learner().step().shards()) + weights.stateBytes(size)),
+                megabytes(2L * Float.BYTES * parameters + weights.stateBytes(size)),
                 megabytes(Float.BYTES * parameters),
                 megabytes(Runtime.getRuntime().maxMemory())));
     }

@@ -15,6 +15,7 @@ import dev.millrace.policy.session.Device;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.runtime.config.CheckpointModel;
 import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.LearnerMemory;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.evaluation.EvaluatedVersion;
 import dev.millrace.runtime.evaluation.Evaluator;
@@ -221,6 +222,7 @@ public final class Pipeline implements AutoCloseable {
     }
 
     private Learner newLearner() {
+        LearnerMemory.require(config);
         DecoderShape shape = config.model().shape(task.tokenizer().vocabSize());
         InitialPolicy initial = config.model().checkpoint().isEmpty()
                 ? InitialPolicy.random(

@@ -17,6 +17,7 @@ import dev.millrace.runtime.config.CheckpointModel;
 import dev.millrace.runtime.config.ConfigBinder;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.runtime.config.LearnerMemory;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.config.ModelSizes;
 import dev.millrace.runtime.config.PretrainedDefaults;
@@ -113,7 +114,9 @@ public final class TrainRun {
         if (!directory.resumed() && !config.model().checkpoint().isEmpty()) {
             say(PretrainedDefaults.sentence(config));
         }
+        LearnerMemory.require(config);
         ModelSizes.sentence(config).ifPresent(this::say);
+        LearnerMemory.sentence(config).ifPresent(this::say);
         config.algorithm().whyObjectiveCannotAct().ifPresent(this::say);
         try {
             requireUsable();

@@ -54,6 +54,9 @@ class MillraceConfigTest {
                 .hasMessageContaining("topics.weights_retention_bytes must be at least");
         assertThatThrownBy(() -> bind("kafka.bootstrap.servers=a:1")).hasMessageContaining("run.bootstrap_servers");
         assertThatThrownBy(() -> bind("model.heads=3")).hasMessageStartingWith("model.");
+        assertThatThrownBy(() -> bind("model.hidden_size=1048576", "model.intermediate_size=1048576"))
+                .hasMessageStartingWith("model: model.layers.0.mlp.gate_proj.weight has")
+                .hasMessageContaining("a tensor may have 536,870,911");
         assertThatThrownBy(() -> bind("run.device=tpu")).hasMessageContaining("cuda:0");
     }
 

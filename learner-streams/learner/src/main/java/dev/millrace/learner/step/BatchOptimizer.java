@@ -5,7 +5,6 @@ import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.control.ControlState;
 import dev.millrace.corrections.control.LengthGuard;
 import dev.millrace.corrections.objective.ObjectiveResult;
-import dev.millrace.corrections.stage.Decision;
 import dev.millrace.corrections.weights.None;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.policy.decoder.DecoderShape;
@@ -16,11 +15,7 @@ import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.LoraAdapter;
 import dev.millrace.policy.weights.Weights;
-import dev.millrace.schemas.LearnerBatch;
-import dev.millrace.schemas.StageReport;
-import dev.millrace.schemas.StepEntry;
 import dev.millrace.weights.AdapterBases;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
@@ -47,6 +42,7 @@ public final class BatchOptimizer implements AutoCloseable {
     private final StepStart starts;
     private final UpdateLoss loss;
     private final LengthGuard lengthGuard;
+    private final StepReports reports;
 
     /**
      * Compiles the graphs.
@@ -91,19 +87,13 @@ public final class BatchOptimizer implements AutoCloseable {
         this.lora = lora;
         this.trained = lora.map(start -> start.shape().tensors(shape)).orElseGet(shape::tensors);
         this.learningRate = new LearningRate(config.optimizer());
-        this.shards = new GradientShards(
-                engine,
-                shape,
-                lora.map(LoraStart::shape),
-                config.tokensPerMicrobatch(),
-                config.logits(),
-                config.shards(),
-                threads);
+        this.shards = new GradientShards(engine, shape, lora.map(LoraStart::shape), config, threads);
         this.gradients = new Gradients(trained);
         this.references = new ReferenceLogProbs(algorithm.kl(), shards);
         this.starts = new StepStart(algorithm, references, shards);
         this.loss = new UpdateLoss(algorithm, shards);
         this.lengthGuard = new LengthGuard(algorithm.lengthGuard());
+        this.reports = new StepReports(algorithm);
     }
 
     /** An optimiser before its first step. */
@@ -198,57 +188,7 @@ public final class BatchOptimizer implements AutoCloseable {
         } catch (NonFiniteMemberException e) {
             throw nonFinite(members, e.member(), e);
         }
-        reportStart(members, start, means);
-        return report(members, start.decision(), version, rate, remembered, means);
-    }
-
-    /** What the recorded decisions were, beside what is in force; what was not computed is absent. */
-    private void reportStart(StepMembers members, StepStart.Started start, StepMetricsTally means) {
-        if (members.count() > 0) {
-            means.once(StepMetric.RESPONSE_TOKENS_MEAN, members.meanTokens());
-        }
-        if (!Double.isNaN(algorithm.objective().clipRatioHigh())) {
-            means.once(StepMetric.CLIP_RATIO_HIGH, algorithm.objective().clipRatioHigh());
-        }
-        LearnerBatch batch = members.batch().batch();
-        means.onceIfKnown(StepMetric.RECORDED_ESS_RATIO, batch.getEssRatio());
-        means.onceIfKnown(StepMetric.RECORDED_ESS_RATIO_TRUNCATED, batch.getEssRatioTruncated());
-        means.onceIfKnown(StepMetric.RECORDED_SECOND_MOMENT, batch.getSecondMoment());
-        means.once(StepMetric.RECORDED_STEP_SCALE, batch.getStepScale());
-        means.once(StepMetric.RECORDED_TOKENS_TRAINED, batch.getTrainedTokens());
-        means.once(StepMetric.STEP_SCALE, start.decision().decided().stepScale());
-    }
-
-    private StepReport report(
-            StepMembers members,
-            StepDecision decision,
-            long version,
-            double rate,
-            ControlState controls,
-            StepMetricsTally means) {
-        Decision decided = decision.decided();
-        List<StepEntry> entries = IntStream.range(0, members.count())
-                .mapToObj(s -> new StepEntry(decided.left().trainedTokens(s), decided.maskedBy()[s]))
-                .toList();
-        return new StepReport(
-                means.updates(),
-                rate,
-                decision.trained().length,
-                decided.left().trainedTokens(),
-                entries,
-                StepFigures.of(members, decision, version),
-                withObjective(decision.stages(), means),
-                controls,
-                means.metrics());
-    }
-
-    /** The objective reports beside the stages; one that is linear has nothing that it could act with. */
-    private List<StageReport> withObjective(List<StageReport> stages, StepMetricsTally means) {
-        List<StageReport> reports = new ArrayList<>(stages);
-        if (!algorithm.objective().linear()) {
-            means.objectiveReport().ifPresent(reports::add);
-        }
-        return reports;
+        return reports.of(members, start, version, rate, remembered, means);
     }
 
     /** Stretches of the members whose lengths differ by at most one; fewer than asked for if there are too few members. */

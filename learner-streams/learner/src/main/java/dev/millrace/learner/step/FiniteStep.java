@@ -15,10 +15,10 @@ final class FiniteStep {
     /** Where a gradient whose norm is not finite has its first such element. */
     static String firstNonFinite(Gradients gradients, double norm) {
         for (TensorSpec spec : gradients.specs()) {
-            float[] gradient = gradients.tensor(spec.name());
-            for (int i = 0; i < gradient.length; i++) {
-                if (!Float.isFinite(gradient[i])) {
-                    return "the gradient of " + spec.name() + " is " + gradient[i] + " at element " + i;
+            FloatBuffer gradient = gradients.tensor(spec.name());
+            for (int i = 0; i < gradient.limit(); i++) {
+                if (!Float.isFinite(gradient.get(i))) {
+                    return "the gradient of " + spec.name() + " is " + gradient.get(i) + " at element " + i;
                 }
             }
         }

@@ -7,8 +7,8 @@ import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.EntryScores;
 import dev.millrace.policy.session.GradientNormSession;
+import dev.millrace.policy.session.GradientPass;
 import dev.millrace.policy.session.GradientSession;
-import dev.millrace.policy.session.LogitsMemory;
 import dev.millrace.policy.session.NonFiniteScoreException;
 import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.session.TokenScores;
@@ -25,6 +25,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -32,7 +33,7 @@ import org.slf4j.LoggerFactory;
 /**
  * Scores and differentiates minibatches, cut into shards that run on threads of their own.
  *
- * <p>Each shard adds up a gradient of its own, and these are added in the order of the shards, so that the bits do not
+ * <p>Shards add to one gradient, their micro-batches in turns and to every layer in the same order, so that the bits do not
  * depend on which was ready first. Used by one thread, except {@link #cancel()}.
  */
 final class GradientShards implements AutoCloseable {
@@ -41,51 +42,43 @@ final class GradientShards implements AutoCloseable {
 
     private final ScoringSession scoring;
     private final GradientNormSession norms;
-    private final List<GradientSession> sessions = new ArrayList<>();
-    /** Of every shard but the first, which adds up where the sum is wanted. */
-    private final List<Gradients> partial = new ArrayList<>();
-
+    private final GradientSession gradient;
+    private final int shards;
     /** What is trained. */
     private final List<TensorSpec> trained;
-    /** The first shard's, where no sum is wanted; null until it is needed. */
-    private @Nullable Gradients scratch;
+    /** One for each shard, where no sum is wanted; made when they are first needed. */
+    private final List<Gradients> own = new ArrayList<>();
 
     private final ExecutorService threads;
     private volatile boolean cancelled;
-    private volatile List<Future<TokenScores>> running = List.of();
+    private volatile List<Future<?>> running = List.of();
 
     /** Log-probs, entropies and sums of squared probabilities of a minibatch, packed as its layout is. */
-    record Scores(float[] logProbs, float[] entropies, float[] sumSquaredProbs) {}
+    record Scores(float[] logProbs, float[] entropies, float[] sumSquaredProbs) {
+        private static Scores allocate(Shard minibatch) {
+            int tokens = minibatch.sequences().scoredCount();
+            return new Scores(new float[tokens], new float[tokens], new float[tokens]);
+        }
 
-    /** Of shards that differentiate by all weights. */
-    GradientShards(Engine engine, DecoderShape shape, int tokenBudget, LogitsMemory logits, int shards, int threads) {
-        this(engine, shape, Optional.empty(), tokenBudget, logits, shards, threads);
+        private void put(Shard part, TokenScores found) {
+            part.put(found.logProbs(), logProbs);
+            part.put(found.entropies(), entropies);
+            part.put(found.sumSquaredProbs(), sumSquaredProbs);
+        }
     }
 
     /**
-     * @param lora        of the adapters that are differentiated by; empty for all weights
-     * @param tokenBudget padded tokens per micro-batch and shard: bounds memory
-     * @param logits      memory of each shard for what is as wide as the vocabulary
-     * @param shards      at least 1; decides the order of summation
-     * @param threads     that work on them; decides nothing but the time it takes
+     * @param lora    of the adapters that are differentiated by; empty for all weights
+     * @param config  how many shards, and what each may take
+     * @param threads that work on them; decides nothing but the time it takes
      */
-    GradientShards(
-            Engine engine,
-            DecoderShape shape,
-            Optional<LoraShape> lora,
-            int tokenBudget,
-            LogitsMemory logits,
-            int shards,
-            int threads) {
+    GradientShards(Engine engine, DecoderShape shape, Optional<LoraShape> lora, StepConfig config, int threads) {
         this.trained = lora.map(low -> low.tensors(shape)).orElseGet(shape::tensors);
-        this.scoring = new ScoringSession(engine, shape, tokenBudget, logits);
-        this.norms = new GradientNormSession(engine, shape, tokenBudget);
-        for (int i = 0; i < shards; i++) {
-            sessions.add(new GradientSession(engine, shape, lora, tokenBudget, logits));
-            if (i > 0) {
-                partial.add(new Gradients(trained));
-            }
-        }
+        this.shards = config.shards();
+        this.scoring = new ScoringSession(engine, shape, config.tokensPerMicrobatch(), config.logits());
+        this.norms = new GradientNormSession(engine, shape, config.limit(shape));
+        this.gradient =
+                new GradientSession(engine, shape, lora, config.limit(shape), config.logits(), config.activations());
         AtomicInteger named = new AtomicInteger();
         this.threads = Executors.newFixedThreadPool(threads, task -> {
             Thread thread = new Thread(task, "learner-shard-" + named.getAndIncrement());
@@ -161,19 +154,33 @@ final class GradientShards implements AutoCloseable {
             float[] logProbCoefficients,
             float[] entropyCoefficients,
             Gradients into) {
-        Scores scores = run(minibatch, (shard, i) -> {
-            Gradients sum = i == 0 ? into : partial.get(i - 1);
-            sum.zero();
-            return sessions.get(i)
-                    .accumulate(
-                            weights,
-                            shard.sequences(),
-                            shard.temperatures(),
-                            shard.pick(logProbCoefficients),
-                            shard.pick(entropyCoefficients),
-                            sum);
-        });
-        partial.forEach(into::add);
+        into.zero();
+        List<Shard> parts = parts(minibatch);
+        List<GradientPass.Part> inputs = parts.stream()
+                .map(shard -> new GradientPass.Part(
+                        shard.sequences(),
+                        shard.temperatures(),
+                        shard.pick(logProbCoefficients),
+                        shard.pick(entropyCoefficients)))
+                .toList();
+        GradientPass pass = gradient.begin(weights, inputs, into);
+        List<Callable<Void>> tasks = new ArrayList<>();
+        List<Shard> shardOf = new ArrayList<>();
+        for (int i = 0; i < pass.pieces(); i++) {
+            int piece = i;
+            tasks.add(() -> {
+                pass.run(piece);
+                return null;
+            });
+            shardOf.add(parts.get(pass.part(piece)));
+        }
+        awaitAll(tasks, shardOf); // where it is given up, pieces may still be running, and what they read stays
+        pass.finish();
+        pass.close();
+        Scores scores = Scores.allocate(minibatch);
+        for (int i = 0; i < parts.size(); i++) {
+            scores.put(parts.get(i), pass.scores(i));
+        }
         return scores;
     }
 
@@ -219,24 +226,19 @@ final class GradientShards implements AutoCloseable {
      */
     double[] sequenceNorms(Weights weights, Shard minibatch, float[] logProbCoefficients, float[] entropyCoefficients) {
         double[] norms = new double[minibatch.count()];
-        Gradients first = scratch == null ? new Gradients(trained) : scratch;
-        scratch = first;
+        while (own.size() < shards) {
+            own.add(new Gradients(trained));
+        }
         run(minibatch, (shard, i) -> {
-            Gradients own = i == 0 ? first : partial.get(i - 1);
+            Gradients sum = own.get(i);
             float[] ofLogProbs = shard.pick(logProbCoefficients);
             float[] ofEntropies = shard.pick(entropyCoefficients);
             for (int s = 0; s < shard.count(); s++) {
                 Shard one = shard.part(s, shard.count());
-                own.zero();
-                sessions.get(i)
-                        .accumulate(
-                                weights,
-                                one.sequences(),
-                                one.temperatures(),
-                                one.pick(ofLogProbs),
-                                one.pick(ofEntropies),
-                                own);
-                norms[i + s * sessions.size()] = own.l2Norm();
+                sum.zero();
+                gradient.accumulate(
+                        weights, one.sequences(), one.temperatures(), one.pick(ofLogProbs), one.pick(ofEntropies), sum);
+                norms[i + s * shards] = sum.l2Norm();
             }
             int tokens = shard.sequences().scoredCount();
             return new TokenScores(new float[tokens], new float[tokens], new float[tokens]);
@@ -248,31 +250,46 @@ final class GradientShards implements AutoCloseable {
         TokenScores on(Shard shard, int index);
     }
 
+    private List<Shard> parts(Shard minibatch) {
+        return IntStream.range(0, shards)
+                .mapToObj(i -> minibatch.part(i, shards))
+                .toList();
+    }
+
     private Scores run(Shard minibatch, Work work) {
-        List<Shard> shards = new ArrayList<>();
-        List<Future<TokenScores>> futures = new ArrayList<>();
-        for (int i = 0; i < sessions.size(); i++) {
+        List<Shard> parts = parts(minibatch);
+        List<Callable<TokenScores>> tasks = new ArrayList<>();
+        for (int i = 0; i < shards; i++) {
             int index = i;
-            Shard shard = minibatch.part(i, sessions.size());
-            shards.add(shard);
-            Callable<TokenScores> task = () -> work.on(shard, index);
-            futures.add(threads.submit(task));
+            tasks.add(() -> work.on(parts.get(index), index));
         }
-        running = futures;
+        List<TokenScores> found = awaitAll(tasks, parts);
+        Scores scores = Scores.allocate(minibatch);
+        for (int i = 0; i < shards; i++) {
+            scores.put(parts.get(i), found.get(i));
+        }
+        return scores;
+    }
+
+    /**
+     * Runs tasks, begun in their order.
+     *
+     * @param shardOf what each task is of
+     */
+    private <T> List<T> awaitAll(List<Callable<T>> tasks, List<Shard> shardOf) {
+        List<Future<T>> futures = tasks.stream().map(threads::submit).toList();
+        running = List.copyOf(futures);
         if (cancelled) { // cancel() may have looked before the futures were there to be found
             cancel();
         }
-        int tokens = minibatch.sequences().scoredCount();
-        Scores scores = new Scores(new float[tokens], new float[tokens], new float[tokens]);
+        List<T> results = new ArrayList<>();
         RuntimeException failure = null;
-        for (int i = 0; i < shards.size(); i++) {
+        for (int i = 0; i < futures.size(); i++) {
             try {
-                TokenScores found = futures.get(i).get();
-                shards.get(i).put(found.logProbs(), scores.logProbs());
-                shards.get(i).put(found.entropies(), scores.entropies());
-                shards.get(i).put(found.sumSquaredProbs(), scores.sumSquaredProbs());
+                results.add(futures.get(i).get());
             } catch (ExecutionException | CancellationException e) {
-                failure = failure == null ? unwrapped(e, shards.get(i)) : failure;
+                RuntimeException found = unwrapped(e, shardOf.get(i));
+                failure = failure == null || failure instanceof CancellationException ? found : failure;
             } catch (InterruptedException e) {
                 futures.forEach(future -> future.cancel(true));
                 Thread.currentThread().interrupt();
@@ -286,7 +303,7 @@ final class GradientShards implements AutoCloseable {
         if (cancelled) { // every shard may have been quicker than cancel()
             throw new CancellationException("the step was given up");
         }
-        return scores;
+        return results;
     }
 
     private static RuntimeException unwrapped(Exception e, Shard shard) {
@@ -322,7 +339,7 @@ final class GradientShards implements AutoCloseable {
             LOG.warn("interrupted while waiting for the last micro-batch; its session stays open");
             return;
         }
-        sessions.forEach(GradientSession::close);
+        gradient.close();
         norms.close();
         scoring.close();
     }

@@ -12,7 +12,6 @@ import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.GradientSession;
-import dev.millrace.policy.session.LogitsMemory;
 import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.session.SequenceBatch;
 import dev.millrace.policy.session.TokenScores;
@@ -31,6 +30,7 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Optional;
 import java.util.Set;
 import java.util.SplittableRandom;
 import java.util.stream.IntStream;
@@ -66,16 +66,17 @@ class KeptTokensTest {
         }
         Gradients found = new Gradients(SHAPE);
         float[] scored = new float[ones.length];
-        try (GradientShards shards = new GradientShards(Engine.cpu(), SHAPE, 64, LogitsMemory.DEFAULT, 2, 2)) {
+        try (GradientShards shards = new GradientShards(
+                Engine.cpu(), SHAPE, Optional.empty(), StepConfig.defaults().withCut(64, 2), 2)) {
             int[] all = IntStream.range(0, members.count()).toArray();
             shards.score(weights, members, all, scored, new StepMetricsTally());
             shards.differentiate(weights, members.select(all), ones, zeros, found);
         }
         assertThat(scored).containsExactly(scores.logProbs(), within(1e-6f));
         for (TensorSpec spec : SHAPE.tensors()) {
-            assertThat(found.tensor(spec.name()))
+            assertThat(found.values(spec.name()))
                     .as(spec.name())
-                    .containsExactly(expected.tensor(spec.name()), within(1e-5f));
+                    .containsExactly(expected.values(spec.name()), within(1e-5f));
         }
     }
 
@@ -96,7 +97,8 @@ class KeptTokensTest {
         CurrentMoments moments =
                 CurrentMoments.recorded(members, Set.of(StageInput.DISTRIBUTIONS), new int[] {0, 1, 2});
         float[] logProbs = members.proximal().clone();
-        try (GradientShards shards = new GradientShards(Engine.cpu(), SHAPE, 64, LogitsMemory.DEFAULT, 2, 2)) {
+        try (GradientShards shards = new GradientShards(
+                Engine.cpu(), SHAPE, Optional.empty(), StepConfig.defaults().withCut(64, 2), 2)) {
             shards.score(weights, members, new int[] {0, 1, 2}, logProbs, moments, new StepMetricsTally());
         }
         StageFacts.Builder facts = StageFacts.of(members.own(), members.rewards());

@@ -13,11 +13,11 @@ final class Directions {
     static Gradients between(Parameters from, Parameters to) {
         Gradients difference = new Gradients(from.specs());
         for (TensorSpec spec : difference.specs()) {
-            float[] into = difference.tensor(spec.name());
+            FloatBuffer into = difference.tensor(spec.name());
             FloatBuffer a = from.tensor(spec.name());
             FloatBuffer b = to.tensor(spec.name());
-            for (int i = 0; i < into.length; i++) {
-                into[i] = b.get(i) - a.get(i);
+            for (int i = 0; i < into.limit(); i++) {
+                into.put(i, b.get(i) - a.get(i));
             }
         }
         return difference;
@@ -26,10 +26,10 @@ final class Directions {
     static double dot(Gradients a, Gradients b) {
         double sum = 0;
         for (TensorSpec spec : a.specs()) {
-            float[] x = a.tensor(spec.name());
-            float[] y = b.tensor(spec.name());
-            for (int i = 0; i < x.length; i++) {
-                sum += (double) x[i] * y[i];
+            FloatBuffer x = a.tensor(spec.name());
+            FloatBuffer y = b.tensor(spec.name());
+            for (int i = 0; i < x.limit(); i++) {
+                sum += (double) x.get(i) * y.get(i);
             }
         }
         return sum;

@@ -14,9 +14,7 @@ import org.junit.jupiter.api.Test;
 class VariantGradientTest {
     private static Gradients vector(float x, float y) {
         Gradients gradients = new Gradients(SyntheticRollouts.SHAPE);
-        float[] first = gradients.tensor(gradients.specs().get(0).name());
-        first[0] = x;
-        first[1] = y;
+        gradients.tensor(gradients.specs().get(0).name()).put(0, x).put(1, y);
         return gradients;
     }
 

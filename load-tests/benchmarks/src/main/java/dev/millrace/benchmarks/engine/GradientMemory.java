@@ -1,9 +1,12 @@
 package dev.millrace.benchmarks.engine;
 
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.LayerGradient.Activations;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.GradientSession;
 import dev.millrace.policy.session.LogitsMemory;
+import dev.millrace.policy.session.MicrobatchLimit;
+import dev.millrace.policy.session.PassMemory;
 import dev.millrace.policy.session.SequenceBatch;
 import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.Weights;
@@ -12,14 +15,15 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.Locale;
+import java.util.Optional;
 import java.util.SplittableRandom;
 
 /**
  * Time and memory of the gradient of one micro-batch, whose tokens are all scored, in a process of its own: the largest resident
- * size, and by how much it lies above that before the first gradient.
+ * size, by how much it lies above that before the first gradient, and the estimate of that.
  *
- * <p>Arguments: a {@link RandomLlama}, sequences, tokens of each, MB for logits (0 for all rows at once), and how many rounds.
- * Reads Linux's {@code /proc}.
+ * <p>Arguments: a {@link RandomLlama}, sequences, tokens of each, MB for logits (0 for all rows at once), how many rounds, and
+ * {@code recompute} where layers are to be computed again on the way back. Reads Linux's {@code /proc}.
  */
 public final class GradientMemory {
     private GradientMemory() {}
@@ -30,6 +34,8 @@ public final class GradientMemory {
         int length = Integer.parseInt(arguments[2]);
         long logitsMb = Long.parseLong(arguments[3]);
         int rounds = Integer.parseInt(arguments[4]);
+        Activations activations =
+                arguments.length > 5 && arguments[5].equals("recompute") ? Activations.RECOMPUTED : Activations.KEPT;
         SplittableRandom random = new SplittableRandom(1);
         int[][] tokens = new int[sequences][];
         Arrays.setAll(tokens, s -> random.ints(length + 1, 0, shape.vocabSize()).toArray());
@@ -44,7 +50,15 @@ public final class GradientMemory {
         Gradients gradients = new Gradients(shape);
         LogitsMemory logits = new LogitsMemory(logitsMb == 0 ? Long.MAX_VALUE : logitsMb << 20);
         double[] seconds = new double[rounds];
-        try (GradientSession session = new GradientSession(Engine.cpu(), shape, sequences * length, logits)) {
+        long estimate =
+                PassMemory.of(shape, Optional.empty(), activations, logits).bytes(sequences, length);
+        try (GradientSession session = new GradientSession(
+                Engine.cpu(),
+                shape,
+                Optional.empty(),
+                MicrobatchLimit.ofTokens(sequences * length),
+                logits,
+                activations)) {
             long before = kilobytes("VmRSS:");
             for (int round = 0; round < rounds; round++) {
                 long start = System.nanoTime();
@@ -56,7 +70,7 @@ public final class GradientMemory {
             System.out.printf(
                     Locale.ROOT,
                     "%s, %d sequences of %d tokens, logits %s: %.0f ms median of %d (%.0f tokens/s), resident %d MB at most,"
-                            + " %d MB of them for the gradient%n",
+                            + " %d MB of them for the gradient, %d MB by the estimate, activations %s%n",
                     arguments[0],
                     sequences,
                     length,
@@ -65,7 +79,9 @@ public final class GradientMemory {
                     rounds,
                     sequences * length / seconds[rounds / 2],
                     most >> 10,
-                    most - before >> 10);
+                    most - before >> 10,
+                    estimate >> 20,
+                    activations);
         }
     }
 

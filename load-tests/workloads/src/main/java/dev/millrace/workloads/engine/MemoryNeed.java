@@ -8,8 +8,8 @@ import java.util.Optional;
 /**
  * What measuring a model takes of this JVM.
  *
- * @param directBytes beside the heap: weights, the gradient of a micro-batch and both moments of the optimiser, or some copies of a version
- * @param heapBytes the gradient's sum, and what the next version is a delta against
+ * @param directBytes beside the heap: weights, their gradient and both moments of the optimiser, or some copies of a version
+ * @param heapBytes what the next version is a delta against, and what of it is on its way
  */
 public record MemoryNeed(long directBytes, long heapBytes) {
     private static final long BESIDE = 512L << 20; // caches, activations, buffers of clients
@@ -18,8 +18,7 @@ public record MemoryNeed(long directBytes, long heapBytes) {
     /** Of a model with so many parameters. */
     public static MemoryNeed of(long parameters) {
         return new MemoryNeed(
-                DIRECT_COPIES * Float.BYTES * parameters + BESIDE,
-                (long) Float.BYTES * parameters + Short.BYTES * parameters + BESIDE);
+                DIRECT_COPIES * Float.BYTES * parameters + BESIDE, 2L * Short.BYTES * parameters + BESIDE);
     }
 
     /** What to do where this JVM may take less, as a sentence; empty where it may take as much. */

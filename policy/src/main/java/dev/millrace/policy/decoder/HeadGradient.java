@@ -1,0 +1,86 @@
+package dev.millrace.policy.decoder;
+
+import dev.millrace.policy.autodiff.ReverseMode;
+import dev.millrace.policy.decoder.SequenceGraph.Vocabulary;
+import dev.millrace.policy.onnx.Dim;
+import dev.millrace.policy.onnx.ElementType;
+import dev.millrace.policy.onnx.GraphBuilder;
+import dev.millrace.policy.onnx.GraphPart;
+import dev.millrace.policy.onnx.Operators;
+import dev.millrace.policy.onnx.Shape;
+import dev.millrace.policy.onnx.Value;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+
+/**
+ * The way forward and back through the last norm and the head, of some wanted rows: {@link LayerGradient#INPUT} [B*L, hidden], what the last layer
+ * made, {@link SequenceGraph#ROWS} int64 [S] and what {@link SequenceGraph} takes for as many rows make its outputs for them, {@link #ROW_GRADIENT} [S,
+ * hidden], and add to the gradients of the {@link #trained} tensors as a layer does.
+ *
+ * <p>Rows that do not fit into memory go one chunk after the other: logits, and all that is as wide, are there of one chunk at a time.
+ */
+public final class HeadGradient {
+    /** What flows into each wanted row. */
+    public static final String ROW_GRADIENT = "gradient.rows";
+
+    private static final Dim OF_A_CHUNK = Dim.symbol("S");
+
+    private final List<String> trained;
+    private final GraphPart graph;
+
+    private HeadGradient(List<String> trained, GraphPart graph) {
+        this.trained = trained;
+        this.graph = graph;
+    }
+
+    /** @param isTrained whether norm and head are differentiated by */
+    public static HeadGradient of(DecoderShape shape, boolean isTrained, Vocabulary vocabulary) {
+        GraphBuilder graph = new GraphBuilder("head");
+        Transformer transformer = Transformer.declare(shape, graph);
+        Operators ops = transformer.ops();
+        Dim all = Dim.symbol("B").times(Dim.symbol("L"));
+        Value x = graph.input(LayerGradient.INPUT, ElementType.FLOAT, Shape.of(all, Dim.of(shape.hiddenSize())));
+        Value rows = ops.gather(x, graph.input(SequenceGraph.ROWS, ElementType.INT64, Shape.of(OF_A_CHUNK)));
+        RowSoftmax softmax = RowSoftmax.append(
+                ops,
+                transformer.logits(transformer.finalNorm(rows)),
+                RowSoftmax.Inputs.declare(graph, OF_A_CHUNK, vocabulary));
+
+        List<String> names = isTrained
+                ? List.of(TensorNames.FINAL_NORM, shape.tiedHead() ? TensorNames.EMBEDDING : TensorNames.HEAD)
+                : List.of();
+        Map<Value, Value> sums = new LinkedHashMap<>();
+        for (String name : names) {
+            Value weight = transformer.weight(name);
+            sums.put(weight, graph.input(LayerGradient.sumOf(name), ElementType.FLOAT, weight.shape()));
+        }
+        List<Value> leaves = new ArrayList<>(sums.keySet());
+        leaves.add(rows);
+        Shape perRow = Shape.of(OF_A_CHUNK);
+        Map<Value, Value> seeds = new LinkedHashMap<>();
+        seeds.put(softmax.logProbs(), graph.input(SequenceGraph.LOG_PROB_COEFFICIENTS, ElementType.FLOAT, perRow));
+        seeds.put(softmax.entropies(), graph.input(SequenceGraph.ENTROPY_COEFFICIENTS, ElementType.FLOAT, perRow));
+        Map<Value, Value> found = ReverseMode.append(graph, seeds, leaves, Map.of(), sums);
+
+        Map<String, Value> outputs = new LinkedHashMap<>();
+        outputs.put(SequenceGraph.LOG_PROBS, softmax.logProbs());
+        outputs.put(SequenceGraph.ENTROPIES, softmax.entropies());
+        outputs.put(SequenceGraph.SUM_SQUARED_PROBS, softmax.sumSquaredProbs());
+        outputs.put(ROW_GRADIENT, Objects.requireNonNull(found.get(rows), ROW_GRADIENT));
+        names.forEach(name -> outputs.put(
+                LayerGradient.gradientOf(name), Objects.requireNonNull(found.get(transformer.weight(name)), name)));
+        return new HeadGradient(names, graph.part("head", outputs));
+    }
+
+    /** The tensors that gradients are found of. */
+    public List<String> trained() {
+        return trained;
+    }
+
+    public GraphPart graph() {
+        return graph;
+    }
+}

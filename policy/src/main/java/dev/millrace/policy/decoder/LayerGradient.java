@@ -1,0 +1,160 @@
+package dev.millrace.policy.decoder;
+
+import dev.millrace.policy.autodiff.LowRank;
+import dev.millrace.policy.autodiff.ReverseMode;
+import dev.millrace.policy.onnx.Dim;
+import dev.millrace.policy.onnx.ElementType;
+import dev.millrace.policy.onnx.GraphBuilder;
+import dev.millrace.policy.onnx.GraphPart;
+import dev.millrace.policy.onnx.Node;
+import dev.millrace.policy.onnx.Shape;
+import dev.millrace.policy.onnx.Value;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.Set;
+import java.util.stream.Collectors;
+
+/**
+ * The way forward and back through one layer. The same two graphs serve every layer of a decoder, each fed with its own weights.
+ *
+ * <p>Forward: {@link #INPUT} [B*L, hidden], the positions and masks of {@link SequenceGraph} (the mask always as {@link SequenceGraph#MASK}) and the
+ * weights make {@link #OUTPUT}, and leave {@link #kept} values for the way back. Backward: these, {@link #INPUT} and {@link #OUTPUT_GRADIENT}
+ * make {@link #INPUT_GRADIENT}, and add to the gradient of each {@link #trained} tensor: {@link #gradientOf} is {@link #sumOf} with this layer's
+ * part, so that both can be the same memory, and no part is ever there by itself. Tensors have the names of the first layer.
+ */
+public final class LayerGradient {
+    public static final String INPUT = "x";
+    public static final String OUTPUT = "y";
+    public static final String OUTPUT_GRADIENT = "gradient.y";
+    public static final String INPUT_GRADIENT = "gradient.x";
+
+    private static final Dim BATCH = Dim.symbol("B");
+    private static final Dim LENGTH = Dim.symbol("L");
+    private static final String FIRST = "model.layers.0.";
+    /** Computed again rather than kept: they cost no products of matrices, and each would be as large as what it is computed of. */
+    private static final Set<String> CHEAP =
+            Set.of("Reshape", "Squeeze", "Unsqueeze", "Identity", "Mul", "Sigmoid", "SimplifiedLayerNormalization");
+
+    private final List<String> trained;
+    private final GraphPart.Cut parts;
+
+    private LayerGradient(List<String> trained, GraphPart.Cut parts) {
+        this.trained = trained;
+        this.parts = parts;
+    }
+
+    /** What the way back has of the way forward. */
+    public enum Activations {
+        /** Everything that costs a product of matrices. */
+        KEPT,
+        /** The layer's input alone: the way back goes forward again first, for about a third more time. */
+        RECOMPUTED
+    }
+
+    /** @param lora of the adapters that are differentiated by; empty for all weights of a layer */
+    public static LayerGradient of(DecoderShape shape, Optional<LoraShape> lora, Activations activations) {
+        GraphBuilder graph = new GraphBuilder("layer");
+        Transformer transformer = Transformer.declare(shape, graph);
+        Dim rows = BATCH.times(LENGTH);
+        Value x = graph.input(INPUT, ElementType.FLOAT, Shape.of(rows, Dim.of(shape.hiddenSize())));
+        Value positions = graph.input(SequenceGraph.POSITIONS, ElementType.INT64, Shape.of(BATCH, LENGTH));
+        Value cos = graph.input(SequenceGraph.COS, ElementType.FLOAT, Shape.of(LENGTH, Dim.of(shape.headSize() / 2)));
+        Value sin = graph.input(SequenceGraph.SIN, ElementType.FLOAT, cos.shape());
+        Value mask = graph.input(SequenceGraph.MASK, ElementType.FLOAT, Shape.of(LENGTH, LENGTH));
+        Value y = transformer.layer(
+                x, 0, new FullAttention(shape, transformer.ops(), positions, cos, sin, List.of(mask)));
+        int forward = graph.size();
+
+        Map<String, Value> leaves = new LinkedHashMap<>();
+        Map<Value, LowRank> factored = new LinkedHashMap<>();
+        if (lora.isPresent()) {
+            adapters(shape, lora.get(), transformer, graph, leaves, factored);
+        } else {
+            ofFirst(shape.tensors()).forEach(spec -> leaves.put(spec.name(), transformer.weight(spec.name())));
+        }
+        Map<Value, Value> sums = new LinkedHashMap<>();
+        leaves.forEach((name, leaf) -> sums.put(leaf, graph.input(sumOf(name), ElementType.FLOAT, leaf.shape())));
+        List<Value> wanted = new ArrayList<>(leaves.values());
+        wanted.add(x);
+        Value dy = graph.input(OUTPUT_GRADIENT, ElementType.FLOAT, y.shape());
+        Map<Value, Value> found = ReverseMode.append(graph, Map.of(y, dy), wanted, factored, sums);
+        Map<String, Value> gradients = new LinkedHashMap<>();
+        leaves.forEach((name, leaf) -> gradients.put(gradientOf(name), Objects.requireNonNull(found.get(leaf), name)));
+        gradients.put(INPUT_GRADIENT, Objects.requireNonNull(found.get(x), INPUT));
+        return new LayerGradient(
+                List.copyOf(leaves.keySet()),
+                graph.cut(forward, Map.of(OUTPUT, y), gradients, node -> isAgain(node, activations)));
+    }
+
+    private static void adapters(
+            DecoderShape shape,
+            LoraShape lora,
+            Transformer transformer,
+            GraphBuilder graph,
+            Map<String, Value> leaves,
+            Map<Value, LowRank> factored) {
+        for (TensorSpec spec : ofFirst(lora.tensors(shape))) {
+            leaves.put(spec.name(), graph.input(spec.name(), ElementType.FLOAT, Shape.of(spec.dimsArray())));
+        }
+        for (TensorSpec spec : ofFirst(lora.adapted(shape))) {
+            factored.put(
+                    transformer.weight(spec.name()),
+                    new LowRank(
+                            Objects.requireNonNull(leaves.get(LoraShape.a(spec.name()))),
+                            Objects.requireNonNull(leaves.get(LoraShape.b(spec.name()))),
+                            lora.scale()));
+        }
+    }
+
+    private static boolean isAgain(Node node, Activations activations) {
+        return activations == Activations.RECOMPUTED
+                || CHEAP.contains(node.operator())
+                || node.output().type() == ElementType.INT64;
+    }
+
+    private static List<TensorSpec> ofFirst(List<TensorSpec> specs) {
+        return specs.stream().filter(spec -> spec.name().startsWith(FIRST)).collect(Collectors.toList());
+    }
+
+    /** Whether a tensor is a layer's, and not the embedding's or the head's. */
+    static boolean isOfLayer(String tensor) {
+        return tensor.startsWith("model.layers.");
+    }
+
+    /** The name that a tensor of the first layer has in another one. */
+    public static String ofLayer(String tensor, int layer) {
+        return tensor.startsWith(FIRST) ? "model.layers." + layer + "." + tensor.substring(FIRST.length()) : tensor;
+    }
+
+    /** The tensors that gradients are found of, by their names in the first layer. */
+    public List<String> trained() {
+        return trained;
+    }
+
+    public GraphPart forward() {
+        return parts.first();
+    }
+
+    public GraphPart backward() {
+        return parts.second();
+    }
+
+    /** Names of what the way forward leaves for the way back, beside its result. */
+    public List<String> kept() {
+        return parts.kept().stream().map(Value::name).toList();
+    }
+
+    /** What a tensor's gradient is before it is added to. */
+    public static String sumOf(String tensor) {
+        return "sum." + tensor;
+    }
+
+    /** The same with what was added. */
+    public static String gradientOf(String tensor) {
+        return "gradient." + tensor;
+    }
+}

@@ -1,0 +1,171 @@
+package dev.millrace.policy.onnx;
+
+import dev.millrace.policy.onnx.proto.ModelProto;
+import dev.millrace.policy.onnx.proto.TensorProto;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.function.Predicate;
+
+/**
+ * As much of a graph as computes some of its values out of others: a graph that can be run by itself. Immutable.
+ *
+ * <p>Loops have bodies that read values around them, which is not followed: a part has none.
+ */
+public final class GraphPart {
+    private final String name;
+    private final List<Node> nodes;
+    private final List<Value> inputs;
+    private final Map<String, Value> outputs;
+    private final List<TensorProto> constants;
+    private final int namesTaken;
+
+    private GraphPart(
+            String name,
+            List<Node> nodes,
+            List<Value> inputs,
+            Map<String, Value> outputs,
+            List<TensorProto> constants,
+            int namesTaken) {
+        this.name = name;
+        this.nodes = nodes;
+        this.inputs = inputs;
+        this.outputs = outputs;
+        this.constants = constants;
+        this.namesTaken = namesTaken;
+    }
+
+    /** Two parts of a graph, the first of which leaves what the second needs of it. */
+    public record Cut(GraphPart first, GraphPart second, List<Value> kept) {}
+
+    /**
+     * What computes some values.
+     *
+     * @param outputs by the names that they are to have outside; each computed in the graph
+     * @param given   values that are inputs of the part, computed elsewhere
+     */
+    static GraphPart of(GraphBuilder graph, String name, Map<String, Value> outputs, Set<Value> given) {
+        Map<Value, Node> producers = producers(graph.nodes());
+        Set<Node> needed = new HashSet<>();
+        Set<Value> read = new LinkedHashSet<>();
+        Deque<Value> open = new ArrayDeque<>(outputs.values());
+        while (!open.isEmpty()) {
+            Value value = open.pop();
+            Node producer = given.contains(value) ? null : producers.get(value);
+            if (producer == null) {
+                read.add(value);
+            } else if (needed.add(producer)) {
+                open.addAll(producer.inputs());
+            }
+        }
+        Map<String, TensorProto> byName = new LinkedHashMap<>();
+        graph.constants().forEach(constant -> byName.put(constant.getName(), constant));
+        List<TensorProto> used = new ArrayList<>();
+        List<Value> inputs = new ArrayList<>();
+        for (Value value : read) {
+            TensorProto constant = byName.get(value.name());
+            if (constant == null) {
+                inputs.add(value);
+            } else {
+                used.add(constant);
+            }
+        }
+        return new GraphPart(
+                name,
+                graph.nodes().stream().filter(needed::contains).toList(),
+                List.copyOf(inputs),
+                new LinkedHashMap<>(outputs),
+                List.copyOf(used),
+                graph.namesTaken());
+    }
+
+    /**
+     * Cuts a graph that goes forward and then back.
+     *
+     * @param forwardNodes the first so many nodes are the way forward
+     * @param results      of the way forward
+     * @param gradients    of the way back
+     * @param again        nodes of the way forward that are computed a second time where the way back needs them; what it needs of any other
+     *     is kept
+     */
+    static Cut cut(
+            GraphBuilder graph,
+            int forwardNodes,
+            Map<String, Value> results,
+            Map<String, Value> gradients,
+            Predicate<Node> again) {
+        Map<Value, Node> producers = producers(graph.nodes());
+        Set<Node> forward = new HashSet<>(graph.nodes().subList(0, forwardNodes));
+        Set<Value> seen = new HashSet<>();
+        Set<Value> kept = new LinkedHashSet<>();
+        Deque<Value> open = new ArrayDeque<>(gradients.values());
+        while (!open.isEmpty()) {
+            Value value = open.pop();
+            Node producer = producers.get(value);
+            if (producer == null || !seen.add(value)) {
+                continue;
+            }
+            if (forward.contains(producer) && !again.test(producer)) {
+                kept.add(value);
+            } else {
+                open.addAll(producer.inputs());
+            }
+        }
+        Map<String, Value> left = new LinkedHashMap<>(results);
+        kept.forEach(value -> left.put(value.name(), value));
+        return new Cut(of(graph, "forward", left, Set.of()), of(graph, "backward", gradients, kept), List.copyOf(kept));
+    }
+
+    private static Map<Value, Node> producers(List<Node> nodes) {
+        Map<Value, Node> producers = new HashMap<>();
+        for (Node node : nodes) {
+            node.outputs().forEach(output -> producers.put(output, node));
+        }
+        return producers;
+    }
+
+    /** What must be fed, in no particular order; none is without use. */
+    public List<String> inputs() {
+        return inputs.stream().map(Value::name).toList();
+    }
+
+    /** Names of what it computes. */
+    public Set<String> outputs() {
+        return Set.copyOf(outputs.keySet());
+    }
+
+    /** The part as a model. */
+    public ModelProto model() {
+        GraphBuilder part = new GraphBuilder(name);
+        inputs.forEach(part::input);
+        part.take(nodes, constants, namesTaken);
+        outputs.forEach(part::output);
+        return part.model();
+    }
+
+    /**
+     * The memory that a run takes beside its inputs, as far as it can be known: the bytes of all values that are there at the same
+     * time, at most, when the nodes run in their order, each value is freed after its last reader, views share the memory of what they view,
+     * and an elementwise operator writes over what nobody reads any more.
+     *
+     * @param lengths   of the symbols of the axes
+     * @param elsewhere outputs that are written into memory of the caller's
+     */
+    public long peakBytes(Map<String, Long> lengths, Predicate<String> elsewhere) {
+        return new PeakMemory(nodes, inputs, outputs, lengths, elsewhere).bytes();
+    }
+
+    /** Bytes of the outputs, which stay after a run. */
+    public long outputBytes(Map<String, Long> lengths) {
+        return outputs.values().stream()
+                .mapToLong(output -> PeakMemory.bytes(output, lengths))
+                .sum();
+    }
+}

@@ -1,0 +1,47 @@
+package dev.millrace.policy.session;
+
+import java.util.concurrent.CancellationException;
+
+/**
+ * The order in which several threads add to the parts of one sum: to each part in the order of their tickets, so that its bits do not depend on
+ * who is quicker. Whoever holds ticket n adds to every part; tickets must be taken up in their order, or nobody comes to the end. Thread-safe.
+ */
+final class AdditionOrder {
+    private final int[] due;
+    private boolean failed;
+
+    AdditionOrder(int parts) {
+        this.due = new int[parts];
+    }
+
+    /**
+     * Waits until all earlier tickets have added to a part.
+     *
+     * @throws CancellationException if one of them never will, or the thread is interrupted, whose flag stays set
+     */
+    synchronized void await(int part, int ticket) {
+        while (failed || due[part] != ticket) {
+            if (failed) {
+                throw new CancellationException("another part of the gradient could not be found");
+            }
+            try {
+                wait();
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+                throw new CancellationException("interrupted while earlier micro-batches add to the gradient");
+            }
+        }
+    }
+
+    /** Lets the next ticket add to a part. */
+    synchronized void added(int part) {
+        due[part]++;
+        notifyAll();
+    }
+
+    /** Ends all waiting, now and later. */
+    synchronized void fail() {
+        failed = true;
+        notifyAll();
+    }
+}

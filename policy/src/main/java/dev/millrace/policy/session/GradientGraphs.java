@@ -1,0 +1,70 @@
+package dev.millrace.policy.session;
+
+import ai.onnxruntime.OrtException;
+import ai.onnxruntime.OrtSession;
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.HeadGradient;
+import dev.millrace.policy.decoder.LayerGradient;
+import dev.millrace.policy.decoder.LayerGradient.Activations;
+import dev.millrace.policy.decoder.LoraShape;
+import dev.millrace.policy.decoder.SequenceGraph.Vocabulary;
+import java.util.EnumMap;
+import java.util.Map;
+import java.util.Optional;
+
+/** The compiled graphs of a gradient: one layer forward, one layer back, and the head both ways. Thread-safe. */
+final class GradientGraphs implements AutoCloseable {
+    private final Engine engine;
+    private final DecoderShape shape;
+    private final boolean isHeadTrained;
+    private final LayerGradient layer;
+    private final OrtSession forward;
+    private final OrtSession backward;
+    private final Map<Vocabulary, Head> heads = new EnumMap<>(Vocabulary.class);
+
+    /** The head's graph, and what it is compiled to. */
+    record Head(HeadGradient gradient, OrtSession session) {}
+
+    GradientGraphs(Engine engine, DecoderShape shape, Optional<LoraShape> lora, Activations activations) {
+        this.engine = engine;
+        this.shape = shape;
+        this.isHeadTrained = lora.isEmpty();
+        this.layer = LayerGradient.of(shape, lora, activations);
+        this.forward = engine.compileForAnySize(layer.forward().model());
+        this.backward = engine.compileForAnySize(layer.backward().model());
+        head(Vocabulary.WHOLE);
+    }
+
+    LayerGradient layer() {
+        return layer;
+    }
+
+    OrtSession forward() {
+        return forward;
+    }
+
+    OrtSession backward() {
+        return backward;
+    }
+
+    /** Compiled when it is first needed. */
+    synchronized Head head(Vocabulary vocabulary) {
+        return heads.computeIfAbsent(vocabulary, absent -> {
+            HeadGradient gradient = HeadGradient.of(shape, isHeadTrained, vocabulary);
+            return new Head(gradient, engine.compileForAnySize(gradient.graph().model()));
+        });
+    }
+
+    @Override
+    public synchronized void close() {
+        try {
+            forward.close();
+            backward.close();
+            for (Head head : heads.values()) {
+                head.session().close();
+            }
+        } catch (OrtException e) {
+            throw new InferenceException("could not close the session: " + e.getMessage(), e);
+        }
+    }
+}

@@ -1,0 +1,137 @@
+package dev.millrace.policy.session;
+
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.LayerGradient;
+import dev.millrace.policy.decoder.SequenceGraph;
+import dev.millrace.policy.weights.Gradients;
+import dev.millrace.policy.weights.Weights;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Function;
+
+/**
+ * One gradient, found in pieces: micro-batches of several batches, taken in turns from these. Each piece goes all the way by itself, and adds to a
+ * layer's gradient after the pieces before it have; several threads may be on their way at once, and the sum has the same bits as if they had gone
+ * one after the other.
+ *
+ * <p>Pieces must be begun in their order, by any threads, each once; then one thread calls {@link #finish}.
+ */
+public final class GradientPass implements AutoCloseable {
+    private final DecoderShape shape;
+    private final GradientGraphs graphs;
+    private final LengthTables tables;
+    private final Engine engine;
+    private final Weights weights;
+    private final Gradients into;
+    private final List<Part> parts;
+    private final List<TokenScores> scores;
+    private final List<Piece> pieces = new ArrayList<>();
+    private final AdditionOrder order;
+    private final EmbeddingRows embedded;
+    private final Feeds fixed;
+
+    /**
+     * A batch with its coefficients, as {@link GradientSession#accumulate} takes them.
+     *
+     * @param temperatures one per sequence
+     * @param logProbCoefficients one per packed token
+     * @param entropyCoefficients one per packed token
+     */
+    public record Part(
+            SequenceBatch batch, float[] temperatures, float[] logProbCoefficients, float[] entropyCoefficients) {}
+
+    private record Piece(int part, MicroBatch micro) {}
+
+    GradientPass(
+            Engine engine,
+            DecoderShape shape,
+            GradientGraphs graphs,
+            LengthTables tables,
+            Weights weights,
+            Gradients into,
+            List<Part> parts,
+            Function<SequenceBatch, List<MicroBatch>> plan) {
+        this.engine = engine;
+        this.shape = shape;
+        this.graphs = graphs;
+        this.tables = tables;
+        this.weights = weights;
+        this.into = into;
+        this.parts = List.copyOf(parts);
+        this.scores = parts.stream()
+                .map(part -> TokenScores.allocate(part.batch().scoredCount()))
+                .toList();
+        this.order = new AdditionOrder(shape.layers() + 2);
+        this.embedded = new EmbeddingRows(shape.hiddenSize());
+        List<List<MicroBatch>> plans =
+                parts.stream().map(part -> plan.apply(part.batch())).toList();
+        int longest = plans.stream().mapToInt(List::size).max().orElse(0);
+        for (int i = 0; i < longest; i++) {
+            for (int part = 0; part < parts.size(); part++) {
+                if (i < plans.get(part).size()) {
+                    pieces.add(new Piece(part, plans.get(part).get(i)));
+                }
+            }
+        }
+        this.fixed = new Feeds(engine.environment()).set(weights.tensors(), "");
+        if (weights.adapter().isPresent()) {
+            fixed.set(weights.trained().tensors(), "");
+        }
+        fixed.set(into.tensors(), LayerGradient.sumOf(""));
+    }
+
+    public int pieces() {
+        return pieces.size();
+    }
+
+    /** The batch that a piece is of. */
+    public int part(int piece) {
+        return pieces.get(piece).part();
+    }
+
+    /**
+     * Goes forward and back with a piece.
+     *
+     * @throws java.util.concurrent.CancellationException if the thread is interrupted, or another piece failed
+     * @throws NonFiniteScoreException naming sequence and token
+     */
+    public void run(int piece) {
+        Piece of = pieces.get(piece);
+        try {
+            new MicroBatchGradient(
+                            engine,
+                            shape,
+                            graphs,
+                            tables,
+                            fixed,
+                            order,
+                            piece,
+                            of.micro(),
+                            parts.get(of.part()),
+                            scores.get(of.part()),
+                            weights.adapter().isPresent() ? null : embedded)
+                    .run(weights);
+        } catch (RuntimeException | Error e) {
+            order.fail();
+            throw e;
+        }
+    }
+
+    /** Completes the sum; after all pieces. */
+    public void finish() {
+        if (weights.adapter().isEmpty()) {
+            embedded.addTo(into, SequenceGraph.embedding());
+        }
+    }
+
+    /** The scores of a batch, after its pieces. */
+    public TokenScores scores(int part) {
+        return scores.get(part);
+    }
+
+    /** Frees what the pieces were fed with; after the last has ended. */
+    @Override
+    public void close() {
+        fixed.close();
+    }
+}

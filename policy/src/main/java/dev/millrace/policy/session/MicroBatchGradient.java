@@ -1,0 +1,305 @@
+package dev.millrace.policy.session;
+
+import ai.onnxruntime.OnnxTensor;
+import ai.onnxruntime.OrtException;
+import ai.onnxruntime.OrtSession;
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.HeadGradient;
+import dev.millrace.policy.decoder.LayerGradient;
+import dev.millrace.policy.decoder.SequenceGraph;
+import dev.millrace.policy.decoder.SequenceGraph.Vocabulary;
+import dev.millrace.policy.weights.Weights;
+import java.nio.FloatBuffer;
+import java.util.ArrayDeque;
+import java.util.Arrays;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.concurrent.CancellationException;
+import org.jspecify.annotations.Nullable;
+
+/** One micro-batch's way forward through the layers, through the head, and back. Used once, by one thread. */
+final class MicroBatchGradient {
+    private final Engine engine;
+    private final DecoderShape shape;
+    private final GradientGraphs graphs;
+    private final LengthTables tables;
+    private final Map<String, OnnxTensor> fixed;
+    private final AdditionOrder order;
+    private final int ticket;
+    private final MicroBatch micro;
+    private final GradientPass.Part part;
+    private final TokenScores scores;
+    private final @Nullable EmbeddingRows embedded;
+
+    /** Of each layer that was gone through, the lowest at the end. */
+    private final Deque<OrtSession.Result> made = new ArrayDeque<>();
+
+    /**
+     * @param fixed    weights by their names, and sums of gradients
+     * @param order    parts are the layers, then the head, then the embedding
+     * @param embedded null where the embedding is not trained
+     */
+    MicroBatchGradient(
+            Engine engine,
+            DecoderShape shape,
+            GradientGraphs graphs,
+            LengthTables tables,
+            Feeds fixed,
+            AdditionOrder order,
+            int ticket,
+            MicroBatch micro,
+            GradientPass.Part part,
+            TokenScores scores,
+            @Nullable EmbeddingRows embedded) {
+        this.engine = engine;
+        this.shape = shape;
+        this.graphs = graphs;
+        this.tables = tables;
+        this.fixed = fixed.map();
+        this.order = order;
+        this.ticket = ticket;
+        this.micro = micro;
+        this.part = part;
+        this.scores = scores;
+        this.embedded = embedded;
+    }
+
+    void run(Weights weights) {
+        try (Feeds common = new Feeds(engine.environment());
+                Feeds ends = new Feeds(engine.environment())) {
+            common.longs(SequenceGraph.POSITIONS, micro.positions(), micro.dims());
+            tables.feedAngles(micro.length(), common);
+            tables.feedMasks(micro.length(), common);
+            ends.floats(LayerGradient.INPUT, looked(weights), tokens(), shape.hiddenSize());
+            OnnxTensor first = Objects.requireNonNull(ends.map().get(LayerGradient.INPUT));
+            forward(common.map(), first);
+            ends.floats(LayerGradient.OUTPUT_GRADIENT, head(), tokens(), shape.hiddenSize());
+            backward(common.map(), first, Objects.requireNonNull(ends.map().get(LayerGradient.OUTPUT_GRADIENT)));
+        } catch (OrtException e) {
+            throw new InferenceException(
+                    "ONNX Runtime failed on " + micro.sequences().length + " sequences of " + micro.length()
+                            + " tokens on device " + engine.device() + ": " + e.getMessage(),
+                    e);
+        } finally {
+            made.forEach(OrtSession.Result::close);
+        }
+    }
+
+    private int tokens() {
+        return micro.sequences().length * micro.length();
+    }
+
+    /** The rows of the embedding that the tokens look up. */
+    private FloatBuffer looked(Weights weights) {
+        int width = shape.hiddenSize();
+        FloatBuffer embedding = weights.tensor(SequenceGraph.embedding());
+        FloatBuffer rows = PositionTables.direct(Math.multiplyExact(tokens(), width));
+        float[] row = new float[width];
+        for (long token : micro.tokens()) {
+            embedding.get(Math.multiplyExact(Math.toIntExact(token), width), row);
+            rows.put(row);
+        }
+        return rows.flip();
+    }
+
+    private void forward(Map<String, OnnxTensor> common, OnnxTensor first) throws OrtException {
+        OnnxTensor x = first;
+        for (int layer = 0; layer < shape.layers(); layer++) {
+            requireWanted();
+            Map<String, OnnxTensor> feeds =
+                    feeds(graphs.layer().forward().inputs(), layer, common, Map.of(LayerGradient.INPUT, x));
+            made.push(graphs.forward().run(feeds, graphs.layer().forward().outputs(), Map.of()));
+            x = tensor(made.getFirst(), LayerGradient.OUTPUT);
+        }
+    }
+
+    /** Scores, adds to the head's gradient, and returns what flows into the last layer's result. */
+    private FloatBuffer head() throws OrtException {
+        GradientGraphs.Head head = graphs.head(micro.vocabulary());
+        boolean adds = !head.gradient().trained().isEmpty();
+        Map<String, OnnxTensor> pinned = sums(head.gradient().trained(), 0);
+        Set<String> outputs = new HashSet<>(ScoringSession.OUTPUTS);
+        outputs.add(HeadGradient.ROW_GRADIENT);
+        int width = shape.hiddenSize();
+        FloatBuffer gradient = PositionTables.direct(Math.multiplyExact(tokens(), width));
+        long[] rows = micro.rows();
+        int wanted = micro.scoredCount();
+        int atOnce = micro.rowsAtOnce();
+        HeadInputs inputs = new HeadInputs(rows);
+        TokenScores found = TokenScores.allocate(rows.length);
+        if (adds) {
+            order.await(shape.layers(), ticket);
+        }
+        for (int from = 0; from < rows.length; from += atOnce) {
+            requireWanted();
+            try (Feeds chunk = inputs.chunk(from, from + atOnce);
+                    OrtSession.Result result = head.session()
+                            .run(
+                                    feeds(
+                                            head.gradient().graph().inputs(),
+                                            0,
+                                            chunk.map(),
+                                            Map.of(LayerGradient.INPUT, tensor(made.getFirst(), LayerGradient.OUTPUT))),
+                                    outputs,
+                                    pinned)) {
+                put(result, SequenceGraph.LOG_PROBS, from, found.logProbs());
+                put(result, SequenceGraph.ENTROPIES, from, found.entropies());
+                put(result, SequenceGraph.SUM_SQUARED_PROBS, from, found.sumSquaredProbs());
+                float[] ofRows = SequenceRunner.floats(result, HeadGradient.ROW_GRADIENT);
+                for (int row = from; row < Math.min(from + atOnce, wanted); row++) {
+                    gradient.put(Math.multiplyExact((int) rows[row], width), ofRows, (row - from) * width, width);
+                }
+            }
+        }
+        if (adds) {
+            order.added(shape.layers());
+        }
+        micro.put(found.logProbs(), scores.logProbs());
+        micro.put(found.entropies(), scores.entropies());
+        micro.put(found.sumSquaredProbs(), scores.sumSquaredProbs());
+        micro.refuseNonFinite(scores);
+        return gradient;
+    }
+
+    /** What the head is fed with, of all rows; cut into chunks. */
+    private final class HeadInputs {
+        private final long[] rows;
+        private final long[] targets = micro.targets();
+        private final float[] inverseTemperatures = micro.inverseTemperatures(part.temperatures());
+        private final float[] logProbCoefficients = micro.pick(part.logProbCoefficients());
+        private final float[] entropyCoefficients = micro.pick(part.entropyCoefficients());
+        private final boolean isCut = micro.vocabulary() == Vocabulary.CUT;
+        private final long[] kept = isCut ? micro.keptIds() : new long[0];
+        private final float[] keptMask = isCut ? micro.keptMask() : new float[0];
+
+        HeadInputs(long[] rows) {
+            this.rows = rows;
+        }
+
+        Feeds chunk(int from, int to) {
+            int count = to - from;
+            Feeds chunk = new Feeds(engine.environment())
+                    .longs(SequenceGraph.ROWS, Arrays.copyOfRange(rows, from, to), count)
+                    .longs(SequenceGraph.TARGETS, Arrays.copyOfRange(targets, from, to), count)
+                    .floats(
+                            SequenceGraph.INVERSE_TEMPERATURE,
+                            Arrays.copyOfRange(inverseTemperatures, from, to),
+                            count,
+                            1)
+                    .floats(
+                            SequenceGraph.LOG_PROB_COEFFICIENTS,
+                            Arrays.copyOfRange(logProbCoefficients, from, to),
+                            count)
+                    .floats(
+                            SequenceGraph.ENTROPY_COEFFICIENTS,
+                            Arrays.copyOfRange(entropyCoefficients, from, to),
+                            count);
+            int width = micro.width();
+            return isCut
+                    ? chunk.longs(SequenceGraph.KEPT, Arrays.copyOfRange(kept, from * width, to * width), count, width)
+                            .floats(
+                                    SequenceGraph.KEPT_MASK,
+                                    Arrays.copyOfRange(keptMask, from * width, to * width),
+                                    count,
+                                    width)
+                    : chunk;
+        }
+    }
+
+    private static void put(OrtSession.Result result, String output, int at, float[] into) throws OrtException {
+        float[] values = SequenceRunner.floats(result, output);
+        System.arraycopy(values, 0, into, at, values.length);
+    }
+
+    private void backward(Map<String, OnnxTensor> common, OnnxTensor first, OnnxTensor last) throws OrtException {
+        LayerGradient layers = graphs.layer();
+        OrtSession.Result above = null;
+        OnnxTensor dy = last;
+        try {
+            for (int layer = shape.layers() - 1; layer >= 0; layer--) {
+                requireWanted();
+                try (OrtSession.Result own = made.pop()) {
+                    Map<String, OnnxTensor> flows = new HashMap<>();
+                    for (String kept : layers.kept()) {
+                        flows.put(kept, tensor(own, kept));
+                    }
+                    flows.put(LayerGradient.INPUT, layer == 0 ? first : tensor(made.getFirst(), LayerGradient.OUTPUT));
+                    flows.put(LayerGradient.OUTPUT_GRADIENT, dy);
+                    order.await(layer, ticket);
+                    OrtSession.Result result = graphs.backward()
+                            .run(
+                                    feeds(layers.backward().inputs(), layer, common, flows),
+                                    Set.of(LayerGradient.INPUT_GRADIENT),
+                                    sums(layers.trained(), layer));
+                    order.added(layer);
+                    if (above != null) {
+                        above.close();
+                    }
+                    above = result;
+                    dy = tensor(result, LayerGradient.INPUT_GRADIENT);
+                }
+            }
+            if (embedded != null) {
+                float[] rows = dy.getFloatBuffer().array();
+                order.await(shape.layers() + 1, ticket);
+                embedded.add(micro, rows);
+                order.added(shape.layers() + 1);
+            }
+        } finally {
+            if (above != null) {
+                above.close();
+            }
+        }
+    }
+
+    /** The memory of a layer's gradients, as what they come out in: it is what they are fed with as well. */
+    private Map<String, OnnxTensor> sums(List<String> trained, int layer) {
+        Map<String, OnnxTensor> sums = new HashMap<>();
+        for (String tensor : trained) {
+            sums.put(
+                    LayerGradient.gradientOf(tensor), fixed(LayerGradient.sumOf(LayerGradient.ofLayer(tensor, layer))));
+        }
+        return sums;
+    }
+
+    /** What a graph is fed with, by its own names. */
+    private Map<String, OnnxTensor> feeds(
+            List<String> names, int layer, Map<String, OnnxTensor> common, Map<String, OnnxTensor> flows) {
+        Map<String, OnnxTensor> feeds = new HashMap<>();
+        String sum = LayerGradient.sumOf("");
+        for (String name : names) {
+            OnnxTensor given = flows.get(name);
+            if (given == null) {
+                given = common.get(name.equals(SequenceGraph.MASK) ? tables.mask(layer) : name);
+            }
+            if (given == null) {
+                given = fixed(
+                        name.startsWith(sum)
+                                ? LayerGradient.sumOf(LayerGradient.ofLayer(name.substring(sum.length()), layer))
+                                : LayerGradient.ofLayer(name, layer));
+            }
+            feeds.put(name, given);
+        }
+        return feeds;
+    }
+
+    private OnnxTensor fixed(String name) {
+        return Objects.requireNonNull(fixed.get(name), name);
+    }
+
+    private static OnnxTensor tensor(OrtSession.Result result, String output) {
+        return (OnnxTensor) result.get(output).orElseThrow(() -> new IllegalStateException("no output " + output));
+    }
+
+    private void requireWanted() {
+        if (Thread.currentThread().isInterrupted()) {
+            throw new CancellationException(
+                    "interrupted within a micro-batch of " + micro.sequences().length + " sequences");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+package dev.millrace.runtime.config;
+
+import dev.millrace.corrections.stage.StageInput;
+import dev.millrace.learner.step.StepConfig;
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.LayerGradient.Activations;
+import dev.millrace.policy.decoder.LoraShape;
+import dev.millrace.policy.session.GradientNormSession;
+import dev.millrace.policy.session.MicrobatchLimit;
+import dev.millrace.policy.session.PassMemory;
+import java.util.Locale;
+import java.util.Optional;
+
+/** What the learner's way forward and back takes of the memory that a run gives it, for the longest sequence that there can be. */
+public final class LearnerMemory {
+    private final StepConfig step;
+    private final DecoderShape shape;
+    private final Optional<LoraShape> lora;
+    private final boolean readsNorms;
+    private final int longest;
+    private final int sequences;
+
+    private LearnerMemory(MillraceConfig config) {
+        this.step = config.learner().step();
+        this.shape = config.model().shape(config.task().task().tokenizer().vocabSize());
+        this.lora = config.learner().lora().shape();
+        this.readsNorms = config.algorithm().advantage().optionalInputs().contains(StageInput.GRADIENT_NORMS);
+        int response = config.admission().sampling().maxTokens() == 0
+                ? config.task().task().responseTokens()
+                : config.admission().sampling().maxTokens();
+        this.longest = config.gateway().enabled()
+                ? config.generator().capacityTokens()
+                : config.task().task().promptTokens() + response;
+        this.sequences = config.topology().batch().sequences();
+    }
+
+    /**
+     * Refuses a run whose longest sequence would not fit.
+     *
+     * @throws ConfigException with what it takes, what there is, and the ways out
+     */
+    public static void require(MillraceConfig config) {
+        LearnerMemory memory = new LearnerMemory(config);
+        long bound = memory.limit().bytes();
+        long one = memory.bytes(1, memory.step.activations());
+        if (one > bound) {
+            long recomputed = memory.bytes(1, Activations.RECOMPUTED);
+            throw new ConfigException(String.format(
+                    Locale.ROOT,
+                    "one sequence of %,d tokens, the longest that this run can have, takes %,d MB on the gradient's way forward and back, and each of"
+                            + " learner.step.shards=%d may take %,d of the %,d MB of learner.step.memory_mb; set memory_mb to %d at least%s, or make"
+                            + " sequences shorter (admission.sampling.max_tokens)",
+                    memory.longest,
+                    megabytes(one),
+                    memory.step.shards(),
+                    megabytes(bound),
+                    megabytes(memory.step.passBytes(memory.shape)),
+                    megabytes(one) * memory.step.shards(),
+                    memory.step.recompute()
+                            ? ""
+                            : String.format(
+                                    Locale.ROOT,
+                                    ", or learner.step.recompute=true, which takes %,d MB a shard",
+                                    megabytes(recomputed))));
+        }
+    }
+
+    /** How much goes through the gradient's graphs at once, as a sentence for where a run starts; empty where all of a batch does. */
+    public static Optional<String> sentence(MillraceConfig config) {
+        LearnerMemory memory = new LearnerMemory(config);
+        int most = (memory.sequences + memory.step.shards() - 1) / memory.step.shards();
+        int fit = PassMemory.of(memory.shape, memory.lora, memory.step.activations(), memory.step.logits())
+                .sequences(memory.longest, memory.limit());
+        long bytes = memory.bytes(Math.min(fit, most), memory.step.activations());
+        if (fit >= most && bytes < 64L << 20) {
+            return Optional.empty();
+        }
+        return Optional.of(String.format(
+                Locale.ROOT,
+                "a gradient takes at most %,d sequences of %,d tokens at once in each of %d shards, %,d MB together by the estimate, of %,d MB"
+                        + " (learner.step.memory_mb)%s",
+                Math.min(fit, most),
+                memory.longest,
+                memory.step.shards(),
+                megabytes(bytes * memory.step.shards()),
+                megabytes(memory.step.passBytes(memory.shape)),
+                memory.step.recompute() ? ", its layers computed again on the way back (learner.step.recompute)" : ""));
+    }
+
+    private MicrobatchLimit limit() {
+        return step.limit(shape);
+    }
+
+    private long bytes(int count, Activations activations) {
+        long gradient = PassMemory.of(shape, lora, activations, step.logits()).bytes(count, longest);
+        return readsNorms ? Math.max(gradient, GradientNormSession.bytes(shape, 1, longest)) : gradient;
+    }
+
+    private static long megabytes(long bytes) {
+        return (bytes + (1L << 20) - 1) >> 20;
+    }
+}
