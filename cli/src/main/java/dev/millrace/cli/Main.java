@@ -22,6 +22,7 @@ import dev.millrace.cli.rollback.RepairCommand;
 import dev.millrace.cli.rollback.RollbackCommand;
 import dev.millrace.cli.trace.TraceCommand;
 import dev.millrace.cli.train.TrainCommand;
+import dev.millrace.cli.view.ViewCommand;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.HelpCommand;
@@ -35,6 +36,7 @@ import picocli.CommandLine.HelpCommand;
         synopsisSubcommandLabel = "COMMAND",
         subcommands = {
             TrainCommand.class,
+            ViewCommand.class,
             RoleCommands.Admit.class,
             RoleCommands.Generate.class,
             RoleCommands.Gateway.class,

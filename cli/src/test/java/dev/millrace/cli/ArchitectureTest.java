@@ -44,6 +44,7 @@ class ArchitectureTest {
     private static final String GENERATOR = "dev.millrace.generator..";
     private static final String SCORER = "dev.millrace.scorer..";
     private static final String RUNTIME = "dev.millrace.runtime..";
+    private static final String VIEW = "dev.millrace.view..";
     private static final String WORKLOADS = "dev.millrace.workloads..";
     private static final String EXPERIMENTS = "dev.millrace.experiments..";
     private static final String CONFORMANCE = "dev.millrace.conformance..";
@@ -84,6 +85,21 @@ class ArchitectureTest {
                             AUDIT,
                             GENERATOR,
                             SCORER)),
+            Map.entry(
+                    VIEW,
+                    List.of(
+                            API,
+                            REPORT,
+                            CONTRACTS,
+                            LOG,
+                            POLICY,
+                            CORRECTIONS,
+                            STAGES,
+                            LEARNER,
+                            AUDIT,
+                            REPLAY,
+                            GENERATOR,
+                            RUNTIME)),
             Map.entry(
                     WORKLOADS,
                     List.of(

@@ -1,6 +1,5 @@
 package dev.millrace.cli.archive;
 
-import dev.millrace.cli.audit.AuditedRun;
 import dev.millrace.cli.audit.RunOptions;
 import dev.millrace.cli.replay.StepRangeOptions;
 import dev.millrace.replay.StepRange;
@@ -9,6 +8,7 @@ import dev.millrace.replay.archive.RangeSelection;
 import dev.millrace.replay.archive.RecordedRun.Range;
 import dev.millrace.replay.archive.RunExport;
 import dev.millrace.report.Lines;
+import dev.millrace.runtime.audit.AuditedRun;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.schemas.run.RunTopics;
 import java.io.PrintWriter;

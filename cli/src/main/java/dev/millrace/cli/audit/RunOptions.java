@@ -2,6 +2,7 @@ package dev.millrace.cli.audit;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.log.alarm.Alarm;
+import dev.millrace.runtime.audit.AuditedRun;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.ConfigTree;
@@ -81,8 +82,18 @@ public final class RunOptions {
                 : "start its roles again; each goes on from there by itself";
     }
 
+    /** The folder that was named; null if the run is on a cluster. */
+    public Path folder() {
+        return runDirectory;
+    }
+
+    /** What to call a run on a cluster. */
+    public String name() {
+        return run != null ? run : topicPrefix != null ? topicPrefix : "run";
+    }
+
     /** The options as they were given, to name the run in another command. */
-    private String asGiven() {
+    public String asGiven() {
         Map<String, Object> given = new LinkedHashMap<>();
         given.put("--run-dir", runDirectory);
         given.put("--bootstrap-servers", bootstrapServers);

@@ -1,6 +1,5 @@
 package dev.millrace.cli.doctor;
 
-import dev.millrace.cli.audit.AuditedRun;
 import dev.millrace.cli.audit.RunOptions;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.Precision;
@@ -17,6 +16,7 @@ import dev.millrace.report.ReportText;
 import dev.millrace.report.Section;
 import dev.millrace.report.Table;
 import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.runtime.audit.AuditedRun;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.weights.PolicyFeed;

@@ -1,9 +1,9 @@
 package dev.millrace.cli.loadtest;
 
-import dev.millrace.cli.audit.AuditedRun;
 import dev.millrace.cli.audit.RunOptions;
 import dev.millrace.replay.archive.ArchivedRun;
 import dev.millrace.replay.archive.LiveRun;
+import dev.millrace.runtime.audit.AuditedRun;
 import dev.millrace.workloads.synthetic.RecordedShape;
 import java.nio.file.Path;
 import java.util.Optional;

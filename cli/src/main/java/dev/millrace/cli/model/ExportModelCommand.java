@@ -1,9 +1,9 @@
 package dev.millrace.cli.model;
 
-import dev.millrace.cli.audit.AuditedRun;
 import dev.millrace.cli.audit.RunOptions;
 import dev.millrace.report.Lines;
 import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.runtime.audit.AuditedRun;
 import dev.millrace.runtime.model.ModelExport;
 import dev.millrace.runtime.model.ModelExport.Done;
 import java.io.PrintWriter;

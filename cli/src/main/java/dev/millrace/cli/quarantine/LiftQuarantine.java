@@ -1,8 +1,8 @@
 package dev.millrace.cli.quarantine;
 
-import dev.millrace.cli.audit.AuditedRun;
 import dev.millrace.cli.audit.RunOptions;
 import dev.millrace.log.quarantine.Quarantines;
+import dev.millrace.runtime.audit.AuditedRun;
 import dev.millrace.runtime.config.ConfigException;
 import java.io.PrintWriter;
 import java.util.concurrent.Callable;

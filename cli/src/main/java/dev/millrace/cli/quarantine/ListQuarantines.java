@@ -2,10 +2,10 @@ package dev.millrace.cli.quarantine;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.millrace.cli.audit.AuditedRun;
 import dev.millrace.cli.audit.RunOptions;
 import dev.millrace.log.quarantine.Quarantines;
 import dev.millrace.report.Lines;
+import dev.millrace.runtime.audit.AuditedRun;
 import dev.millrace.schemas.Quarantine;
 import java.io.PrintWriter;
 import java.util.Collection;

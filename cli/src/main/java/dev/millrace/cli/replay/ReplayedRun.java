@@ -1,11 +1,11 @@
 package dev.millrace.cli.replay;
 
-import dev.millrace.cli.audit.AuditedRun;
 import dev.millrace.cli.audit.RunOptions;
 import dev.millrace.replay.archive.ArchivedRun;
 import dev.millrace.replay.archive.HeldRange;
 import dev.millrace.replay.archive.LiveRun;
 import dev.millrace.replay.archive.RecordedRun;
+import dev.millrace.runtime.audit.AuditedRun;
 import dev.millrace.runtime.config.ConfigBinder;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigTree;

@@ -1,6 +1,5 @@
 package dev.millrace.cli.rollback;
 
-import dev.millrace.cli.audit.AuditedRun;
 import dev.millrace.cli.audit.RunOptions;
 import dev.millrace.learner.repair.Examined;
 import dev.millrace.learner.repair.Inconsistency;
@@ -14,6 +13,7 @@ import dev.millrace.learner.rollback.RollbackException;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.report.Lines;
 import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.runtime.audit.AuditedRun;
 import java.io.PrintWriter;
 import java.time.Clock;
 import java.time.Duration;

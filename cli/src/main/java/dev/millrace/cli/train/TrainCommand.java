@@ -4,11 +4,13 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.cli.config.ConfigOptions;
 import dev.millrace.cli.live.TerminalView;
 import dev.millrace.cli.signal.StopSignals;
+import dev.millrace.cli.view.PageView;
 import dev.millrace.runtime.Millrace;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.live.RunView;
 import dev.millrace.runtime.pipeline.RunLookup;
 import dev.millrace.runtime.train.ResumeCheck;
 import dev.millrace.runtime.train.RunDirectory;
@@ -82,6 +84,15 @@ public final class TrainCommand implements Callable<Integer> {
             description = "End after N optimiser steps, counted from the run's beginning.")
     private Long maxSteps;
 
+    @Option(
+            names = "--view",
+            paramLabel = "PORT",
+            arity = "0..1",
+            fallbackValue = "8650",
+            description =
+                    "Show the run as a page in the browser too, while it goes: on this port of loopback, 0 for any free one (default 8650).")
+    private Integer view;
+
     @Option(names = "--plain", description = "Print lines even if the terminal could show a live view.")
     private boolean plain;
 
@@ -102,12 +113,19 @@ public final class TrainCommand implements Callable<Integer> {
                 .in(folder)
                 .startedAt(ManagementFactory.getRuntimeMXBean().getStartTime())
                 .printingTo(spec.commandLine().getOut(), spec.commandLine().getErr())
-                .showing(() -> TerminalView.open(plain, spec.commandLine().getOut()));
+                .showing(() -> shown(folder));
         if (summary != null) {
             requireWritable(summary.toAbsolutePath());
             run.copyingSummaryTo(summary);
         }
         return StopSignals.during(run::run, run::stop).end().code();
+    }
+
+    private RunView shown(Path folder) {
+        RunView terminal = TerminalView.open(plain, spec.commandLine().getOut());
+        return view == null
+                ? terminal
+                : PageView.open(view, folder, terminal, spec.commandLine().getOut());
     }
 
     /** What is asked for, over what the run was begun with, which its folder has, or its log where the folder is elsewhere. */

@@ -1,11 +1,13 @@
 package dev.millrace.replay.archive;
 
+import dev.millrace.log.content.ContentTopic;
 import dev.millrace.log.fetch.RecordFetcher;
 import dev.millrace.replay.archive.ArchiveIndex.PartitionFile;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.Comparator;
 import java.util.List;
@@ -65,6 +67,22 @@ public final class ArchivedRun implements RecordedRun {
     /** What its records were made from, if the run was never on a log of ours; it then has batches and trajectories alone. */
     public Optional<String> origin() {
         return Optional.ofNullable(index.origin());
+    }
+
+    /** Tells archives apart: a hash over its files' names, ranges and hashes. */
+    public String digest() {
+        StringBuilder files = new StringBuilder();
+        for (PartitionFile file : index.files()) {
+            files.append(file.file())
+                    .append(' ')
+                    .append(file.from())
+                    .append(' ')
+                    .append(file.end())
+                    .append(' ')
+                    .append(file.sha256())
+                    .append('\n');
+        }
+        return ContentTopic.hash(files.toString().getBytes(StandardCharsets.UTF_8));
     }
 
     Map<Integer, String> schemas() {

@@ -1,4 +1,4 @@
-package dev.millrace.cli.audit;
+package dev.millrace.runtime.audit;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;

@@ -1,4 +1,4 @@
-package dev.millrace.cli.audit;
+package dev.millrace.runtime.audit;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.infra.broker.EmbeddedBroker;
@@ -54,13 +54,15 @@ public final class AuditedRun implements AutoCloseable {
     }
 
     /**
+     * Opens the log of a run.
+     *
      * @param over what is said of the run, put over what is recorded of it
      * @param folder null for a run on a cluster
      * @param described whether somebody says what the run computes, where nothing is recorded of it
      * @param options with which a command finds the run
      * @param isWhole whether all of its topics must be there
      */
-    static AuditedRun open(
+    public static AuditedRun open(
             Function<ObjectNode, ConfigLayers> over,
             @Nullable Path folder,
             boolean described,
@@ -69,6 +71,31 @@ public final class AuditedRun implements AutoCloseable {
         AuditedRun found = found(over, folder, described, isWhole);
         found.connection = found.log.connection().reachedBy(options).withPatience(PATIENCE);
         return found;
+    }
+
+    /** Opens the run of a folder, going on or ended. */
+    public static AuditedRun inFolder(Path folder) {
+        return open(recorded -> over(folder, recorded), folder, true, "--run-dir " + folder, true);
+    }
+
+    /**
+     * Opens the run that goes on in a folder by the broker that it has, without a look at the folder's lock: for the process that holds it.
+     *
+     * @param bootstrapServers of that broker
+     */
+    public static AuditedRun at(String bootstrapServers, Path folder) {
+        return open(
+                recorded -> over(folder, recorded).set("run.bootstrap_servers", bootstrapServers),
+                null,
+                true,
+                "--run-dir " + folder,
+                true);
+    }
+
+    private static ConfigLayers over(Path folder, ObjectNode recorded) {
+        return new ConfigLayers()
+                .begunWith(ConfigTree.read(RunDirectory.config(folder)))
+                .begunWith(recorded);
     }
 
     private static AuditedRun found(
@@ -174,6 +201,11 @@ public final class AuditedRun implements AutoCloseable {
     /** What speaks for the run in its configuration, to go with its records; empty if nobody says. */
     public Optional<String> recorded() {
         return recorded;
+    }
+
+    /** Whether the run's folder is held by this, so that the run cannot go on meanwhile. */
+    public boolean holdsFolder() {
+        return directory != null;
     }
 
     /** Which run it is, on one line. */

@@ -1,0 +1,60 @@
+package dev.millrace.cli.view;
+
+import dev.millrace.policy.cache.CacheFolders;
+import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.view.follow.ViewedRuns;
+import dev.millrace.view.http.ViewServer;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Option;
+
+/** Where the page is served, and where its index is. */
+public final class ViewOptions {
+    private static final int MOST = 65_535;
+
+    @Option(
+            names = "--port",
+            paramLabel = "N",
+            defaultValue = "8650",
+            description = "Port of the page on loopback; 0 takes any free one (default ${DEFAULT-VALUE}).")
+    private int port;
+
+    @Option(
+            names = "--index",
+            paramLabel = "DIR",
+            description = "Folder for the page's index, which may be removed at any time (default: the user's cache).")
+    private Path index;
+
+    /** Opens the page over runs, which it closes. */
+    public ViewServer open(ViewedRuns runs) {
+        if (port < 0 || port > MOST) {
+            throw new ConfigException("--port must be from 0 to " + MOST + ": " + port);
+        }
+        return ViewServer.open(port, runs);
+    }
+
+    /** The folder of the indexes, which is there. */
+    public Path indexes() {
+        return indexes(index);
+    }
+
+    /** @param index the folder that was named; null for one in the user's cache */
+    static Path indexes(@Nullable Path index) {
+        for (Path root : index != null ? List.of(index) : CacheFolders.roots()) {
+            try {
+                Files.createDirectories(root);
+                if (Files.isWritable(root)) {
+                    return root;
+                }
+            } catch (IOException e) {
+                // the next one
+            }
+        }
+        throw new RefusedRequestException(
+                "no folder for the page's index can be written; give --index DIR, or make the user's cache writable");
+    }
+}

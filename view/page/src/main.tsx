@@ -1,0 +1,130 @@
+import { render } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { isSaved, save, savedAt, savedHash, useAnswer, useNews, type News } from "./api";
+import { address, useRoute, type Route } from "./route";
+import { Problem } from "./parts/basics";
+import { NowPage } from "./pages/now";
+import { RunsPage } from "./pages/runs";
+
+export interface PageProps {
+  run: string;
+  route: Route;
+  news: News;
+  facts: any;
+}
+
+const PAGES: { key: string; title: string; view: (props: PageProps) => any }[] = [{ key: "now", title: "Now", view: NowPage }];
+
+if (isSaved && location.hash === "") {
+  location.hash = savedHash;
+}
+
+function App() {
+  const route = useRoute();
+  const news = useNews(route.run);
+  const facts = useAnswer(route.run === null ? null : `runs/${encodeURIComponent(route.run)}/facts`, news.state, news.isConnected);
+  const page = PAGES.find((p) => p.key === route.page) ?? PAGES[0]!;
+  const title = route.run === null ? "Runs" : `${route.run}, ${page.title}`;
+  useEffect(() => {
+    document.title = `${title} – Millrace`;
+  }, [title]);
+  return (
+    <>
+      <a class="skip" href="#main" onClick={(e) => (e.preventDefault(), document.getElementById("main")?.focus())}>
+        to the content
+      </a>
+      <header>
+        <a class="brand" href={address(null, "")}>
+          Millrace
+        </a>
+        {route.run !== null && (
+          <>
+            <span class="run">{route.run}</span>
+            <State facts={facts.data} news={news} />
+          </>
+        )}
+        <span class="space" />
+        {!isSaved && (
+          <button type="button" onClick={() => void save(`millrace ${title}`)} title="The page as it is now, as one file that needs no network">
+            save page
+          </button>
+        )}
+        <Theme />
+      </header>
+      {isSaved && <p class="saved">Saved {savedAt.replace("T", " ").slice(0, 19)} UTC. It does not go on.</p>}
+      {route.run !== null && (
+        <nav aria-label="Pages of the run">
+          <a href={address(null, "runs")}>Runs</a>
+          {PAGES.map((p) => (
+            <a key={p.key} href={address(route.run, p.key)} aria-current={p.key === page.key ? "page" : undefined}>
+              {p.title}
+            </a>
+          ))}
+        </nav>
+      )}
+      <main id="main" tabIndex={-1}>
+        {route.run === null ? (
+          <RunsPage route={route} />
+        ) : (
+          <>
+            <Problem text={facts.problem || facts.data?.problem || ""} />
+            {facts.data && facts.data.run_id === undefined && !facts.problem && !facts.data.problem && <p class="none">Opening the run…</p>}
+            {facts.data?.run_id !== undefined && page.view({ run: route.run, route, news, facts: facts.data })}
+          </>
+        )}
+      </main>
+      <footer>
+        {facts.data?.options && route.run !== null ? <code>./millrace view {facts.data.options}</code> : <code>./millrace view</code>}
+      </footer>
+    </>
+  );
+}
+
+function State({ facts, news }: { facts: any; news: News }) {
+  if (!facts) {
+    return null;
+  }
+  const index = news.index ?? facts.index;
+  const whole = index?.whole || isSaved;
+  return (
+    <>
+      <span class={`state ${facts.state === "running" ? "live" : ""}`}>{isSaved || news.isConnected ? facts.state : "the view has ended"}</span>
+      {!whole && index && index.end > 0 && (
+        <span class="progress" title="Rollouts are being read into the index on this machine; steps are there already.">
+          <progress max={index.end} value={index.read} aria-label="index" /> {Math.floor((100 * index.read) / index.end)} %
+        </span>
+      )}
+    </>
+  );
+}
+
+function Theme() {
+  const [chosen, set] = useState(() => {
+    try {
+      return localStorage.getItem("theme") ?? "";
+    } catch {
+      return "";
+    }
+  });
+  useEffect(() => {
+    if (chosen) {
+      document.documentElement.dataset.theme = chosen;
+    } else {
+      delete document.documentElement.dataset.theme;
+    }
+    try {
+      localStorage.setItem("theme", chosen);
+    } catch {
+      // a saved page may have no storage
+    }
+    dispatchEvent(new Event("themechange"));
+  }, [chosen]);
+  const next = chosen === "" ? "dark" : chosen === "dark" ? "light" : "";
+  return (
+    <button type="button" onClick={() => set(next)} aria-label={`colours: ${chosen || "as the system"}; change`}>
+      {chosen === "dark" ? "dark" : chosen === "light" ? "light" : "auto"}
+    </button>
+  );
+}
+
+render(<App />, document.getElementById("page")!);

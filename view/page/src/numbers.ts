@@ -1,0 +1,72 @@
+// Numbers as people read them. What was not computed is a dash.
+export type Maybe = number | null | undefined;
+
+export function number(value: Maybe, digits = 3): string {
+  if (value === null || value === undefined || !Number.isFinite(value)) {
+    return "–";
+  }
+  if (Number.isInteger(value) && Math.abs(value) < 1e6) {
+    return String(value);
+  }
+  const size = Math.abs(value);
+  if (size >= 1e5 || (size < 10 ** -digits && size > 0)) {
+    return value.toExponential(2);
+  }
+  return value.toFixed(size >= 100 ? 1 : size >= 10 ? 2 : digits);
+}
+
+export function count(value: Maybe): string {
+  return value === null || value === undefined || !Number.isFinite(value) ? "–" : Math.round(value).toLocaleString("en");
+}
+
+export function short(value: Maybe): string {
+  if (value === null || value === undefined || !Number.isFinite(value)) {
+    return "–";
+  }
+  const size = Math.abs(value);
+  if (size >= 1e9) return `${trim(value / 1e9)}G`;
+  if (size >= 1e6) return `${trim(value / 1e6)}M`;
+  if (size >= 1e4) return `${trim(value / 1e3)}k`;
+  if (size > 0 && size < 1e-3) return value.toExponential(0);
+  return trim(value);
+}
+
+function trim(value: number): string {
+  return String(Number(value.toPrecision(3)));
+}
+
+export function share(value: Maybe): string {
+  if (value === null || value === undefined || !Number.isFinite(value)) {
+    return "–";
+  }
+  const percent = 100 * value;
+  return `${percent > 0 && percent < 0.1 ? "<0.1" : percent.toFixed(percent < 10 && percent > 0 ? 1 : 0)} %`;
+}
+
+export function seconds(value: Maybe): string {
+  if (value === null || value === undefined || !Number.isFinite(value)) {
+    return "–";
+  }
+  if (value < 10) return `${value.toFixed(1)} s`;
+  if (value < 120) return `${value.toFixed(0)} s`;
+  if (value < 7200) return `${(value / 60).toFixed(0)} min`;
+  if (value < 172_800) return `${(value / 3600).toFixed(1)} h`;
+  return `${(value / 86_400).toFixed(0)} days`;
+}
+
+export function bytes(value: Maybe): string {
+  if (value === null || value === undefined) return "–";
+  if (value >= 1e9) return `${trim(value / 1e9)} GB`;
+  if (value >= 1e6) return `${trim(value / 1e6)} MB`;
+  if (value >= 1e3) return `${trim(value / 1e3)} kB`;
+  return `${value} B`;
+}
+
+export function clock(ms: Maybe): string {
+  return ms === null || ms === undefined ? "–" : new Date(ms).toISOString().replace("T", " ").slice(0, 19);
+}
+
+export function mean(values: Maybe[]): number | null {
+  const there = values.filter((v): v is number => v !== null && v !== undefined && Number.isFinite(v));
+  return there.length === 0 ? null : there.reduce((a, b) => a + b, 0) / there.length;
+}

@@ -1,0 +1,566 @@
+import { useEffect, useState } from "preact/hooks";
+import { isSaved, useAnswer, type Dict } from "../api";
+import { Chart } from "../parts/chart";
+import { Bars, Card, Histogram, Mark, Problem, Section, type Health } from "../parts/basics";
+import { clock, count, mean, number, seconds, share, short, type Maybe } from "../numbers";
+import { column, stages, useSteps, value } from "../steps";
+import type { PageProps } from "../main";
+
+const WINDOW = 10;
+/** Where the doctor says that a person should look. */
+const LOW_ESS = 0.3;
+const STALLED_SECONDS = 120;
+/** Offsets up to which the doctor, who reads all of the log, is asked without being told to. */
+const DOCTOR_UNASKED = 400_000;
+
+export function NowPage({ run, news, facts }: PageProps) {
+  const path = `runs/${encodeURIComponent(run)}`;
+  const { steps, count: all, problem, isThere } = useSteps(run, `${news.steps} ${news.state}`);
+  const every = useTick(facts.state === "running" ? 2000 : 0);
+  const now = useAnswer(`${path}/now`, news.state, every, Math.floor(news.steps / 4));
+  const staleness = useAnswer(`${path}/staleness`, Math.floor(news.steps / 4), news.index?.whole);
+  const lags = useAnswer(facts.state === "running" || facts.state === "on a cluster" ? `${path}/lags` : null, Math.floor(every / 3));
+  const last = steps.at(-1);
+  const recent = steps.slice(-WINDOW);
+  const x = steps.map((step) => (step.batch as number) + 1);
+  const by = { x, xLabel: "step", group: run };
+  const over = facts.goal_steps ?? WINDOW;
+  const running = rolling(column(steps, "reward"), over);
+  const age = last && now.data ? (now.data.now_ms - last.finished_ms) / 1000 : null;
+  const isRunning = facts.state === "running" || facts.state === "on a cluster";
+  return (
+    <>
+      <Verdict steps={steps} count={all} facts={facts} now={now.data} isThere={isThere} age={age} isRunning={isRunning} />
+      <Problem text={problem || now.problem} />
+      <Alarms now={now.data} />
+      <div class="cards">
+        <Card
+          title="Reward"
+          health={rewardHealth(running, facts.goal)}
+          value={number(running.at(-1))}
+          under={facts.goal ? `goal ${facts.goal} over ${over} steps; newest step ${number(value(last, "reward"))}` : `mean of ${over} steps; newest ${number(value(last, "reward"))}`}
+          about="Mean reward of the rollouts in a batch."
+        />
+        <Card
+          title="Staleness"
+          health={last ? "none" : undefined}
+          value={number(mean(column(recent, "staleness_mean")), 2)}
+          under={`versions; newest step at most ${number(value(last, "staleness_max"))}`}
+          about="Versions between the weights that sampled a token and the weights that were trained on it."
+        />
+        <Card
+          title="Effective sample size"
+          health={essHealth(mean(column(recent, "ess")))}
+          value={number(mean(column(recent, "ess")), 2)}
+          under={`of 1, raw weights; truncated ${number(mean(column(recent, "ess_truncated")), 2)}`}
+          about="Which share of the rollouts counts once they are weighted for being off-policy. Below 0.3 few decide."
+        />
+        <Card
+          title="Removed by corrections"
+          health={removedHealth(removed(recent))}
+          value={share(removed(recent))}
+          under={`of the tokens of the last ${recent.length} steps`}
+          about="Tokens that masks took out of the batches, of those that there were to train on."
+        />
+        <Card
+          title={isRunning ? "Since the last step" : "Steps"}
+          health={isRunning ? (age === null ? "none" : age > STALLED_SECONDS ? "ill" : "ok") : undefined}
+          value={isRunning ? seconds(age) : count(all)}
+          under={last ? `step ${(last.batch as number) + 1}${facts.max_steps ? ` of ${facts.max_steps}` : ""}, version ${last.version}` : "no step yet"}
+        />
+        <Card title="Throughput" value={`${short(rate(recent, "tokens_trained"))}/s`} under={`tokens trained; a step takes ${seconds(mean(durations(recent)))}`} />
+      </div>
+
+      <Section title="Does it learn?">
+        <div class="charts wide">
+          <Chart
+            {...by}
+            title="Reward"
+            about={`Mean of each batch, and over ${over} steps.`}
+            height={240}
+            from={0}
+            rules={facts.goal ? [{ label: `goal ${facts.goal}`, at: facts.goal }] : []}
+            lines={[
+              { label: "step", values: column(steps, "reward"), look: 5 },
+              { label: `${over} steps`, values: running, look: 1 },
+            ]}
+          />
+        </div>
+        <div class="charts">
+          <Chart {...by} title="Entropy" about="Nats a token, of the policy before the update." from={0} lines={[{ label: "entropy", values: column(steps, "entropy") }]} />
+          <Chart {...by} title="Response length" about="Tokens, mean of the batch." from={0} lines={[{ label: "tokens", values: column(steps, "response_tokens_mean") }]} />
+          <Chart {...by} title="Gradient norm" about="L2 norm before clipping." from={0} lines={[{ label: "norm", values: column(steps, "grad_norm") }]} />
+          <Chart
+            {...by}
+            title="Learning rate and step scale"
+            about="The step scale is the factor that the step control put on the learning rate."
+            from={0}
+            lines={[{ label: "step scale", values: column(steps, "step_scale") }]}
+          />
+        </div>
+      </Section>
+
+      <Section title="How stale is it?" about="Versions from the weights that sampled a token to the weights at the start of the step that trained on it.">
+        <div class="charts">
+          <Chart
+            {...by}
+            title="Staleness"
+            about="Mean over the tokens trained on, and its two parts."
+            from={0}
+            to={1}
+            lines={[
+              { label: "mean", values: column(steps, "staleness_mean") },
+              { label: "max", values: column(steps, "staleness_max") },
+              { label: "in flight", values: column(steps, "staleness_in_flight") },
+              { label: "in queue", values: column(steps, "staleness_in_queue") },
+            ]}
+          />
+          <Histogram
+            label="Rollouts by staleness"
+            xLabel={staleness.data?.from_batch !== undefined ? `versions, of the oldest token at the step; steps ${staleness.data.from_batch + 1} to ${staleness.data.to_batch + 1}` : ""}
+            rows={staleness.data?.histogram ?? []}
+          />
+          <ThreeLags lags={lags.data} last={last} steps={recent} now={now.data} facts={facts} />
+        </div>
+      </Section>
+
+      <Section title="How far off policy is it?">
+        <div class="charts">
+          <Chart
+            {...by}
+            title="Effective sample size"
+            about="Over the number of sequences: 1 is on-policy."
+            from={0}
+            to={1}
+            rules={[{ label: "few decide below 0.3", at: LOW_ESS }]}
+            lines={[
+              { label: "raw", values: column(steps, "ess") },
+              { label: "truncated", values: column(steps, "ess_truncated") },
+            ]}
+          />
+          <Chart
+            {...by}
+            title="Second moment of the log-ratio"
+            about="Proximal to behavior, before and after its mask."
+            from={0}
+            lines={[
+              { label: "raw", values: column(steps, "second_moment") },
+              { label: "trained on", values: column(steps, "second_moment_trained") },
+            ]}
+          />
+          <Chart
+            {...by}
+            title="KL, behavior to current"
+            about="k1 and k3 estimate the same; they part where ratios are wild."
+            lines={[
+              { label: "k1", values: column(steps, "approx_kl_behavior") },
+              { label: "k3", values: column(steps, "approx_kl3_behavior") },
+            ]}
+          />
+          <Chart
+            {...by}
+            title="Chi-square"
+            about="Mean squared ratio less 1, over tokens and over sequences."
+            from={0}
+            lines={chiSquare(steps)}
+          />
+        </div>
+      </Section>
+
+      <Section title="What did the corrections remove?" about={`Each stage in the order in which it decides, over the last ${recent.length} steps: what reached it and what it changed. Only what masks removes tokens.`}>
+        <StageTable steps={steps} facts={facts} />
+        <div class="charts">
+          <Chart
+            {...by}
+            title="Masked or weighted by each stage"
+            about="Tokens changed, of those that reached the stage."
+            from={0}
+            format={share}
+            lines={stages(steps, WINDOW, facts.stages)
+              .filter((stage) => stage.does === "masks" || stage.does === "weighs")
+              .slice(0, 7)
+              .map((stage) => ({ label: stage.name, values: stage.shares }))}
+          />
+          <Chart
+            {...by}
+            title="Clipped and masked"
+            about="Clipped: tokens whose objective had no gradient left. Masked: rollouts of the batch without a trained token."
+            from={0}
+            format={share}
+            lines={[
+              { label: "clipped", values: column(steps, "clip_fraction") },
+              { label: "masked", values: steps.map((s) => ratio(s.rollouts_masked, s.rollouts_trained + s.rollouts_masked)) },
+              { label: "removed", values: steps.map((s) => (s.tokens_trainable > 0 ? 1 - s.tokens_trained / s.tokens_trainable : null)) },
+            ]}
+          />
+        </div>
+      </Section>
+
+      <Section title="Who works, who waits?">
+        <div class="charts">
+          <Chart
+            {...by}
+            title="Throughput"
+            about="Tokens trained in a second, from one step's end to the next."
+            from={0}
+            format={short}
+            lines={[{ label: "tokens/s", values: rates(steps) }]}
+          />
+          <Chart
+            {...by}
+            title="Time of a step"
+            about="Seconds in the step, and before it: waiting for a batch, and publishing the last version."
+            from={0}
+            lines={[
+              { label: "in the step", values: durations(steps) },
+              { label: "before it", values: waits(steps) },
+            ]}
+          />
+          <Idle now={now.data} steps={recent} />
+        </div>
+        <Servers now={now.data} />
+      </Section>
+
+      <Diagnosis path={path} facts={facts} />
+    </>
+  );
+}
+
+function useTick(ms: number): number {
+  const [tick, set] = useState(0);
+  useEffect(() => {
+    if (ms === 0 || isSaved) {
+      return;
+    }
+    const timer = setInterval(() => document.hidden || set((t) => t + 1), ms);
+    return () => clearInterval(timer);
+  }, [ms]);
+  return tick;
+}
+
+function rolling(values: Maybe[], over: number): (number | null)[] {
+  return values.map((_, i) => (i + 1 < over ? null : mean(values.slice(i + 1 - over, i + 1))));
+}
+
+function ratio(part: Maybe, whole: Maybe): number | null {
+  return part === null || part === undefined || !whole ? null : part / whole;
+}
+
+function removed(steps: Dict[]): number | null {
+  const trainable = steps.reduce((sum, s) => sum + s.tokens_trainable, 0);
+  return trainable === 0 ? null : 1 - steps.reduce((sum, s) => sum + s.tokens_trained, 0) / trainable;
+}
+
+function durations(steps: Dict[]): number[] {
+  return steps.map((s) => (s.finished_ms - s.started_ms) / 1000);
+}
+
+function waits(steps: Dict[]): (number | null)[] {
+  return steps.map((s, i) => (i === 0 || s.batch !== steps[i - 1]!.batch + 1 ? null : Math.max(0, (s.started_ms - steps[i - 1]!.finished_ms) / 1000)));
+}
+
+function rates(steps: Dict[]): (number | null)[] {
+  return steps.map((s, i) => (i === 0 || s.batch !== steps[i - 1]!.batch + 1 ? null : (1000 * s.tokens_trained) / Math.max(1, s.finished_ms - steps[i - 1]!.finished_ms)));
+}
+
+function rate(steps: Dict[], name: string): number | null {
+  const first = steps[0];
+  const last = steps.at(-1);
+  if (!first || !last || first === last) {
+    return null;
+  }
+  return (1000 * steps.slice(1).reduce((sum, s) => sum + s[name], 0)) / Math.max(1, last.finished_ms - first.finished_ms);
+}
+
+function rewardHealth(running: Maybe[], goal: Maybe): Health {
+  const last = running.at(-1);
+  const before = running.at(-21);
+  if (last === null || last === undefined) {
+    return "none";
+  }
+  if (goal && last >= goal) {
+    return "ok";
+  }
+  const best = Math.max(...running.filter((v): v is number => typeof v === "number"));
+  return best > 0 && last < 0.7 * best ? "ill" : before !== null && before !== undefined && last < before - 0.02 ? "look" : "ok";
+}
+
+function essHealth(ess: Maybe): Health {
+  return ess === null || ess === undefined ? "none" : ess < LOW_ESS ? "ill" : ess < 0.6 ? "look" : "ok";
+}
+
+function removedHealth(part: Maybe): Health {
+  return part === null || part === undefined ? "none" : part > 0.5 ? "ill" : part > 0.25 ? "look" : "ok";
+}
+
+function chiSquare(steps: Dict[]) {
+  const names = new Set<string>();
+  for (const step of steps.slice(-WINDOW)) {
+    for (const name of Object.keys(step.metrics)) {
+      if (/chi2/.test(name) && !name.startsWith("recorded.")) {
+        names.add(name);
+      }
+    }
+  }
+  return [...names].slice(0, 4).map((name) => ({ label: name.replace(/^.*chi2_?/, "") || "tokens", values: column(steps, name) }));
+}
+
+function Verdict(props: { steps: Dict[]; count: number; facts: any; now: any; isThere: boolean; age: number | null; isRunning: boolean }) {
+  const { steps, facts } = props;
+  const recent = steps.slice(-WINDOW);
+  const running = rolling(column(steps, "reward"), facts.goal_steps ?? WINDOW);
+  const ess = mean(column(recent, "ess"));
+  const parts: { health: Health; text: string }[] = [];
+  if (!props.isThere || steps.length === 0) {
+    return (
+      <div class="verdict">
+        <h1>
+          <Mark health="none" /> {props.isThere ? "No step yet" : "Reading the newest steps…"}
+        </h1>
+        {props.now?.status?.phase && <p>Waiting for {props.now.status.phase}.</p>}
+      </div>
+    );
+  }
+  const reward = rewardHealth(running, facts.goal);
+  const at = running.at(-1);
+  parts.push({
+    health: reward,
+    text:
+      facts.goal && at !== null && at !== undefined && at >= facts.goal
+        ? `The reward has reached its goal: ${number(at)} of ${facts.goal}.`
+        : reward === "ill"
+          ? `The reward has fallen to ${number(at)} from its best of ${number(Math.max(...running.filter((v): v is number => typeof v === "number")))}.`
+          : `The reward is ${number(at ?? value(steps.at(-1), "reward"))}${facts.goal ? ` of ${facts.goal}` : ""}.`,
+  });
+  parts.push({ health: "ok", text: `Tokens are ${number(mean(column(recent, "staleness_mean")), 1)} versions old when they are trained on, at most ${number(Math.max(...column(recent, "staleness_max").map((v) => v ?? 0)))}.` });
+  if (ess !== null) {
+    parts.push({ health: essHealth(ess), text: ess < LOW_ESS ? `Few rollouts decide: the effective sample size is ${number(ess, 2)}.` : `The effective sample size is ${number(ess, 2)} of 1.` });
+  }
+  const gone = removed(recent);
+  if (gone !== null) {
+    parts.push({ health: removedHealth(gone), text: `Corrections removed ${share(gone)} of the tokens.` });
+  }
+  if (props.isRunning && props.age !== null && props.age > STALLED_SECONDS) {
+    parts.push({ health: "ill", text: `No step has been made for ${seconds(props.age)}.` });
+  }
+  const alarms = (props.now?.alarms?.length ?? 0) + (props.now?.status?.alarms?.length ?? 0);
+  if (alarms > 0) {
+    parts.push({ health: "ill", text: `${alarms} ${alarms === 1 ? "alarm rings" : "alarms ring"}.` });
+  }
+  const worst: Health = parts.some((p) => p.health === "ill") ? "ill" : parts.some((p) => p.health === "look") ? "look" : "ok";
+  return (
+    <div class={`verdict ${worst}`} role="status">
+      <h1>
+        <Mark health={worst} /> {worst === "ok" ? "Healthy" : worst === "look" ? "Worth a look" : "Needs attention"}
+        <small>
+          {" "}
+          step {count((steps.at(-1)!.batch as number) + 1)}, {clock(steps.at(-1)!.finished_ms)} UTC
+        </small>
+      </h1>
+      <p>{parts.map((p) => p.text).join(" ")}</p>
+    </div>
+  );
+}
+
+function Alarms({ now }: { now: any }) {
+  const alarms: any[] = now?.alarms ?? [];
+  const stages: string[] = now?.status?.idle_stages ?? [];
+  return (
+    <>
+      {alarms.map((alarm) => (
+        <p class="problem" role="alert" key={alarm.name + alarm.subject}>
+          <b>
+            {alarm.name}, {alarm.subject}:
+          </b>{" "}
+          {alarm.sentence} {alarm.remedy && <code>{alarm.remedy}</code>}
+        </p>
+      ))}
+      {stages.map((sentence) => (
+        <p class="note" key={sentence}>
+          {sentence}
+        </p>
+      ))}
+    </>
+  );
+}
+
+function ThreeLags({ lags, last, steps, now, facts }: { lags: any; last: Dict | undefined; steps: Dict[]; now: any; facts: any }) {
+  const behind = { ...(now?.status?.behind ?? lags?.behind ?? {}) } as Record<string, number>;
+  return (
+    <figure>
+      <figcaption>
+        <h3>Three lags</h3>
+        <p class="about">Records, seconds and versions do not follow from each other; only versions decide what a gradient is worth.</p>
+      </figcaption>
+      <table class="list">
+        <tbody>
+          {Object.entries(behind).map(([role, records]) => (
+            <tr key={role}>
+              <th scope="row">records before the {role}</th>
+              <td class="num">{count(records)}</td>
+            </tr>
+          ))}
+          {Object.keys(behind).length === 0 && (
+            <tr>
+              <th scope="row">records</th>
+              <td>{facts.archived ? "an archive has no consumers" : lags?.why ? `not known: ${lags.why}` : facts.state === "running" ? "–" : "nobody reads now"}</td>
+            </tr>
+          )}
+          <tr>
+            <th scope="row">seconds before a step begins</th>
+            <td class="num">{seconds(mean(waits(steps)))}</td>
+          </tr>
+          <tr>
+            <th scope="row">versions, at the newest step</th>
+            <td class="num">{number(value(last, "staleness_mean"), 2)}</td>
+          </tr>
+        </tbody>
+      </table>
+    </figure>
+  );
+}
+
+function StageTable({ steps, facts }: { steps: Dict[]; facts: any }) {
+  const all = stages(steps, WINDOW, facts.stages);
+  if (all.length === 0) {
+    return <p class="none">No stage has reported yet.</p>;
+  }
+  return (
+    <div class="scroll">
+      <table class="list">
+        <thead>
+          <tr>
+            <th scope="col">stage</th>
+            <th scope="col">what it does</th>
+            <th scope="col" class="num">
+              tokens seen
+            </th>
+            <th scope="col" class="num">
+              changed
+            </th>
+            <th scope="col" class="bar" />
+            <th scope="col" class="num">
+              rollouts changed
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {all.map((stage) => (
+            <tr key={stage.name}>
+              <th scope="row">
+                <code>{stage.name}</code>
+              </th>
+              <td>{stage.does}</td>
+              <td class="num">{count(stage.seen)}</td>
+              <td class="num">{stage.seen > 0 ? share(stage.changed / stage.seen) : "–"}</td>
+              <td class="track">
+                <span style={{ width: `${stage.seen > 0 ? (100 * stage.changed) / stage.seen : 0}%`, background: stage.does === "masks" ? "var(--bar)" : "var(--line)" }} />
+              </td>
+              <td class="num">{stage.sequencesSeen > 0 ? share(stage.sequencesChanged / stage.sequencesSeen) : "–"}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Idle({ now, steps }: { now: any; steps: Dict[] }) {
+  const idle: Record<string, number> = now?.status?.idle ?? {};
+  const busy = durations(steps).reduce((a, b) => a + b, 0);
+  const first = steps[0];
+  const last = steps.at(-1);
+  const wall = first && last ? (last.finished_ms - first.started_ms) / 1000 : 0;
+  const bars = Object.entries(idle).map(([role, part]) => ({ label: role, value: part, text: share(part), look: 1 }));
+  if (bars.length === 0 && wall > 0) {
+    bars.push({ label: "learner", value: Math.max(0, 1 - busy / wall), text: share(Math.max(0, 1 - busy / wall)), look: 1 });
+  }
+  return (
+    <figure>
+      <figcaption>
+        <h3>Idle</h3>
+        <p class="about">
+          {Object.keys(idle).length > 0
+            ? "Share of the last seconds in which a role waited for input."
+            : `Share of the last ${steps.length} steps' time outside a step. What the other roles waited is known to their own process: train --view shows it.`}
+        </p>
+      </figcaption>
+      {bars.length > 0 ? <Bars label="idle" most={1} bars={bars} /> : <p class="none">No step yet.</p>}
+    </figure>
+  );
+}
+
+function Servers({ now }: { now: any }) {
+  const servers: any[] = now?.servers ?? [];
+  if (servers.length === 0) {
+    return <p class="none">Nobody has said yet which version is served.</p>;
+  }
+  return (
+    <div class="scroll">
+      <table class="list">
+        <thead>
+          <tr>
+            <th scope="col">server</th>
+            <th scope="col">role</th>
+            <th scope="col" class="num">
+              serves version
+            </th>
+            <th scope="col" class="num">
+              behind
+            </th>
+            <th scope="col" class="num">
+              tokens/s
+            </th>
+            <th scope="col">last heard</th>
+          </tr>
+        </thead>
+        <tbody>
+          {servers.map((server) => (
+            <tr key={server.server}>
+              <th scope="row">{server.server}</th>
+              <td>{server.role.toLowerCase()}</td>
+              <td class="num">{server.version}</td>
+              <td class="num">{now.newest_version === undefined ? "–" : now.newest_version - server.version}</td>
+              <td class="num">{short(server.tokens_per_second)}</td>
+              <td>{server.left ? "it has left" : `${seconds((now.now_ms - server.heartbeat_ms) / 1000)} ago`}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+const HEALTH: Record<string, Health> = { broken: "ill", sick: "ill", weak: "look", note: "none" };
+
+function Diagnosis({ path, facts }: { path: string; facts: any }) {
+  const [asked, ask] = useState(isSaved || (facts.index?.end ?? 0) < DOCTOR_UNASKED ? 1 : 0);
+  const answer = useAnswer(asked > 0 ? `${path}/diagnosis` : null, asked);
+  const findings: any[] = answer.data?.findings ?? [];
+  return (
+    <Section title="What does the doctor say?" about="All of the log, read and judged: the ledger, the gap between sampler and learner, progress, who serves what.">
+      {!isSaved && (
+        <button type="button" onClick={() => ask((n) => n + 1)} disabled={answer.isAsking && asked > 0}>
+          {asked === 0 ? "examine: reads all of the log" : answer.isAsking ? "examining…" : "examine again"}
+        </button>
+      )}
+      <Problem text={answer.problem} />
+      {answer.data && findings.length === 0 && (
+        <p>
+          <Mark health="ok" /> Nothing is broken or sick, as of step {count(answer.data.steps)}.
+        </p>
+      )}
+      {findings.length > 0 && (
+        <ul class="findings">
+          {findings.map((finding, i) => (
+            <li key={i}>
+              <Mark health={HEALTH[finding.weight] ?? "none"} /> <b>{finding.subject}</b> <span class="weight">{finding.weight}</span>
+              <p>{finding.sentence}</p>
+              {finding.advice && <p class="advice">→ {finding.advice}</p>}
+            </li>
+          ))}
+        </ul>
+      )}
+    </Section>
+  );
+}

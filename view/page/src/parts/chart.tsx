@@ -1,0 +1,296 @@
+// A chart over steps, time or tokens: labels at line ends, round ticks, gaps where a number is missing, a cursor that the keyboard moves.
+import uPlot from "uplot";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { color, cssValue, dash } from "../colors";
+import { number, short, type Maybe } from "../numbers";
+
+export interface Line {
+  label: string;
+  values: Maybe[];
+  /** Which colour, dash and marker; its place in the list unless said. */
+  look?: number;
+}
+
+export interface Rule {
+  label: string;
+  at: number;
+}
+
+interface Props {
+  title: string;
+  /** What the numbers mean, in a sentence. */
+  about?: string;
+  x: number[];
+  xLabel: string;
+  lines: Line[];
+  rules?: Rule[];
+  /** The least range of the y axis. */
+  from?: number;
+  to?: number;
+  log?: boolean;
+  format?: (value: Maybe) => string;
+  height?: number;
+  time?: boolean;
+  /** Charts of one group have one cursor. */
+  group?: string;
+  onPick?: (index: number) => void;
+}
+
+const FONT = "12px system-ui, sans-serif";
+const GAP = 14;
+const NO_LINES: Rule[] = [];
+
+export function Chart(props: Props) {
+  const holder = useRef<HTMLDivElement>(null);
+  const chart = useRef<uPlot | null>(null);
+  const latest = useRef(props);
+  latest.current = props;
+  const [at, setAt] = useState<number | null>(null);
+  const [theme, setTheme] = useState(0);
+  const lines = props.lines.filter((line) => line.values.some((v) => v !== null && v !== undefined));
+  const form = lines.map((line) => `${line.label}${line.look ?? ""}`).join("|") + (props.rules ?? NO_LINES).map((r) => r.label + r.at).join() + theme;
+
+  useEffect(() => {
+    const again = () => setTheme((t) => t + 1);
+    const query = matchMedia("(prefers-color-scheme: dark)");
+    query.addEventListener("change", again);
+    addEventListener("themechange", again);
+    return () => {
+      query.removeEventListener("change", again);
+      removeEventListener("themechange", again);
+    };
+  }, []);
+
+  useEffect(() => {
+    const element = holder.current;
+    if (!element || lines.length === 0) {
+      return;
+    }
+    const made = new uPlot(options(element.clientWidth, lines, latest, setAt), data(props.x, lines), element);
+    chart.current = made;
+    const observer = new ResizeObserver(() => {
+      if (element.clientWidth > 0 && element.clientWidth !== made.width) {
+        made.setSize({ width: element.clientWidth, height: latest.current.height ?? 200 });
+      }
+    });
+    observer.observe(element);
+    return () => {
+      observer.disconnect();
+      made.destroy();
+      chart.current = null;
+    };
+  }, [form]);
+
+  useEffect(() => {
+    chart.current?.setData(data(props.x, lines));
+  });
+
+  const format = props.format ?? number;
+  const last = props.x.length - 1;
+  const shown = at !== null && at <= last ? at : last;
+  const move = (by: number | "first" | "last") => {
+    const next = by === "first" ? 0 : by === "last" ? last : Math.max(0, Math.min(last, (at ?? last) + by));
+    setAt(next);
+    const u = chart.current;
+    if (u && props.x[next] !== undefined) {
+      u.setCursor({ left: u.valToPos(props.x[next] as number, "x"), top: 10 });
+    }
+  };
+  const key = (event: KeyboardEvent) => {
+    const by: Record<string, number | "first" | "last"> = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: "first", End: "last" };
+    const step = by[event.key];
+    if (step !== undefined) {
+      move(step);
+      event.preventDefault();
+    } else if (event.key === "Enter" && props.onPick && at !== null) {
+      props.onPick(at);
+    }
+  };
+  const values = lines.map((line) => `${line.label} ${format(line.values[shown])}`).join(", ");
+  const where = props.x.length === 0 ? "" : props.time ? new Date(1000 * (props.x[shown] as number)).toISOString().slice(11, 19) : `${props.xLabel} ${short(props.x[shown])}`;
+  return (
+    <figure class="chart">
+      <figcaption>
+        <h3>{props.title}</h3>
+        {props.about && <p class="about">{props.about}</p>}
+      </figcaption>
+      {lines.length === 0 ? (
+        <p class="none">{props.x.length === 0 ? "No step yet." : "This run does not compute it."}</p>
+      ) : (
+        <>
+          <p class="readout" aria-live="off">
+            <span class="where">{where}</span>
+            {lines.map((line, i) => (
+              <span class="value" key={line.label}>
+                <svg class="key" width="22" height="8" aria-hidden="true">
+                  <line x1="0" y1="4" x2="22" y2="4" stroke={color(line.look ?? i)} stroke-width="2.5" stroke-dasharray={dash(line.look ?? i).join(" ")} />
+                </svg>
+                {line.label} <b>{format(line.values[shown])}</b>
+              </span>
+            ))}
+          </p>
+          <div
+            class="plot"
+            ref={holder}
+            tabIndex={0}
+            role="img"
+            aria-label={`${props.title}: ${where}: ${values}. Arrow keys move the cursor.`}
+            onKeyDown={key}
+            onBlur={() => setAt(null)}
+            onClick={() => at !== null && props.onPick?.(at)}
+          />
+        </>
+      )}
+    </figure>
+  );
+}
+
+function data(x: number[], lines: Line[]): uPlot.AlignedData {
+  return [x, ...lines.map((line) => line.values.map((v) => (v === null || v === undefined || !Number.isFinite(v) ? null : v)))] as uPlot.AlignedData;
+}
+
+function options(width: number, lines: Line[], latest: { current: Props }, setAt: (at: number | null) => void): uPlot.Options {
+  const props = latest.current;
+  const text = cssValue("--text");
+  const muted = cssValue("--muted");
+  const grid = cssValue("--grid");
+  const narrow = width < 420;
+  const right = narrow ? 12 : 14 + Math.min(120, Math.max(...lines.map((line) => measure(line.label)), ...(props.rules ?? []).map((r) => measure(r.label))));
+  const axis = { stroke: muted, font: FONT, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 } };
+  return {
+    width,
+    height: props.height ?? 200,
+    padding: [8, right, 0, 0],
+    legend: { show: false },
+    cursor: { y: false, points: { size: 7 }, drag: { x: true, y: false }, ...(props.group ? { sync: { key: props.group, setSeries: false } } : {}) },
+    scales: {
+      x: { time: props.time ?? false },
+      y: {
+        distr: props.log ? 3 : 1,
+        range: (_u, low, high) => range(latest.current, low, high),
+      },
+    },
+    axes: [
+      { ...axis, space: narrow ? 60 : 80, size: 34, ...(props.time ? {} : { values: (_u: uPlot, ticks: number[]) => ticks.map((t) => (Number.isInteger(t) || t % 0.5 === 0 ? short(t) : "")) }) },
+      { ...axis, size: 52, space: 34, values: (_u: uPlot, ticks: number[]) => ticks.map((t) => (t === null ? "" : short(t))) },
+    ],
+    series: [
+      {},
+      ...lines.map((line, i) => ({
+        label: line.label,
+        stroke: color(line.look ?? i),
+        width: 2,
+        dash: dash(line.look ?? i),
+        spanGaps: false,
+        points: { show: (_u: uPlot, _s: number, first: number, end: number) => end - first < 40, size: 5, fill: color(line.look ?? i) },
+      })),
+    ],
+    hooks: {
+      setCursor: [(u) => setAt(u.cursor.idx ?? null)],
+      draw: [
+        (u) => {
+          rules(u, latest.current.rules ?? NO_LINES, text, muted, narrow);
+          if (!narrow) {
+            ends(u, lines, text);
+          }
+        },
+      ],
+    },
+  };
+}
+
+function range(props: Props, low: number | null, high: number | null): [number, number] {
+  const rules = (props.rules ?? []).map((rule) => rule.at);
+  let from = Math.min(low ?? 0, props.from ?? Infinity, ...rules);
+  let to = Math.max(high ?? 1, props.to ?? -Infinity, ...rules);
+  if (props.log) {
+    return [10 ** Math.floor(Math.log10(Math.max(from, 1e-12))), 10 ** Math.ceil(Math.log10(Math.max(to, 1e-11)))];
+  }
+  if (from === to) {
+    to = from + (from === 0 ? 1 : Math.abs(from) * 0.1);
+  }
+  if (props.from !== undefined && from < props.from && props.from - from < 0.05 * (to - props.from)) {
+    from = props.from; // the noise of an estimate, not a value below what there can be
+  }
+  const step = round((to - from) / 4);
+  // a change of a few per cent is not blown up to the full height
+  return [Math.floor(from / step + 1e-9) * step, Math.ceil(to / step - 1e-9) * step];
+}
+
+function round(step: number): number {
+  const power = 10 ** Math.floor(Math.log10(step));
+  const digit = step / power;
+  return power * (digit <= 1 ? 1 : digit <= 2 ? 2 : digit <= 5 ? 5 : 10);
+}
+
+let context: CanvasRenderingContext2D | null = null;
+function measure(label: string): number {
+  context ??= document.createElement("canvas").getContext("2d");
+  if (!context) {
+    return 60;
+  }
+  context.font = FONT;
+  return context.measureText(label).width;
+}
+
+/** Labels at the ends of their lines, pushed apart where they would cover each other. */
+function ends(u: uPlot, lines: Line[], text: string) {
+  const ratio = devicePixelRatio;
+  const labels = lines.map((line, i) => {
+    const values = u.data[i + 1] as Maybe[];
+    let last = values.length - 1;
+    while (last >= 0 && (values[last] === null || values[last] === undefined)) {
+      last--;
+    }
+    return { label: line.label, y: last < 0 ? NaN : u.valToPos(values[last] as number, "y", true), look: line.look ?? i };
+  });
+  const placed = labels.filter((l) => Number.isFinite(l.y)).sort((a, b) => a.y - b.y);
+  const gap = GAP * ratio;
+  for (let i = 1; i < placed.length; i++) {
+    const before = placed[i - 1]!;
+    const one = placed[i]!;
+    one.y = Math.max(one.y, before.y + gap);
+  }
+  const bottom = u.bbox.top + u.bbox.height;
+  for (let i = placed.length - 1, limit = bottom; i >= 0; i--) {
+    const one = placed[i]!;
+    one.y = Math.min(one.y, limit);
+    limit = one.y - gap;
+  }
+  const { ctx } = u;
+  ctx.save();
+  ctx.font = `${12 * ratio}px system-ui, sans-serif`;
+  ctx.textBaseline = "middle";
+  ctx.textAlign = "left";
+  for (const one of placed) {
+    ctx.fillStyle = color(one.look);
+    ctx.fillRect(u.bbox.left + u.bbox.width + 3 * ratio, one.y - 4 * ratio, 3 * ratio, 8 * ratio);
+    ctx.fillStyle = text;
+    ctx.fillText(one.label, u.bbox.left + u.bbox.width + 9 * ratio, one.y, 118 * ratio);
+  }
+  ctx.restore();
+}
+
+function rules(u: uPlot, all: Rule[], text: string, muted: string, narrow: boolean) {
+  const ratio = devicePixelRatio;
+  const { ctx } = u;
+  ctx.save();
+  ctx.beginPath();
+  ctx.strokeStyle = muted;
+  ctx.lineWidth = ratio;
+  ctx.setLineDash([3 * ratio, 3 * ratio]);
+  for (const rule of all) {
+    const y = u.valToPos(rule.at, "y", true);
+    ctx.moveTo(u.bbox.left, y);
+    ctx.lineTo(u.bbox.left + u.bbox.width, y);
+  }
+  ctx.stroke();
+  ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+  ctx.fillStyle = narrow ? muted : text;
+  ctx.textAlign = "left";
+  ctx.textBaseline = "alphabetic";
+  for (const rule of all) {
+    ctx.fillText(rule.label, u.bbox.left + 6 * ratio, u.valToPos(rule.at, "y", true) - 4 * ratio);
+  }
+  ctx.restore();
+}

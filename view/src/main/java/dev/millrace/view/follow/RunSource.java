@@ -1,0 +1,153 @@
+package dev.millrace.view.follow;
+
+import dev.millrace.log.alarm.Alarm;
+import dev.millrace.runtime.audit.AuditedRun;
+import dev.millrace.runtime.train.AlarmFile;
+import dev.millrace.runtime.train.RunDirectory;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Optional;
+import java.util.function.Supplier;
+
+/** Where a run is. */
+public sealed interface RunSource {
+    /** Its name in addresses of the page. */
+    String name();
+
+    /** What opens it; each call opens it anew. */
+    OpenRun open();
+
+    /** The folder in which it is or was trained; empty where it is not known here. */
+    Optional<Path> folder();
+
+    /** Whether somebody may be adding to it. Not to be asked of a folder while this process has it open. */
+    boolean mayGrow();
+
+    /** The command line options that name the run in other commands. */
+    String options();
+
+    /** In the folder of a run that had, or has, its own broker. */
+    record Folder(Path path) implements RunSource {
+        @Override
+        public String name() {
+            return path.toAbsolutePath().normalize().getFileName().toString();
+        }
+
+        @Override
+        public OpenRun open() {
+            return OpenRun.on(AuditedRun.inFolder(path));
+        }
+
+        @Override
+        public Optional<Path> folder() {
+            return Optional.of(path);
+        }
+
+        @Override
+        public boolean mayGrow() {
+            return RunDirectory.isInUse(path);
+        }
+
+        @Override
+        public String options() {
+            return "--run-dir " + path;
+        }
+    }
+
+    /** In this process, in its folder; the broker is the run's own. */
+    record Here(Path path) implements RunSource {
+        @Override
+        public String name() {
+            return path.toAbsolutePath().normalize().getFileName().toString();
+        }
+
+        @Override
+        public OpenRun open() {
+            return OpenRun.on(AuditedRun.at(RunDirectory.brokerAddress(path), path));
+        }
+
+        @Override
+        public Optional<Path> folder() {
+            return Optional.of(path);
+        }
+
+        @Override
+        public boolean mayGrow() {
+            return true;
+        }
+
+        @Override
+        public String options() {
+            return "--run-dir " + path;
+        }
+    }
+
+    /** On a cluster. */
+    record Cluster(String name, Supplier<AuditedRun> opening, String options) implements RunSource {
+        @Override
+        public OpenRun open() {
+            return OpenRun.on(opening.get());
+        }
+
+        @Override
+        public Optional<Path> folder() {
+            return Optional.empty();
+        }
+
+        @Override
+        public boolean mayGrow() {
+            return true;
+        }
+    }
+
+    /** In an archive. */
+    record Archive(Path path) implements RunSource {
+        @Override
+        public String name() {
+            return path.toAbsolutePath().normalize().getFileName().toString();
+        }
+
+        @Override
+        public OpenRun open() {
+            return OpenRun.in(path);
+        }
+
+        @Override
+        public Optional<Path> folder() {
+            return Optional.empty();
+        }
+
+        @Override
+        public boolean mayGrow() {
+            return false;
+        }
+
+        @Override
+        public String options() {
+            return "--archive " + path;
+        }
+    }
+
+    /** The alarms that last, or lasted when the run's last process ended, as far as its folder says. */
+    default List<Alarm> alarms() {
+        return folder().map(AlarmFile::read).orElse(List.of());
+    }
+
+    /** The summary that the run's last end wrote, as JSON text; empty where there is none, or the run has gone on since. */
+    default Optional<String> summary() {
+        return folder().flatMap(path -> {
+            Path summary = path.resolve("summary.json");
+            Path began = path.resolve("broker.address");
+            try {
+                boolean isThere = Files.isRegularFile(summary)
+                        && (!Files.exists(began)
+                                || Files.getLastModifiedTime(summary).compareTo(Files.getLastModifiedTime(began)) >= 0);
+                return isThere ? Optional.of(Files.readString(summary)) : Optional.empty();
+            } catch (IOException e) {
+                return Optional.empty();
+            }
+        });
+    }
+}

@@ -1,0 +1,121 @@
+package dev.millrace.view.follow;
+
+import dev.millrace.replay.archive.ArchivedRun;
+import dev.millrace.runtime.train.RunDirectory;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Comparator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The runs that there are to look at: those that were named, and those in a folder of runs. A run is opened when somebody looks at it, and closed when others were looked
+ * at since. Thread-safe.
+ */
+public final class ViewedRuns implements AutoCloseable {
+    private static final int OPEN = 4;
+
+    private final Map<String, RunSource> named = new LinkedHashMap<>();
+    private final @Nullable Path folder;
+    private final Path indexes;
+    /** The one that was looked at longest ago first. */
+    private final Map<String, ViewedRun> open = new LinkedHashMap<>(16, 0.75f, true);
+
+    /**
+     * @param named runs that were named, the one to begin with first
+     * @param folder of further runs; null for none
+     * @param indexes folder of the indexes of all runs
+     */
+    public ViewedRuns(List<RunSource> named, @Nullable Path folder, Path indexes) {
+        named.forEach(source -> this.named.put(source.name(), source));
+        this.folder = folder;
+        this.indexes = indexes;
+    }
+
+    /** All that there are now; those of the folder with the newest first. */
+    public Collection<RunSource> sources() {
+        Map<String, RunSource> sources = new LinkedHashMap<>(named);
+        inFolder().forEach(source -> sources.putIfAbsent(source.name(), source));
+        return sources.values();
+    }
+
+    private List<RunSource> inFolder() {
+        Path runs = folder;
+        if (runs == null || !Files.isDirectory(runs)) {
+            return List.of();
+        }
+        try (Stream<Path> entries = Files.list(runs)) {
+            List<Path> found =
+                    new ArrayList<>(entries.filter(path -> RunDirectory.holdsRun(path) || ArchivedRun.isIn(path))
+                            .toList());
+            found.sort(Comparator.comparingLong(ViewedRuns::beganMs).reversed());
+            return found.stream()
+                    .map(path -> RunDirectory.holdsRun(path) ? new RunSource.Folder(path) : new RunSource.Archive(path))
+                    .map(RunSource.class::cast)
+                    .toList();
+        } catch (IOException e) {
+            return List.of();
+        }
+    }
+
+    private static long beganMs(Path path) {
+        try {
+            Path config = RunDirectory.config(path);
+            return Files.getLastModifiedTime(Files.exists(config) ? config : path)
+                    .toMillis();
+        } catch (IOException e) {
+            return 0;
+        }
+    }
+
+    /** The run of this name, opened; empty if there is none. */
+    public Optional<ViewedRun> run(String name) {
+        List<ViewedRun> closing = new ArrayList<>();
+        Optional<ViewedRun> found;
+        synchronized (open) {
+            ViewedRun known = open.get(name);
+            if (known == null) {
+                Optional<RunSource> source =
+                        sources().stream().filter(it -> it.name().equals(name)).findFirst();
+                known = source.map(it -> new ViewedRun(it, indexes).start()).orElse(null);
+                if (known != null) {
+                    open.put(name, known);
+                }
+            }
+            found = Optional.ofNullable(known);
+            for (var each = open.entrySet().iterator(); open.size() > OPEN && each.hasNext(); ) {
+                ViewedRun oldest = each.next().getValue();
+                if (oldest != known && !oldest.events().isWatched()) {
+                    closing.add(oldest);
+                    each.remove();
+                }
+            }
+        }
+        closing.forEach(ViewedRun::close);
+        return found;
+    }
+
+    /** The run of this name if it is open. */
+    public Optional<ViewedRun> opened(String name) {
+        synchronized (open) {
+            return Optional.ofNullable(open.get(name));
+        }
+    }
+
+    @Override
+    public void close() {
+        List<ViewedRun> all;
+        synchronized (open) {
+            all = List.copyOf(open.values());
+            open.clear();
+        }
+        all.forEach(ViewedRun::close);
+    }
+}

@@ -1,0 +1,60 @@
+package dev.millrace.view.http;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.Base64;
+
+/** The page as one file, script and style in it, so that it can be saved and opened without a server. */
+final class Page {
+    private static final String FILE = "/dev/millrace/view/page/index.html";
+    private static final String BEGIN = "<script id=\"app\" type=\"module\">";
+    private static final String END = "</script>";
+
+    private final byte[] bytes;
+    private final String policy;
+
+    private Page(byte[] bytes, String policy) {
+        this.bytes = bytes;
+        this.policy = policy;
+    }
+
+    static Page read() {
+        try (InputStream in = Page.class.getResourceAsStream(FILE)) {
+            if (in == null) {
+                throw new IllegalStateException("the jar of the view lacks " + FILE);
+            }
+            byte[] bytes = in.readAllBytes();
+            String text = new String(bytes, StandardCharsets.UTF_8);
+            int begin = text.indexOf(BEGIN) + BEGIN.length();
+            int end = text.indexOf(END, begin);
+            return new Page(bytes, policy(text.substring(begin, end)));
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
+    /** Nothing but this script runs, and it talks to nobody but this server. */
+    private static String policy(String script) {
+        try {
+            byte[] hash = MessageDigest.getInstance("SHA-256").digest(script.getBytes(StandardCharsets.UTF_8));
+            return "default-src 'none'; script-src 'sha256-"
+                    + Base64.getEncoder().encodeToString(hash)
+                    + "'; style-src 'unsafe-inline'; img-src data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none';"
+                    + " frame-ancestors 'none'";
+        } catch (NoSuchAlgorithmException e) {
+            throw new IllegalStateException("every JDK has SHA-256", e);
+        }
+    }
+
+    byte[] bytes() {
+        return bytes;
+    }
+
+    String policy() {
+        return policy;
+    }
+}

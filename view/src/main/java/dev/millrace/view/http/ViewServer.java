@@ -1,0 +1,175 @@
+package dev.millrace.view.http;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.sun.net.httpserver.HttpExchange;
+import com.sun.net.httpserver.HttpServer;
+import dev.millrace.generator.gateway.HttpDefaults;
+import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.view.follow.ViewedRun;
+import dev.millrace.view.follow.ViewedRuns;
+import java.io.IOException;
+import java.net.BindException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.SynchronousQueue;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Serves the page on loopback. It answers GET alone, and nobody who calls this machine by another name than its own: so no other page that a browser shows
+ * can read what is here.
+ *
+ * <p>Daemon threads answer, at most {@value #MOST} at once, of which each open page holds one for its events.
+ */
+public final class ViewServer implements AutoCloseable {
+    private static final Logger LOG = LoggerFactory.getLogger(ViewServer.class);
+    private static final int MOST = 64;
+    private static final Set<String> NAMES = Set.of("127.0.0.1", "localhost", "[::1]");
+
+    private final HttpServer server;
+    private final ExecutorService threads;
+    private final ViewedRuns runs;
+    private final Page page = Page.read();
+    private final Answers answers;
+
+    private ViewServer(HttpServer server, ExecutorService threads, ViewedRuns runs) {
+        this.server = server;
+        this.threads = threads;
+        this.runs = runs;
+        this.answers = new Answers(runs);
+    }
+
+    /**
+     * Opens the port and answers from then on.
+     *
+     * @param port 1 to 65535; 0 takes any free one
+     * @param runs closed with the server
+     * @throws RefusedRequestException if the port is taken
+     */
+    public static ViewServer open(int port, ViewedRuns runs) {
+        HttpDefaults.apply();
+        HttpServer server;
+        try {
+            server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), port), 0);
+        } catch (BindException e) {
+            throw new RefusedRequestException(
+                    "port " + port + " on loopback is taken; give --port another one, or 0 for any free one", e);
+        } catch (IOException e) {
+            throw new RefusedRequestException("cannot open port " + port + " on loopback: " + e.getMessage(), e);
+        }
+        ExecutorService threads =
+                new ThreadPoolExecutor(0, MOST, 30, TimeUnit.SECONDS, new SynchronousQueue<>(), task -> {
+                    Thread thread = new Thread(task, "view-http");
+                    thread.setDaemon(true);
+                    return thread;
+                });
+        server.setExecutor(threads);
+        ViewServer view = new ViewServer(server, threads, runs);
+        server.createContext("/", view::handle);
+        server.start();
+        return view;
+    }
+
+    /** Where the page is. */
+    public String address() {
+        return "http://127.0.0.1:" + server.getAddress().getPort() + "/";
+    }
+
+    /** The runs that it shows. */
+    public ViewedRuns runs() {
+        return runs;
+    }
+
+    private void handle(HttpExchange exchange) throws IOException {
+        try (exchange) {
+            if (!isMeant(exchange)) {
+                send(exchange, 403, "text/plain", "open it as " + address() + "\n");
+            } else if (!exchange.getRequestMethod().equals("GET")) {
+                send(exchange, 405, "text/plain", "this page only reads\n");
+            } else {
+                answer(exchange);
+            }
+        }
+    }
+
+    private boolean isMeant(HttpExchange exchange) {
+        String host = Optional.ofNullable(exchange.getRequestHeaders().getFirst("Host"))
+                .orElse("");
+        int port = host.lastIndexOf(':');
+        return NAMES.contains(port < 0 || host.endsWith("]") ? host : host.substring(0, port));
+    }
+
+    private void answer(HttpExchange exchange) throws IOException {
+        String path = exchange.getRequestURI().getPath();
+        if (path.equals("/") || path.equals("/index.html")) {
+            exchange.getResponseHeaders().set("Content-Security-Policy", page.policy());
+            send(exchange, 200, "text/html; charset=utf-8", page.bytes());
+            return;
+        }
+        List<String> parts = List.of(path.substring(1).split("/"));
+        if (!parts.get(0).equals("api")) {
+            send(exchange, 404, "text/plain", "there is no " + path + "\n");
+            return;
+        }
+        try {
+            Query query = new Query(exchange.getRequestURI());
+            if (parts.size() == 2 && parts.get(1).equals("runs")) {
+                send(exchange, 200, answers.runs());
+            } else if (parts.size() == 4 && parts.get(1).equals("runs")) {
+                ViewedRun run = runs.run(parts.get(2))
+                        .orElseThrow(() -> new BadRequestException("there is no run " + parts.get(2)));
+                if (parts.get(3).equals("events")) {
+                    EventStream.answer(exchange, run.events());
+                } else {
+                    send(exchange, 200, answers.of(run, parts.get(3), query));
+                }
+            } else {
+                throw new BadRequestException("there is no " + path);
+            }
+        } catch (BadRequestException e) {
+            refuse(exchange, 404, e);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        } catch (RuntimeException e) {
+            LOG.info("{} failed", exchange.getRequestURI(), e);
+            refuse(exchange, 503, e);
+        }
+    }
+
+    private static void refuse(HttpExchange exchange, int status, Exception e) throws IOException {
+        String message = e.getMessage() == null ? e.toString() : e.getMessage();
+        JsonNode json = JsonNodeFactory.instance.objectNode().put("problem", message);
+        send(exchange, status, "application/json", json.toString());
+    }
+
+    private static void send(HttpExchange exchange, int status, String json) throws IOException {
+        send(exchange, status, "application/json", json);
+    }
+
+    private static void send(HttpExchange exchange, int status, String type, String text) throws IOException {
+        send(exchange, status, type, text.getBytes(StandardCharsets.UTF_8));
+    }
+
+    private static void send(HttpExchange exchange, int status, String type, byte[] body) throws IOException {
+        exchange.getResponseHeaders().set("Content-Type", type);
+        exchange.getResponseHeaders().set("Cache-Control", "no-store");
+        exchange.getResponseHeaders().set("X-Content-Type-Options", "nosniff");
+        exchange.sendResponseHeaders(status, body.length);
+        exchange.getResponseBody().write(body);
+    }
+
+    @Override
+    public void close() {
+        server.stop(0);
+        threads.shutdownNow();
+        runs.close();
+    }
+}

@@ -1,0 +1,173 @@
+package dev.millrace.view.index;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Properties;
+import org.sqlite.SQLiteConfig;
+import org.sqlite.SQLiteConfig.JournalMode;
+import org.sqlite.SQLiteConfig.SynchronousMode;
+
+/**
+ * The index of one run: a SQLite file. One writer at a time, any number of readers beside it; thread-safe.
+ *
+ * <p>It says nothing that the topics do not, so it is written without waiting for the disk: after a loss of power it is made anew.
+ */
+public final class RunIndex implements AutoCloseable {
+    /** Of the tables; an index of another form is not read, and another folder is used. */
+    public static final int FORM = 1;
+
+    private static final String FILE = "index.db";
+
+    private static final List<String> TABLES = List.of(
+            "CREATE TABLE IF NOT EXISTS position(topic TEXT, partition INTEGER, next INTEGER, PRIMARY KEY(topic, partition))",
+            "CREATE TABLE IF NOT EXISTS step(epoch INTEGER, batch INTEGER, version INTEGER, starved INTEGER, started_ms INTEGER,"
+                    + " finished_ms INTEGER, partition INTEGER, offset INTEGER, entries TEXT, json TEXT, PRIMARY KEY(epoch, batch))",
+            "CREATE TABLE IF NOT EXISTS batch(epoch INTEGER, batch INTEGER, assembled_version INTEGER, expected_version INTEGER,"
+                    + " assembled_ms INTEGER, partition INTEGER, offset INTEGER, PRIMARY KEY(epoch, batch))",
+            "CREATE TABLE IF NOT EXISTS rollout(partition INTEGER, offset INTEGER, epoch INTEGER, id TEXT, grp TEXT, sample INTEGER,"
+                    + " ordinal INTEGER, generator TEXT, version_min INTEGER, version_max INTEGER, reward REAL, tokens INTEGER,"
+                    + " policy_tokens INTEGER, prompt_tokens INTEGER, finish TEXT, started_ms INTEGER, finished_ms INTEGER,"
+                    + " log_ratio REAL, proximal_version INTEGER, trajectory_partition INTEGER, trajectory_offset INTEGER,"
+                    + " batch INTEGER, entry INTEGER, advantage REAL, staleness INTEGER, trained_tokens INTEGER, masked_by TEXT,"
+                    + " dropped TEXT, refused TEXT, PRIMARY KEY(partition, offset)) WITHOUT ROWID",
+            "CREATE INDEX IF NOT EXISTS rollout_id ON rollout(id)",
+            "CREATE INDEX IF NOT EXISTS rollout_grp ON rollout(grp)",
+            "CREATE INDEX IF NOT EXISTS rollout_batch ON rollout(batch, entry)",
+            "CREATE INDEX IF NOT EXISTS rollout_ordinal ON rollout(ordinal, sample)",
+            "CREATE TABLE IF NOT EXISTS prompt(grp TEXT, epoch INTEGER, ordinal INTEGER, partition INTEGER, offset INTEGER,"
+                    + " released_ms INTEGER, samples INTEGER, PRIMARY KEY(grp, partition, offset)) WITHOUT ROWID",
+            "CREATE TABLE IF NOT EXISTS version(epoch INTEGER, version INTEGER, parent INTEGER, batch INTEGER, published_ms INTEGER,"
+                    + " bytes INTEGER, base INTEGER, anchor INTEGER, sha256 TEXT, optimizer INTEGER, partition INTEGER, offset INTEGER,"
+                    + " PRIMARY KEY(epoch, version))",
+            "CREATE TABLE IF NOT EXISTS server(server TEXT PRIMARY KEY, role TEXT, version INTEGER, since_ms INTEGER,"
+                    + " heartbeat_ms INTEGER, tokens INTEGER, left INTEGER, tokens_before INTEGER, heartbeat_before_ms INTEGER)",
+            "CREATE TABLE IF NOT EXISTS served(server TEXT, epoch INTEGER, version INTEGER, role TEXT, since_ms INTEGER,"
+                    + " PRIMARY KEY(server, epoch, version)) WITHOUT ROWID",
+            "CREATE TABLE IF NOT EXISTS letter(partition INTEGER, offset INTEGER, written_ms INTEGER, reason TEXT, field TEXT,"
+                    + " message TEXT, source TEXT, rollout TEXT, redriven INTEGER, PRIMARY KEY(partition, offset)) WITHOUT ROWID");
+
+    private final Path file;
+    private final Connection writer;
+
+    /** Reads rows of an answer. */
+    public interface Row {
+        /** The next row; the result set stands on it and is not to be moved. */
+        void read(ResultSet row) throws SQLException;
+    }
+
+    /** Something that is done in one transaction. */
+    public interface Work {
+        void run(Connection connection) throws SQLException;
+    }
+
+    private RunIndex(Path file, Connection writer) {
+        this.file = file;
+        this.writer = writer;
+    }
+
+    /**
+     * Opens the index in a folder, made if it is not there.
+     *
+     * @throws IndexException if the folder cannot be written
+     */
+    public static RunIndex open(Path folder) {
+        try {
+            Files.createDirectories(folder);
+            System.setProperty(
+                    "org.sqlite.tmpdir", folder.toString()); // its native library, which a kill leaves behind
+            Path file = folder.resolve(FILE);
+            Connection writer = connect(file, false);
+            try (Statement statement = writer.createStatement()) {
+                for (String table : TABLES) {
+                    statement.execute(table);
+                }
+            }
+            writer.setAutoCommit(false);
+            return new RunIndex(file, writer);
+        } catch (IOException | SQLException e) {
+            throw new IndexException(
+                    "the page's index cannot be opened in " + folder + " (" + e.getMessage()
+                            + "); remove that folder, or name another with --index",
+                    e);
+        }
+    }
+
+    private static Connection connect(Path file, boolean readOnly) throws SQLException {
+        SQLiteConfig config = new SQLiteConfig();
+        config.setJournalMode(JournalMode.WAL);
+        config.setSynchronous(SynchronousMode.OFF);
+        config.setBusyTimeout(10_000);
+        config.setCacheSize(-16_000); // KiB
+        config.setReadOnly(readOnly);
+        Properties properties = config.toProperties();
+        return java.sql.DriverManager.getConnection("jdbc:sqlite:" + file, properties);
+    }
+
+    /** Does something as the one writer, whole or not at all. */
+    public synchronized void write(Work work) {
+        try {
+            try {
+                work.run(writer);
+                writer.commit();
+            } catch (SQLException | RuntimeException e) {
+                writer.rollback();
+                throw e;
+            }
+        } catch (SQLException e) {
+            throw failed(e);
+        }
+    }
+
+    /** Reads rows beside the writer. */
+    public void read(String sql, List<?> arguments, Row row) {
+        try (Connection reader = connect(file, true);
+                PreparedStatement statement = reader.prepareStatement(sql)) {
+            for (int i = 0; i < arguments.size(); i++) {
+                statement.setObject(i + 1, arguments.get(i));
+            }
+            try (ResultSet rows = statement.executeQuery()) {
+                while (rows.next()) {
+                    row.read(rows);
+                }
+            }
+        } catch (SQLException e) {
+            throw failed(e);
+        }
+    }
+
+    /** The first column of every row, as a number. */
+    public List<Long> numbers(String sql, Object... arguments) {
+        List<Long> numbers = new ArrayList<>();
+        read(sql, List.of(arguments), row -> numbers.add(row.getLong(1)));
+        return numbers;
+    }
+
+    /** Whether it is the index in this folder. */
+    public boolean isIn(Path folder) {
+        return file.equals(folder.resolve(FILE));
+    }
+
+    private IndexException failed(SQLException e) {
+        return new IndexException(
+                "the page's index " + file + " failed (" + e.getMessage()
+                        + "); start the view again, and if that does not help remove the folder",
+                e);
+    }
+
+    @Override
+    public synchronized void close() {
+        try {
+            writer.close();
+        } catch (SQLException e) {
+            throw failed(e);
+        }
+    }
+}

@@ -1,0 +1,38 @@
+package dev.millrace.view;
+
+import dev.millrace.view.follow.RunSource;
+import dev.millrace.view.follow.ViewedRun;
+import dev.millrace.view.follow.ViewedRuns;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+
+/** The run that an earlier commit recorded and archived: 372 rollouts, six steps, seven batches and more. */
+public final class RecordedArchive {
+    public static final Path FOLDER = Path.of("..", "cli", "src", "test", "resources", "archives", "contract-3");
+    public static final String NAME = "contract-3";
+
+    private RecordedArchive() {}
+
+    /** The runs that a view of the archive has. */
+    public static ViewedRuns runs(Path indexes) {
+        return new ViewedRuns(List.of(new RunSource.Archive(FOLDER)), null, indexes);
+    }
+
+    /** The run with its whole index. */
+    public static ViewedRun indexed(ViewedRuns runs) throws InterruptedException {
+        ViewedRun run = runs.run(NAME).orElseThrow();
+        CountDownLatch whole = new CountDownLatch(1);
+        run.events().add(event -> {
+            if (run.progress().isWhole()) {
+                whole.countDown();
+            }
+        });
+        if (!run.progress().isWhole() && !whole.await(30, TimeUnit.SECONDS)) {
+            throw new IllegalStateException(
+                    "the index is not whole after 30 s: " + run.progress() + " " + run.problem());
+        }
+        return run;
+    }
+}
