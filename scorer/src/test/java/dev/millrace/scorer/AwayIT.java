@@ -20,6 +20,7 @@ import dev.millrace.log.follow.LogReader;
 import dev.millrace.log.follow.ReadLimit;
 import dev.millrace.policy.decoder.Precision;
 import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.WeightPlacement;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.PromptRequest;
@@ -274,6 +275,7 @@ class AwayIT {
                 256,
                 1024,
                 Precision.F32,
+                WeightPlacement.AUTO,
                 WeightUpdate.IN_FLIGHT,
                 CacheOnSwap.RECOMPUTE,
                 300,

@@ -16,6 +16,7 @@ import dev.millrace.policy.session.SampledSupport;
 import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.session.SequenceBatch;
 import dev.millrace.policy.session.TokenScores;
+import dev.millrace.policy.session.WeightPlacement;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.KeptSupport;
 import dev.millrace.schemas.PromptRequest;
@@ -87,6 +88,7 @@ class LikeliestScoringTest {
                 256,
                 1024,
                 Precision.F32,
+                WeightPlacement.AUTO,
                 WeightUpdate.IN_FLIGHT,
                 CacheOnSwap.RECOMPUTE,
                 0,

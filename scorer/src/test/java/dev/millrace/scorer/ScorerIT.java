@@ -20,6 +20,7 @@ import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.session.SequenceBatch;
+import dev.millrace.policy.session.WeightPlacement;
 import dev.millrace.schemas.ComparedLogProbs;
 import dev.millrace.schemas.FinishReason;
 import dev.millrace.schemas.LogProbDistribution;
@@ -113,6 +114,7 @@ class ScorerIT {
                 256,
                 1024,
                 Precision.F32,
+                WeightPlacement.AUTO,
                 WeightUpdate.IN_FLIGHT,
                 CacheOnSwap.RECOMPUTE,
                 300,

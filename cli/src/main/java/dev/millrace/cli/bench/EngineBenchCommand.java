@@ -7,6 +7,7 @@ import dev.millrace.policy.huggingface.CheckpointException;
 import dev.millrace.policy.session.Device;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.InferenceException;
+import dev.millrace.policy.session.WeightPlacement;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.report.ReportText;
 import dev.millrace.runtime.RefusedRequestException;
@@ -80,6 +81,19 @@ public final class EngineBenchCommand implements Callable<Integer> {
     @Option(names = "--tokens", paramLabel = "N", description = "Sampled tokens of each sequence (default: 64).")
     private int tokens = 64;
 
+    @Option(
+            names = "--tokens-per-call",
+            paramLabel = "N",
+            description = "Sampled tokens before the caller sees any (default: 4, on a CUDA device 64).")
+    private int tokensPerCall;
+
+    @Option(
+            names = "--weight-placement",
+            paramLabel = "PLACEMENT",
+            description =
+                    "fed with every call, or packed into the graphs that generate: auto, fed, packed (default: auto, packed on a CUDA device).")
+    private WeightPlacement placement = WeightPlacement.AUTO;
+
     @Option(names = "--rounds", paramLabel = "N", description = "Rounds, beside the one that warms up (default: 5).")
     private int rounds = 5;
 
@@ -94,8 +108,10 @@ public final class EngineBenchCommand implements Callable<Integer> {
         EnginePlan plan;
         Engine engine;
         try {
-            plan = new EnginePlan(sequences, promptTokens, tokens, 4, 4096, rounds);
-            engine = new Engine(Device.parse(device), threads);
+            Device on = Device.parse(device);
+            int perCall = tokensPerCall > 0 ? tokensPerCall : on.kind() == Device.Kind.CPU ? 4 : 64;
+            plan = new EnginePlan(sequences, promptTokens, tokens, perCall, 4096, placement, rounds);
+            engine = new Engine(on, threads);
             engine.requireUsable();
         } catch (IllegalArgumentException | InferenceException e) {
             throw new RefusedRequestException(String.valueOf(e.getMessage()), e);

@@ -8,6 +8,7 @@ import dev.millrace.policy.huggingface.CheckpointException;
 import dev.millrace.policy.session.Device;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.InferenceException;
+import dev.millrace.policy.session.WeightPlacement;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.report.Column;
 import dev.millrace.report.Lines;
@@ -133,7 +134,7 @@ public final class MismatchCommand implements Callable<Integer> {
     private EnginePlan plan(DecoderShape shape) {
         EnginePlan plan;
         try {
-            plan = new EnginePlan(sequences, promptTokens, tokens, 1, TOKEN_BUDGET, rounds);
+            plan = new EnginePlan(sequences, promptTokens, tokens, 1, TOKEN_BUDGET, WeightPlacement.AUTO, rounds);
         } catch (IllegalArgumentException e) {
             throw new RefusedRequestException(String.valueOf(e.getMessage()), e);
         }

@@ -2,6 +2,7 @@ package dev.millrace.cli.model;
 
 import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.WeightPlacement;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.report.Lines;
 import dev.millrace.runtime.RefusedRequestException;
@@ -34,7 +35,7 @@ record MeasuredModel(String device, EngineRates rates) {
         int half = Math.min(TOKENS, weights.shape().maxPositions() / 2);
         int window = weights.shape().traits().slidingWindow();
         int perCall = window > 0 ? Math.min(TOKENS_PER_CALL, window) : TOKENS_PER_CALL;
-        EnginePlan plan = new EnginePlan(SEQUENCES, half, half, perCall, TOKEN_BUDGET, ROUNDS);
+        EnginePlan plan = new EnginePlan(SEQUENCES, half, half, perCall, TOKEN_BUDGET, WeightPlacement.AUTO, ROUNDS);
         try (EngineTrial trial = new EngineTrial(engine, weights, plan)) {
             return new MeasuredModel(engine.device().toString(), trial.measure());
         }

@@ -43,7 +43,7 @@ final class ContinuousBatcher implements AutoCloseable {
     private long forcedTokens;
 
     ContinuousBatcher(Engine engine, DecoderShape shape, GeneratorConfig config) {
-        this(engine, shape, config, new PreparedWeights(config.precision()));
+        this(engine, shape, config, config.prepared(engine));
     }
 
     /** @param prepared of the configured precision, to which whoever loads weights may add them */

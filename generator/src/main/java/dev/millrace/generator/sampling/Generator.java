@@ -89,7 +89,7 @@ public final class Generator implements AutoCloseable {
                 connection, environments, first.get().getTokenizerHash(), shape.vocabSize(), config.capacityTokens());
         Quarantines quarantines = Quarantines.of(connection);
         quarantines.open();
-        PreparedWeights prepared = new PreparedWeights(config.precision());
+        PreparedWeights prepared = config.prepared(engine);
         try (quarantines;
                 NewestWeights weights =
                         new NewestWeights(feed, connection.limit(config.firstVersionTimeoutMs()), prepared::prepare);

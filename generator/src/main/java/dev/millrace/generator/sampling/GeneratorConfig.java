@@ -2,6 +2,9 @@ package dev.millrace.generator.sampling;
 
 import dev.millrace.api.environment.Task;
 import dev.millrace.policy.decoder.Precision;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.PreparedWeights;
+import dev.millrace.policy.session.WeightPlacement;
 import java.util.regex.Pattern;
 
 /**
@@ -18,6 +21,8 @@ import java.util.regex.Pattern;
  *     sequences in flight do not wait long for new ones; one piece goes in always
  * @param precision what the generator's engine computes in; with anything but {@code f32} it is another engine than the scorer's, and
  *     its log-probs differ from the scores under the same weights
+ * @param weightPlacement whether weights are fed with every call, or packed into the engine's graphs when a version is loaded, which is faster
+ *     for larger models and takes their memory twice more for each version; {@code auto} packs on a CUDA device
  * @param weightUpdate whether new weights are taken up with sequences in flight ({@code in_flight}), when these are finished
  *     ({@code drain}), when all groups are ({@code group_end}), or at once for what is begun from then on, while sequences in flight
  *     are finished with the version that they began with ({@code multi_version}: two versions are held at most)
@@ -39,6 +44,7 @@ public record GeneratorConfig(
         int prefillChunkTokens,
         int prefillTokensPerCall,
         Precision precision,
+        WeightPlacement weightPlacement,
         WeightUpdate weightUpdate,
         CacheOnSwap cacheOnSwap,
         int versionWaitMs,
@@ -67,6 +73,9 @@ public record GeneratorConfig(
         if (precision == null) {
             throw new IllegalArgumentException("precision must be f32, bf16 or int8: null");
         }
+        if (weightPlacement == null) {
+            throw new IllegalArgumentException("weight_placement must be auto, fed or packed: null");
+        }
         if (weightUpdate == null) {
             throw new IllegalArgumentException(
                     "weight_update must be in_flight, drain, group_end or multi_version: null");
@@ -86,6 +95,7 @@ public record GeneratorConfig(
                 256,
                 1024,
                 Precision.F32,
+                WeightPlacement.AUTO,
                 WeightUpdate.IN_FLIGHT,
                 CacheOnSwap.RECOMPUTE,
                 2_000,
@@ -106,6 +116,7 @@ public record GeneratorConfig(
                 prefillChunkTokens,
                 prefillTokensPerCall,
                 precision,
+                weightPlacement,
                 weightUpdate,
                 cacheOnSwap,
                 versionWaitMs,
@@ -127,6 +138,11 @@ public record GeneratorConfig(
             throw new IllegalArgumentException("capacity_tokens must be at least " + needed + " for the task "
                     + task.name() + " with max_tokens=" + maxTokens + ": " + capacityTokens);
         }
+    }
+
+    /** Nothing yet, in the form that this generator's engine takes it in. */
+    PreparedWeights prepared(Engine engine) {
+        return new PreparedWeights(precision, weightPlacement.packsOn(engine.device()));
     }
 
     private static void atLeast(long bound, String key, long value) {

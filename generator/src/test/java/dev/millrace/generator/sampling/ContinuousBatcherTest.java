@@ -20,6 +20,7 @@ import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.session.SequenceBatch;
 import dev.millrace.policy.session.TokenScores;
+import dev.millrace.policy.session.WeightPlacement;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.SamplingParameters;
@@ -249,6 +250,7 @@ class ContinuousBatcherTest {
                 8,
                 20,
                 Precision.F32,
+                WeightPlacement.AUTO,
                 WeightUpdate.IN_FLIGHT,
                 CacheOnSwap.KEEP,
                 100,
@@ -465,6 +467,7 @@ class ContinuousBatcherTest {
                 3,
                 7,
                 Precision.F32,
+                WeightPlacement.AUTO,
                 WeightUpdate.IN_FLIGHT,
                 cacheOnSwap,
                 100,

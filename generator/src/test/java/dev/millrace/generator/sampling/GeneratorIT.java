@@ -27,6 +27,7 @@ import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.session.SequenceBatch;
 import dev.millrace.policy.session.TokenScores;
+import dev.millrace.policy.session.WeightPlacement;
 import dev.millrace.schemas.Admission;
 import dev.millrace.schemas.EngineIdentity;
 import dev.millrace.schemas.FinishReason;
@@ -216,6 +217,7 @@ class GeneratorIT {
                 256,
                 1024,
                 Precision.F32,
+                WeightPlacement.AUTO,
                 WeightUpdate.MULTI_VERSION,
                 CacheOnSwap.RECOMPUTE,
                 60_000,
@@ -310,6 +312,7 @@ class GeneratorIT {
                 256,
                 1024,
                 Precision.F32,
+                WeightPlacement.AUTO,
                 update,
                 CacheOnSwap.RECOMPUTE,
                 300,
@@ -354,6 +357,7 @@ class GeneratorIT {
                 256,
                 1024,
                 Precision.F32,
+                WeightPlacement.AUTO,
                 WeightUpdate.IN_FLIGHT,
                 CacheOnSwap.RECOMPUTE,
                 60_000,
@@ -620,6 +624,7 @@ class GeneratorIT {
                 256,
                 1024,
                 Precision.F32,
+                WeightPlacement.AUTO,
                 WeightUpdate.IN_FLIGHT,
                 CacheOnSwap.RECOMPUTE,
                 300,
@@ -769,6 +774,7 @@ class GeneratorIT {
                 256,
                 1024,
                 Precision.F32,
+                WeightPlacement.AUTO,
                 WeightUpdate.IN_FLIGHT,
                 CacheOnSwap.RECOMPUTE,
                 300,

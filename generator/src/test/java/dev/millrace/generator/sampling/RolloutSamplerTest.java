@@ -15,6 +15,7 @@ import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.SampledSupport;
 import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.session.SequenceBatch;
+import dev.millrace.policy.session.WeightPlacement;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.KeptSupport;
 import dev.millrace.schemas.PromptRequest;
@@ -82,6 +83,7 @@ class RolloutSamplerTest {
                         3,
                         7,
                         precision,
+                        WeightPlacement.AUTO,
                         WeightUpdate.IN_FLIGHT,
                         CacheOnSwap.RECOMPUTE,
                         0,
@@ -251,7 +253,22 @@ class RolloutSamplerTest {
     void shouldSampleAgainWhatAGeneratorDidThatSwappedWeightsInMidSequence(CacheOnSwap cacheOnSwap) {
         Weights newer = Weights.random(SHAPE, 2);
         GeneratorConfig config = new GeneratorConfig(
-                "g", 5, 8, 2, 3, 64, Precision.F32, WeightUpdate.IN_FLIGHT, cacheOnSwap, 0, 0, 1000, 0, 1, 1);
+                "g",
+                5,
+                8,
+                2,
+                3,
+                64,
+                Precision.F32,
+                WeightPlacement.AUTO,
+                WeightUpdate.IN_FLIGHT,
+                cacheOnSwap,
+                0,
+                0,
+                1000,
+                0,
+                1,
+                1);
         List<Rollout> swapped = new ArrayList<>();
         try (ContinuousBatcher pool = new ContinuousBatcher(Engine.cpu(), SHAPE, config)) {
             RolloutRecords records = new RolloutRecords("g");

@@ -43,7 +43,7 @@ public final class DecodeSession implements AutoCloseable {
     private final int slots;
     private final int capacityTokens;
     private final int tokensPerCall;
-    private final Map<Features, OrtSession> compiled = new HashMap<>();
+    private final Map<Features, WeightedGraph> compiled = new HashMap<>();
     private final KeyValueCache cache;
     private final Prefill prefill;
     private final PositionTables positions;
@@ -100,7 +100,7 @@ public final class DecodeSession implements AutoCloseable {
         this.length = new int[slots];
         this.cache = new KeyValueCache(engine.environment(), shape, slots, capacityTokens);
         this.prefill = new Prefill(engine, shape, prepared, cache, positions, tableRows, PREFILL_TOKENS);
-        session(Features.NONE);
+        graph(Features.NONE);
     }
 
     public int slots() {
@@ -204,9 +204,10 @@ public final class DecodeSession implements AutoCloseable {
         Features features = check(in);
         int count = in.longest();
         int rows = rows(in);
+        WeightedGraph graph = graph(features);
         try (Feeds caches = cache.tensors(rows);
-                Feeds feeds = feeds(weights, in, count, features, rows, caches.map());
-                OrtSession.Result result = session(features).run(feeds.map())) {
+                Feeds feeds = graph.feed(feeds(in, count, features, rows, caches.map()), weights);
+                OrtSession.Result result = graph.session(weights).run(feeds.map())) {
             int[] steps = new int[rows];
             Arrays.setAll(steps, in::steps);
             DecodeSteps done = new DecodeSteps(
@@ -314,8 +315,7 @@ public final class DecodeSession implements AutoCloseable {
         return Math.min(slots, (last / ROW_STEP + 1) * ROW_STEP);
     }
 
-    private Feeds feeds(
-            Weights weights, DecodeInput in, int count, Features features, int rows, Map<String, OnnxTensor> caches) {
+    private Feeds feeds(DecodeInput in, int count, Features features, int rows, Map<String, OnnxTensor> caches) {
         long[] past = new long[rows];
         float[] inverseTemperature = new float[rows];
         float[] topK = new float[rows];
@@ -334,7 +334,7 @@ public final class DecodeSession implements AutoCloseable {
             recordsKept[slot] = sampling.recordsKept() ? 1f : 0f;
         }
         int half = shape.headSize() / 2;
-        Feeds feeds = prepared.feed(new Feeds(engine.environment(), caches), weights)
+        Feeds feeds = new Feeds(engine.environment(), caches)
                 .longs(DecodeGraph.STEPS, new long[] {count})
                 .longs(DecodeGraph.LAST_TOKEN, Arrays.copyOf(lastToken, rows), rows)
                 .longs(DecodeGraph.PAST, past, rows)
@@ -355,10 +355,11 @@ public final class DecodeSession implements AutoCloseable {
     }
 
     /** A graph with more features is compiled when they are first needed. */
-    private OrtSession session(Features features) {
+    private WeightedGraph graph(Features features) {
         return compiled.computeIfAbsent(
                 features,
-                absent -> engine.compile(DecodeGraph.model(shape, capacityTokens, features, prepared.precision())));
+                absent -> prepared.graph(
+                        engine, DecodeGraph.model(shape, capacityTokens, features, prepared.precision()), true));
     }
 
     private void refuseNonFinite(DecodeSteps done) {
@@ -383,8 +384,8 @@ public final class DecodeSession implements AutoCloseable {
         cache.close();
         try {
             prefill.close();
-            for (OrtSession session : compiled.values()) {
-                session.close();
+            for (WeightedGraph graph : compiled.values()) {
+                graph.close();
             }
         } catch (OrtException e) {
             throw new InferenceException("could not close the session: " + e.getMessage(), e);

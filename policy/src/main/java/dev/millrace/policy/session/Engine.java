@@ -1,5 +1,6 @@
 package dev.millrace.policy.session;
 
+import ai.onnxruntime.OnnxTensor;
 import ai.onnxruntime.OrtEnvironment;
 import ai.onnxruntime.OrtException;
 import ai.onnxruntime.OrtProvider;
@@ -11,6 +12,8 @@ import dev.millrace.policy.onnx.Operators;
 import dev.millrace.policy.onnx.Shape;
 import dev.millrace.policy.onnx.Value;
 import dev.millrace.policy.onnx.proto.ModelProto;
+import java.util.LinkedHashMap;
+import java.util.Map;
 
 /**
  * Compiles graphs for one device: the one place where ONNX Runtime is configured.
@@ -84,7 +87,7 @@ public final class Engine {
 
     /** Loads a graph whose inputs have few sizes; the caller closes the session. */
     OrtSession compile(ModelProto model) {
-        return compile(model, true);
+        return compile(model, true, Map.of());
     }
 
     /**
@@ -92,10 +95,16 @@ public final class Engine {
      * and hold what it planned beside what it took before it had a plan: nearly twice as much.
      */
     OrtSession compileForAnySize(ModelProto model) {
-        return compile(model, false);
+        return compile(model, false, Map.of());
     }
 
-    private OrtSession compile(ModelProto model, boolean plansMemory) {
+    /**
+     * Loads a graph with tensors inside, which the runtime copies to the device and packs as its products read them.
+     *
+     * @param plansMemory whether the graph's inputs have few sizes
+     * @param inside by name, each an initializer that is declared as external; they may be closed and written afterwards
+     */
+    OrtSession compile(ModelProto model, boolean plansMemory, Map<String, OnnxTensor> inside) {
         try (OrtSession.SessionOptions options = new OrtSession.SessionOptions()) {
             options.setIntraOpNumThreads(intraOpThreads);
             options.setInterOpNumThreads(1);
@@ -104,6 +113,11 @@ public final class Engine {
             options.setMemoryPatternOptimization(plansMemory);
             options.addConfigEntry("session.intra_op.allow_spinning", "0");
             options.addConfigEntry("session.inter_op.allow_spinning", "0");
+            if (!inside.isEmpty()) {
+                options.addExternalInitializers(new LinkedHashMap<>(inside));
+                // an arena would take more than they need, and keep what a session before this one gave back
+                options.addConfigEntry("session.use_device_allocator_for_initializers", "1");
+            }
             if (device.kind() == Device.Kind.CUDA) {
                 try (OrtCUDAProviderOptions cuda = new OrtCUDAProviderOptions(device.ordinal())) {
                     options.addCUDA(cuda);

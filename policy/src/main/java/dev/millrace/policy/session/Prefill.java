@@ -28,7 +28,7 @@ final class Prefill implements AutoCloseable {
     private final PositionTables positions;
     private final int tableRows;
     private final int tokenBudget;
-    private @Nullable OrtSession session;
+    private @Nullable WeightedGraph graph;
 
     /**
      * Tokens to feed.
@@ -91,8 +91,9 @@ final class Prefill implements AutoCloseable {
             }
         }
         int half = shape.headSize() / 2;
+        WeightedGraph graph = graph();
         try (Feeds feeds = new Feeds(engine.environment())) {
-            prepared.feed(feeds, weights)
+            graph.feed(feeds, weights)
                     .longs(PrefillGraph.TOKENS, tokens, height, length)
                     .longs(PrefillGraph.POSITIONS, places, height, length)
                     .floats(PrefillGraph.COS, positions.cos(), tableRows, half)
@@ -115,7 +116,7 @@ final class Prefill implements AutoCloseable {
                         size.past(),
                         shape.headSize());
             }
-            try (OrtSession.Result result = session().run(feeds.map())) {
+            try (OrtSession.Result result = graph.session(weights).run(feeds.map())) {
                 for (int i = 0; i < 2 * shape.layers(); i++) {
                     float[] added = SequenceRunner.floats(result, DecodeGraph.window(i / 2, i % 2));
                     for (int row = 0; row < height; row++) {
@@ -158,17 +159,17 @@ final class Prefill implements AutoCloseable {
     }
 
     /** Compiled when it is first needed: who only forces tokens has none. */
-    private OrtSession session() {
-        if (session == null) {
-            session = engine.compileForAnySize(PrefillGraph.model(shape, prepared.precision()));
+    private WeightedGraph graph() {
+        if (graph == null) {
+            graph = prepared.graph(engine, PrefillGraph.model(shape, prepared.precision()), false);
         }
-        return session;
+        return graph;
     }
 
     @Override
     public void close() throws OrtException {
-        if (session != null) {
-            session.close();
+        if (graph != null) {
+            graph.close();
         }
     }
 }

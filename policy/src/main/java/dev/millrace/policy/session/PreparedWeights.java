@@ -3,6 +3,7 @@ package dev.millrace.policy.session;
 import dev.millrace.policy.decoder.Precision;
 import dev.millrace.policy.decoder.QuantizedNames;
 import dev.millrace.policy.decoder.TensorSpec;
+import dev.millrace.policy.onnx.proto.ModelProto;
 import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.Weights;
 import java.nio.ByteBuffer;
@@ -13,6 +14,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.WeakHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
 
 /**
  * Weights in the form that an engine of a {@link Precision} reads, made once for each: in float32 the weights themselves, in
@@ -27,6 +29,8 @@ public final class PreparedWeights {
     private static final float LARGEST = 127f;
 
     private final Precision precision;
+    private final boolean packed;
+    private final List<WeightedGraph> graphs = new CopyOnWriteArrayList<>();
     private final Map<Weights, Form> forms = Collections.synchronizedMap(new WeakHashMap<>());
 
     /** What a graph is fed. */
@@ -37,21 +41,48 @@ public final class PreparedWeights {
     private record Integers(String name, ByteBuffer values, long[] dims) {}
 
     public PreparedWeights(Precision precision) {
+        this(precision, false);
+    }
+
+    /**
+     * @param packed whether each graph is compiled with the weights inside, once for all of its calls, where the runtime packs them for its products
+     *     and keeps them on its device; else it is fed them in every call
+     */
+    public PreparedWeights(Precision precision, boolean packed) {
         this.precision = precision;
+        this.packed = packed;
     }
 
     public Precision precision() {
         return precision;
     }
 
-    /** Makes the form of weights, unless it is there. */
+    /** Makes the form of weights, and what the graphs that were compiled so far need of it, unless it is there. */
     public void prepare(Weights weights) {
         form(weights);
+        graphs.forEach(graph -> graph.prepare(weights));
     }
 
-    /** Makes every form anew when it is next needed: weights may have been written meanwhile. */
+    /**
+     * Makes every form anew when it is next needed: weights may have been written meanwhile. For the thread that runs the
+     * graphs.
+     */
     public void forget() {
         forms.clear();
+        graphs.forEach(WeightedGraph::forget);
+    }
+
+    /**
+     * Compiles a graph for weights of this form; the caller closes it when no more weights are prepared.
+     *
+     * @param plansMemory whether its inputs have few sizes
+     */
+    WeightedGraph graph(Engine engine, ModelProto model, boolean plansMemory) {
+        WeightedGraph graph = packed
+                ? new PackedGraph(engine, this, model, plansMemory)
+                : new WeightedGraph.Fed(engine, this, model, plansMemory);
+        graphs.add(graph);
+        return graph;
     }
 
     /** Feeds the form of weights, which is made first unless it is there. */

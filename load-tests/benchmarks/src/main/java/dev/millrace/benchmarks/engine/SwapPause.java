@@ -13,6 +13,7 @@ import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.Precision;
 import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.WeightPlacement;
 import dev.millrace.policy.tokenizer.SymbolTokenizer;
 import dev.millrace.policy.weights.Bfloat16;
 import dev.millrace.policy.weights.Dtype;
@@ -150,6 +151,7 @@ public final class SwapPause {
                 defaults.prefillChunkTokens(),
                 defaults.prefillTokensPerCall(),
                 Precision.F32,
+                WeightPlacement.AUTO,
                 update,
                 cache,
                 defaults.versionWaitMs(),

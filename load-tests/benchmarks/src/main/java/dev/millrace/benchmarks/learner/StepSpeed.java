@@ -28,9 +28,7 @@ import java.util.Objects;
  * variant once, so that what else runs on the machine meets all of them alike. Prints wall-clock and processor time; the ratio
  * is of processor time, which does not grow because others use the machine too.
  *
- * <p>{@code memory BUDGET SEQUENCES [opob]} instead takes a few steps in this process and prints its largest resident size;
- * {@code forward-backward} times the gradient alone, of the batches that {@code policy/src/test/python/torch_speed.py} gives to
- * PyTorch.
+ * <p>{@code memory BUDGET SEQUENCES [opob]} instead takes a few steps in this process and prints its largest resident size.
  */
 public final class StepSpeed {
     private static final int ROUNDS = 15;
@@ -46,15 +44,9 @@ public final class StepSpeed {
             memory(Integer.parseInt(arguments[1]), Integer.parseInt(arguments[2]), opob);
             return;
         }
-        if (arguments.length == 1 && arguments[0].equals("forward-backward")) {
-            ForwardBackwardSpeed.measure(StepInput.shortAnswers());
-            ForwardBackwardSpeed.measure(StepInput.longAnswers());
-            return;
-        }
         if (arguments.length > 0) {
             throw new IllegalArgumentException(
-                    "what is known is: nothing, memory BUDGET SEQUENCES [opob], forward-backward; not "
-                            + String.join(" ", arguments));
+                    "what is known is: nothing, memory BUDGET SEQUENCES [opob]; not " + String.join(" ", arguments));
         }
         for (StepInput input : new StepInput[] {StepInput.inc(), StepInput.shortAnswers(), StepInput.longAnswers()}) {
             compare(input);

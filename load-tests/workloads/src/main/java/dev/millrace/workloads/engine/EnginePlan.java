@@ -1,5 +1,7 @@
 package dev.millrace.workloads.engine;
 
+import dev.millrace.policy.session.WeightPlacement;
+
 /**
  * How much work each round is.
  *
@@ -8,10 +10,17 @@ package dev.millrace.workloads.engine;
  * @param sampledTokens of each sequence, behind its prompt
  * @param tokensPerCall sampled tokens before the caller sees any
  * @param tokenBudget padded tokens of a micro-batch of scoring and gradient
+ * @param placement of the weights that prompts and sampled tokens go through
  * @param rounds beside the one that warms up
  */
 public record EnginePlan(
-        int sequences, int promptTokens, int sampledTokens, int tokensPerCall, int tokenBudget, int rounds) {
+        int sequences,
+        int promptTokens,
+        int sampledTokens,
+        int tokensPerCall,
+        int tokenBudget,
+        WeightPlacement placement,
+        int rounds) {
     public EnginePlan {
         atLeast(1, sequences, "sequences");
         atLeast(2, promptTokens, "promptTokens");

@@ -12,6 +12,7 @@ import org.jspecify.annotations.Nullable;
  * @param gradient forward and backward pass over the same
  * @param update one step of AdamW over all parameters
  * @param step gradient and update of the same round
+ * @param pack the weights that a step wrote put into the graphs that generate; null where they are fed
  * @param decodeAndScore how far the log-probs of the sampled tokens are from what scoring says of them
  * @param deviceAndCpu how far scoring on the device is from scoring on the CPU; null where the device is the CPU
  */
@@ -23,6 +24,7 @@ public record EngineRates(
         Sample gradient,
         Sample update,
         Sample step,
+        @Nullable Sample pack,
         LogProbGap decodeAndScore,
         @Nullable LogProbGap deviceAndCpu) {
 

@@ -10,6 +10,7 @@ import dev.millrace.workloads.report.Sample;
 import java.util.List;
 import java.util.Locale;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 
 /** What the engine does, as a report. */
 public final class EngineReport {
@@ -23,6 +24,7 @@ public final class EngineReport {
                     .in("tokens/s"),
             seconds("step", r -> r.rates().step()),
             seconds("of it update", r -> r.rates().update()),
+            Column.<Result>text("packed", r -> packed(r.rates().pack())).in("s"),
             Column.<Result>number("resident", 2, r -> r.residentBytes() / 1e9).in("GB"));
 
     private static final List<Column<Result>> VERSIONS = List.of(
@@ -41,6 +43,10 @@ public final class EngineReport {
         return Column.<Result>text(name, r -> of.apply(r).range(3)).in("s");
     }
 
+    private static String packed(@Nullable Sample pack) {
+        return pack == null ? "-" : pack.range(3);
+    }
+
     /** The report; a range is the median, and in brackets the least and the largest. */
     public static Report of(EngineBenchmark.Report of) {
         EnginePlan plan = of.plan();
@@ -50,13 +56,16 @@ public final class EngineReport {
                         .noting(List.of(String.format(
                                 Locale.ROOT,
                                 "%d sequences with prompts of %d random tokens and %d sampled ones, %d a call; micro-batches of %,d"
-                                        + " padded tokens; %d threads inside an operator; medians of %d rounds in which each comes once.",
+                                        + " padded tokens; %d threads inside an operator; weights %s; medians of %d rounds in which each comes once.",
                                 plan.sequences(),
                                 plan.promptTokens(),
                                 plan.sampledTokens(),
                                 plan.tokensPerCall(),
                                 plan.tokenBudget(),
                                 of.threads(),
+                                of.results().stream().anyMatch(r -> r.rates().pack() != null)
+                                        ? "packed into the graphs that generate"
+                                        : "fed with every call",
                                 plan.rounds())))
                         .with(Table.of("", RATES, of.results())))
                 .with(Section.of("Versions")

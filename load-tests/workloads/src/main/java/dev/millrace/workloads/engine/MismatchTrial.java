@@ -39,7 +39,11 @@ public final class MismatchTrial {
         float[] temperatures = new float[plan.sequences()];
         Arrays.fill(temperatures, 1f);
         double seconds = 0;
-        try (SampledSequences sampled = new SampledSequences(engine, weights, plan, new PreparedWeights(precision));
+        try (SampledSequences sampled = new SampledSequences(
+                        engine,
+                        weights,
+                        plan,
+                        new PreparedWeights(precision, plan.placement().packsOn(engine.device())));
                 ScoringSession scoring = new ScoringSession(engine, weights.shape(), plan.tokenBudget())) {
             for (int round = 0; round < plan.rounds(); round++) {
                 sampled.takePrompts();

@@ -7,18 +7,22 @@ import static org.assertj.core.api.Assertions.within;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.Precision;
 import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.WeightPlacement;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.workloads.report.Sample;
 import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 
 class EngineTrialTest {
     private static final DecoderShape SHAPE = new DecoderShape(64, 16, 2, 4, 2, 4, 32, 32, 10_000, 1e-5, true, false);
 
-    @Test
-    void shouldMeasureEveryRoundAndFindThatThePassesAgree() {
-        EnginePlan plan = new EnginePlan(3, 5, 6, 4, 64, 2); // the last call has fewer steps than it may
+    @ParameterizedTest
+    @EnumSource(WeightPlacement.class)
+    void shouldMeasureEveryRoundAndFindThatThePassesAgree(WeightPlacement placement) {
+        EnginePlan plan = new EnginePlan(3, 5, 6, 4, 64, placement, 2); // the last call has fewer steps than it may
         Weights weights = Weights.random(SHAPE, 1);
         EngineRates rates;
         try (EngineTrial trial = new EngineTrial(Engine.cpu(), weights, plan)) {
@@ -33,6 +37,7 @@ class EngineTrialTest {
                                 rates.step())
                         .map(Sample::count))
                 .containsOnly(2);
+        assertThat(rates.pack() != null).isEqualTo(placement == WeightPlacement.PACKED);
         // what was drawn is what was scored: any other token would be nats away
         assertThat(rates.decodeAndScore().most()).isPositive().isLessThan(1e-4);
         assertThat(rates.deviceAndCpu()).isNull(); // nothing to compare with
@@ -42,9 +47,9 @@ class EngineTrialTest {
 
     @Test
     void shouldCountTheTokensThatRatesAreOf() {
-        EnginePlan plan = new EnginePlan(8, 100, 50, 4, 64, 1);
+        EnginePlan plan = new EnginePlan(8, 100, 50, 4, 64, WeightPlacement.AUTO, 1);
         Sample two = Sample.of(List.of(2.0));
-        EngineRates rates = new EngineRates(plan, two, two, two, two, two, two, LogProbGap.NONE, null);
+        EngineRates rates = new EngineRates(plan, two, two, two, two, two, two, null, LogProbGap.NONE, null);
         assertThat(rates.prefillRate()).isEqualTo(400);
         assertThat(rates.decodeRate()).isEqualTo(200);
         assertThat(rates.scoreRate()).isEqualTo(600);
@@ -69,8 +74,8 @@ class EngineTrialTest {
 
     @Test
     void shouldFindTheGapThatThePrecisionOfTheSamplerMakes() {
-        MismatchTrial trial =
-                new MismatchTrial(Engine.cpu(), Weights.random(SHAPE, 1), new EnginePlan(4, 5, 8, 4, 64, 2));
+        MismatchTrial trial = new MismatchTrial(
+                Engine.cpu(), Weights.random(SHAPE, 1), new EnginePlan(4, 5, 8, 4, 64, WeightPlacement.AUTO, 2));
         MismatchTrial.Mismatch none = trial.measure(Precision.F32);
         assertThat(none.tokens()).isEqualTo(64);
         assertThat(none.gap().most()).isLessThan(1e-4);
