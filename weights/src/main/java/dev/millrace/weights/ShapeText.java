@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.DecoderTraits;
+import dev.millrace.policy.decoder.Experts;
 import dev.millrace.policy.huggingface.CheckpointException;
 import dev.millrace.policy.huggingface.RopeConfig;
 
@@ -72,6 +73,13 @@ public final class ShapeText {
             node.put("sliding_window", traits.slidingWindow());
             node.put("max_window_layers", traits.fullLayers());
         }
+        Experts experts = traits.experts();
+        if (experts.present()) {
+            node.put("num_experts", experts.count());
+            node.put("num_experts_per_tok", experts.perToken());
+            node.put("moe_intermediate_size", experts.width());
+            flag(node, "norm_topk_prob", experts.normalised());
+        }
     }
 
     private static void flag(ObjectNode node, String key, boolean value) {
@@ -88,10 +96,19 @@ public final class ShapeText {
                     node.has("mlp_bias") && bool(node, "mlp_bias"),
                     node.has("query_key_norm") && bool(node, "query_key_norm"),
                     node.has("sliding_window") ? integer(node, "sliding_window") : 0,
-                    node.has("sliding_window") ? integer(node, "max_window_layers") : 0);
+                    node.has("sliding_window") ? integer(node, "max_window_layers") : 0,
+                    node.has("num_experts") ? experts(node) : Experts.NONE);
         } catch (CheckpointException e) {
             throw new IllegalArgumentException(e.getMessage(), e);
         }
+    }
+
+    private static Experts experts(JsonNode node) {
+        return new Experts(
+                integer(node, "num_experts"),
+                integer(node, "num_experts_per_tok"),
+                integer(node, "moe_intermediate_size"),
+                node.has("norm_topk_prob") && bool(node, "norm_topk_prob"));
     }
 
     private static int integer(JsonNode node, String key) {

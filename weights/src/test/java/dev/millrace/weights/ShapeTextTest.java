@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.DecoderTraits;
+import dev.millrace.policy.decoder.Experts;
 import dev.millrace.policy.decoder.RopeScaling;
 import org.junit.jupiter.api.Test;
 
@@ -45,7 +46,9 @@ class ShapeTextTest {
         for (DecoderTraits traits : new DecoderTraits[] {
             new DecoderTraits(new RopeScaling.Yarn(4, 24, 9, 2, 1.25, false), true, true, true, 6, 1),
             new DecoderTraits(new RopeScaling.Llama3(8, 1, 4, 64), false, true, false, 0, 0),
-            new DecoderTraits(new RopeScaling.Linear(2.5), false, false, false, 5, 0)
+            new DecoderTraits(new RopeScaling.Linear(2.5), false, false, false, 5, 0),
+            new DecoderTraits(new RopeScaling.None(), false, false, true, 0, 0, new Experts(8, 2, 12, true)),
+            new DecoderTraits(new RopeScaling.None(), false, false, true, 0, 0, new Experts(4, 1, 12, false))
         }) {
             DecoderShape shape = new DecoderShape(11, 16, 2, 4, 2, 6, 20, 96, 100, 1e-6, true, true, traits);
             assertThat(ShapeText.parse(ShapeText.of(shape))).isEqualTo(shape);

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import dev.millrace.learner.step.StepConfig;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.DecoderTraits;
+import dev.millrace.policy.decoder.Experts;
 import dev.millrace.policy.decoder.LayerGradient.Activations;
 import dev.millrace.policy.decoder.LoraShape;
 import dev.millrace.policy.decoder.RopeScaling;
@@ -90,8 +91,15 @@ final class ModelScreen {
         say(
                 "shape",
                 shape.layers() + " layers of width " + count(shape.hiddenSize()) + ", " + shape.heads()
-                        + " heads on " + shape.kvHeads() + " key heads of " + shape.headSize() + ", feed-forward "
-                        + count(shape.intermediateSize()));
+                        + " heads on " + shape.kvHeads() + " key heads of " + shape.headSize()
+                        + (traits.experts().present() ? "" : ", feed-forward " + count(shape.intermediateSize())));
+        Experts experts = traits.experts();
+        if (experts.present()) {
+            say(
+                    "experts",
+                    experts.count() + " of width " + count(experts.width()) + " in each layer, a token goes through "
+                            + experts.perToken() + (experts.normalised() ? ", weights normalised" : ""));
+        }
         say("vocabulary", count(shape.vocabSize()) + " tokens, head " + (shape.tiedHead() ? "tied" : "of its own"));
         say(
                 "positions",

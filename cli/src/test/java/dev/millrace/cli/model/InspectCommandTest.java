@@ -128,7 +128,7 @@ class InspectCommandTest {
         assertThat(said.status).isEqualTo(InspectCommand.UNSUPPORTED);
         assertThat(said.out.replaceAll("\\s+", " "))
                 .contains("It cannot be trained:")
-                .contains("num_experts=64: mixtures of experts are not supported")
+                .contains("num_experts=64: mixtures of experts are supported for qwen3_moe only")
                 .contains("attn_logit_softcapping=50.0: capped attention scores are not supported")
                 .contains("rotary positions of type longrope are not supported");
     }

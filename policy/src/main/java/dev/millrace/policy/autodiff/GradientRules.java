@@ -188,9 +188,21 @@ final class GradientRules {
             int axis = axis(n, 0);
             b.add(n.input(0), b.ops().concat(axis, parts.toArray(Value[]::new)));
         });
+        RULES.put("Pad", (n, dy, b) -> { // as rows behind those of a matrix
+            long[] pads = b.ops().graph().longs(n.input(1));
+            if (pads.length != 2 || pads[0] != 0 || single(b, n.input(3)) != 0) {
+                throw noRule("Pad but for rows behind others");
+            }
+            b.add(n.input(0), b.ops().dropRows(dy, pads[1], n.input(0).dim(0)));
+        });
         RULES.put("Slice", (n, dy, b) -> {
             long start = single(b, n.input(1));
             int axis = n.input(0).shape().axis((int) single(b, n.input(3)));
+            long end = single(b, n.input(2));
+            if (start == 0 && end < 0 && axis == 0 && n.inputs().size() == 4) { // all rows but the last
+                b.add(n.input(0), b.ops().padRows(dy, -end, n.input(0).dim(0)));
+                return;
+            }
             if (start < 0 || n.inputs().size() > 4 && single(b, n.input(4)) != 1) {
                 throw noRule("Slice with a step or a negative start");
             }
@@ -206,6 +218,10 @@ final class GradientRules {
             }
             Value zeros = b.ops().zeros(n.input(0).shape());
             b.add(n.input(0), b.ops().scatterNdAdd(zeros, b.ops().unsqueeze(n.input(1), -1), dy));
+        });
+        RULES.put("ScatterND", (n, dy, b) -> { // which adds: Operators has no other
+            b.add(n.input(0), dy);
+            whenWanted(b, n.input(2), () -> b.ops().gather(dy, b.ops().squeeze(n.input(1), -1)));
         });
         RULES.put(
                 "GatherElements",

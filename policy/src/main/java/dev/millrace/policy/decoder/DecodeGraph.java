@@ -29,6 +29,8 @@ import java.util.stream.LongStream;
  * values of this call, which the caller appends to the cache. On request also {@link #KEPT_COUNTS} [T, N] and
  * {@link #KEPT_IDS}, the tokens that each draw was made from, step after step and slot after slot; {@link #TOP_IDS},
  * {@link #TOP_LOG_PROBS} [T, N, k] and {@link #TOP_REMAINDERS} [T, N], the likeliest tokens and all others together.
+ * Of a mixture of experts, for each layer {@link RoutingPorts#experts} int64 and {@link RoutingPorts#weights} [T, N, experts of a
+ * token]: the routing of the token that each step fed.
  */
 public final class DecodeGraph {
     public static final String STEPS = "steps";
@@ -127,7 +129,8 @@ public final class DecodeGraph {
         }
 
         Loop loop = Loop.append(graph, steps, TRIPS, states, (body, number, entering) -> {
-            Transformer inside = transformer.inside(body);
+            RoutingNotes routing = new RoutingNotes();
+            Transformer inside = transformer.inside(body).routed(routing);
             Operators o = inside.ops();
             Value positions = o.unsqueeze(o.add(past, number), 1);
             List<Value> pastMasks = pastMasks(o, pastMask, positions);
@@ -159,6 +162,8 @@ public final class DecodeGraph {
             if (top != null) {
                 results.addAll(List.of(top.ids(), top.logProbs(), top.remainder()));
             }
+            results.addAll(routing.experts());
+            results.addAll(routing.weights());
             return new Loop.Iteration(leaving, results);
         });
 
@@ -183,6 +188,10 @@ public final class DecodeGraph {
         }
         if (features.topLogProbs() > 0) {
             results.addAll(List.of(TOP_IDS, TOP_LOG_PROBS, TOP_REMAINDERS));
+        }
+        if (shape.traits().experts().present()) {
+            IntStream.range(0, shape.layers()).mapToObj(RoutingPorts::experts).forEach(results::add);
+            IntStream.range(0, shape.layers()).mapToObj(RoutingPorts::weights).forEach(results::add);
         }
         return results;
     }

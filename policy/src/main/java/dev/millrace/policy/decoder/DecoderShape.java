@@ -14,7 +14,7 @@ import java.util.List;
  * @param heads            query heads
  * @param kvHeads          key/value heads; divides {@code heads} (query head h reads key head h / (heads/kvHeads))
  * @param headSize         width of one head; even, because rotary positions turn pairs
- * @param intermediateSize width of the SwiGLU layer
+ * @param intermediateSize width of the SwiGLU layer; of no effect where there are experts, which have a width of their own
  * @param maxPositions     longest sequence, in tokens
  * @param ropeTheta        base of the rotary frequencies {@code theta^(-2i/headSize)}
  * @param rmsNormEps       added to the mean square before its root
@@ -125,15 +125,30 @@ public record DecoderShape(
             }
             linear(specs, TensorNames.attentionOutput(layer), hiddenSize, queryWidth, traits.outputBias());
             specs.add(TensorSpec.of(TensorNames.postAttentionNorm(layer), hiddenSize));
-            linear(specs, TensorNames.gate(layer), intermediateSize, hiddenSize, traits.mlpBias());
-            linear(specs, TensorNames.up(layer), intermediateSize, hiddenSize, traits.mlpBias());
-            linear(specs, TensorNames.down(layer), hiddenSize, intermediateSize, traits.mlpBias());
+            if (traits.experts().present()) {
+                addExperts(specs, layer);
+            } else {
+                linear(specs, TensorNames.gate(layer), intermediateSize, hiddenSize, traits.mlpBias());
+                linear(specs, TensorNames.up(layer), intermediateSize, hiddenSize, traits.mlpBias());
+                linear(specs, TensorNames.down(layer), hiddenSize, intermediateSize, traits.mlpBias());
+            }
         }
         specs.add(TensorSpec.of(TensorNames.FINAL_NORM, hiddenSize));
         if (!tiedHead) {
             specs.add(TensorSpec.of(TensorNames.HEAD, vocabSize, hiddenSize));
         }
         return List.copyOf(specs);
+    }
+
+    private void addExperts(List<TensorSpec> specs, int layer) {
+        Experts experts = traits.experts();
+        specs.add(TensorSpec.of(TensorNames.router(layer), experts.count(), hiddenSize));
+        for (int expert = 0; expert < experts.count(); expert++) {
+            String prefix = TensorNames.expert(layer, expert);
+            linear(specs, prefix + "gate_proj", experts.width(), hiddenSize, false);
+            linear(specs, prefix + "up_proj", experts.width(), hiddenSize, false);
+            linear(specs, prefix + "down_proj", hiddenSize, experts.width(), false);
+        }
     }
 
     private static void linear(List<TensorSpec> specs, String name, long out, long in, boolean biased) {

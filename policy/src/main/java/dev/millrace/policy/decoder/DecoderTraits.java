@@ -9,6 +9,7 @@ package dev.millrace.policy.decoder;
  * @param queryKeyNorm  whether each head's query and key are normed before their positions are applied (Qwen3)
  * @param slidingWindow how many tokens a token of a windowed layer sees, itself included; 0 for all before it
  * @param fullLayers    how many layers from the first on see everything in spite of a window (Qwen2 and Qwen3)
+ * @param experts       in the place of every layer's SwiGLU (Qwen3's mixtures)
  */
 public record DecoderTraits(
         RopeScaling ropeScaling,
@@ -16,7 +17,8 @@ public record DecoderTraits(
         boolean mlpBias,
         boolean queryKeyNorm,
         int slidingWindow,
-        int fullLayers) {
+        int fullLayers,
+        Experts experts) {
     /** Plain positions, no further biases, no norms in the attention, no window. */
     public static final DecoderTraits PLAIN = new DecoderTraits(new RopeScaling.None(), false, false, false, 0, 0);
 
@@ -30,6 +32,20 @@ public record DecoderTraits(
                     "fullLayers must be at least 0, and 0 where there is no window: fullLayers=" + fullLayers
                             + ", slidingWindow=" + slidingWindow);
         }
+        if (mlpBias && experts.present()) {
+            throw new IllegalArgumentException("experts have no biases: mlpBias=true, experts=" + experts.count());
+        }
+    }
+
+    /** One SwiGLU in every layer. */
+    public DecoderTraits(
+            RopeScaling ropeScaling,
+            boolean outputBias,
+            boolean mlpBias,
+            boolean queryKeyNorm,
+            int slidingWindow,
+            int fullLayers) {
+        this(ropeScaling, outputBias, mlpBias, queryKeyNorm, slidingWindow, fullLayers, Experts.NONE);
     }
 
     /** Whether a token of this layer sees only so many tokens. */

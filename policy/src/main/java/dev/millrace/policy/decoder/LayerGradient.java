@@ -22,7 +22,7 @@ import java.util.stream.Collectors;
  * The way forward and back through one layer. The same two graphs serve every layer of a decoder, each fed with its own weights.
  *
  * <p>Forward: {@link #INPUT} [B*L, hidden], the positions and masks of {@link SequenceGraph} (the mask always as {@link SequenceGraph#MASK}) and the
- * weights make {@link #OUTPUT}, and leave {@link #kept} values for the way back. Backward: these, {@link #INPUT} and {@link #OUTPUT_GRADIENT}
+ * weights make {@link #OUTPUT}, of a mixture of experts with {@link RoutingPorts#replayed} of layer 0, and leave {@link #kept} values for the way back. Backward: these, {@link #INPUT} and {@link #OUTPUT_GRADIENT}
  * make {@link #INPUT_GRADIENT}, and add to the gradient of each {@link #trained} tensor: {@link #gradientOf} is {@link #sumOf} with this layer's
  * part, so that both can be the same memory, and no part is ever there by itself. Tensors have the names of the first layer.
  */
@@ -65,8 +65,9 @@ public final class LayerGradient {
         Value cos = graph.input(SequenceGraph.COS, ElementType.FLOAT, Shape.of(LENGTH, Dim.of(shape.headSize() / 2)));
         Value sin = graph.input(SequenceGraph.SIN, ElementType.FLOAT, cos.shape());
         Value mask = graph.input(SequenceGraph.MASK, ElementType.FLOAT, Shape.of(LENGTH, LENGTH));
-        Value y = transformer.layer(
-                x, 0, new FullAttention(shape, transformer.ops(), positions, cos, sin, List.of(mask)));
+        Value y = transformer
+                .routed(new RoutingPorts(graph, shape.traits().experts(), BATCH, LENGTH))
+                .layer(x, 0, new FullAttention(shape, transformer.ops(), positions, cos, sin, List.of(mask)));
         int forward = graph.size();
 
         Map<String, Value> leaves = new LinkedHashMap<>();
@@ -128,6 +129,18 @@ public final class LayerGradient {
     /** The name that a tensor of the first layer has in another one. */
     public static String ofLayer(String tensor, int layer) {
         return tensor.startsWith(FIRST) ? "model.layers." + layer + "." + tensor.substring(FIRST.length()) : tensor;
+    }
+
+    /**
+     * The lengths of a layer's axes, of which only a router decides some: as where every expert has as many tokens.
+     *
+     * @param given of the symbols B and L, and any more
+     */
+    public static Map<String, Long> lengths(DecoderShape shape, Map<String, Long> given) {
+        Map<String, Long> lengths = new LinkedHashMap<>(given);
+        long tokens = Objects.requireNonNull(given.get("B")) * Objects.requireNonNull(given.get("L"));
+        ExpertLayer.addEvenLengths(shape.traits().experts(), 0, tokens, lengths);
+        return lengths;
     }
 
     /** The tensors that gradients are found of, by their names in the first layer. */

@@ -20,7 +20,8 @@ import java.util.stream.IntStream;
  * {@link #TOKENS} and {@link #POSITIONS} int64 [B, L], {@link #COS} and {@link #SIN} [any, headSize/2] of which the positions
  * are rows, {@link #MASK} and {@link #WINDOW_MASK} [B, 1, L, S] as {@link SequenceGraph} has them (past tokens first), and
  * {@link DecodeGraph#cache} [B, kvHeads, P, headSize] for each layer. Outputs: {@link DecodeGraph#window} [B, kvHeads, L,
- * headSize]. What is padding is masked by the caller, and its rows of the outputs are not to be read.
+ * headSize], and of a mixture of experts, for each layer but the last, {@link RoutingPorts#experts} int64 and
+ * {@link RoutingPorts#weights} [B*L, experts of a token]. What is padding is masked by the caller, and its rows of the outputs are not to be read.
  */
 public final class PrefillGraph {
     public static final String TOKENS = "tokens";
@@ -58,10 +59,18 @@ public final class PrefillGraph {
         ExtendingAttention attention = new ExtendingAttention(
                 shape, transformer.ops(), positions, cos, sin, masks, past, transformer::rounded);
         // what is computed behind the last keys and values reaches no output, and the runtime leaves it out
-        transformer.layers(
-                transformer.embed(transformer.ops().reshape(tokens, Shape.of(batch.times(length)))), attention);
+        RoutingNotes routing = new RoutingNotes();
+        transformer
+                .routed(routing)
+                .layers(transformer.embed(transformer.ops().reshape(tokens, Shape.of(batch.times(length)))), attention);
         for (int i = 0; i < past.size(); i++) {
             graph.output(DecodeGraph.window(i / 2, i % 2), attention.added().get(i));
+        }
+        for (int layer = 0;
+                layer < routing.experts().size() - 1;
+                layer++) { // behind the last keys and values is nothing
+            graph.output(RoutingPorts.experts(layer), routing.experts().get(layer));
+            graph.output(RoutingPorts.weights(layer), routing.weights().get(layer));
         }
         return graph.model();
     }

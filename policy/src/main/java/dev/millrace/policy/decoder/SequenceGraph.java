@@ -29,6 +29,8 @@ import java.util.stream.IntStream;
  * if a layer sees everything before a token, {@link #WINDOW_MASK} [L, L] if one sees a window, {@link #ROWS} int64 [R] (for each wanted token the flat index in [B, L] of the token before it), {@link #TARGETS} int64
  * [R], {@link #INVERSE_TEMPERATURE} [R, 1]. Only wanted rows reach the head, so prompts and padding cost no logits.
  *
+ * <p>Of a mixture of experts the routing of each layer goes in and out by {@link RoutingPorts}.
+ *
  * <p>A graph that is {@link Vocabulary#CUT} takes the softmax over the tokens alone that each row was drawn from, M of them at
  * most: {@link #KEPT} int64 [R, M], {@link #KEPT_MASK} [R, M] (0, or far below any logit where a row has fewer), and
  * {@link #TARGETS} are places among them. Of the vocabulary only the logits are computed then: softmax, entropy and
@@ -100,8 +102,11 @@ public final class SequenceGraph {
         Value wanted = ops.reshape(graph.input(ROWS, ElementType.INT64, rows), Shape.of(count));
         this.inputs = RowSoftmax.Inputs.declare(graph, count, vocabulary);
         this.embedded = transformer.embed(ops.reshape(tokens, Shape.of(BATCH.times(LENGTH))));
+        RoutingPorts routing = new RoutingPorts(graph, shape.traits().experts(), BATCH, LENGTH);
         this.hidden = ops.gather(
-                transformer.layers(embedded, new FullAttention(shape, ops, positions, cos, sin, masks)), wanted);
+                transformer.routed(routing).layers(embedded, new FullAttention(shape, ops, positions, cos, sin, masks)),
+                wanted);
+        routing.addOutputs();
     }
 
     private static SequenceGraph of(DecoderShape shape, String name, Vocabulary vocabulary, Rows rows) {
@@ -229,6 +234,11 @@ public final class SequenceGraph {
      * @param byGram of {@link #cheaperByGram}; decides what the graph costs, and the last bits of what it finds
      */
     public static GraphPart gradientNorms(DecoderShape shape, Vocabulary vocabulary, Set<String> byGram) {
+        if (shape.traits().experts().present()) {
+            throw new UnsupportedOperationException(
+                    "norms of single gradients are not found for a mixture of experts, whose"
+                            + " rows are not one sequence's after the other; take another baseline than opob");
+        }
         Dim scored = Dim.symbol("P");
         SequenceGraph sequence = new SequenceGraph(shape, "gradient-norms", Shape.of(BATCH, scored), vocabulary);
         Value logProbs = sequence.atOnce().logProbs();

@@ -52,6 +52,15 @@ final class TensorNames {
         return layer(layer) + "mlp.down_proj";
     }
 
+    static String router(int layer) {
+        return layer(layer) + "mlp.gate.weight";
+    }
+
+    /** What the names of an expert's projections begin with. */
+    static String expert(int layer, int expert) {
+        return layer(layer) + "mlp.experts." + expert + ".";
+    }
+
     private static String layer(int layer) {
         return "model.layers." + layer + ".";
     }

@@ -18,11 +18,13 @@ final class Transformer {
     private final DecoderShape shape;
     private final Operators ops;
     private final Arithmetic arithmetic;
+    private final Routing routing;
 
-    private Transformer(DecoderShape shape, Operators ops, Arithmetic arithmetic) {
+    private Transformer(DecoderShape shape, Operators ops, Arithmetic arithmetic, Routing routing) {
         this.shape = shape;
         this.ops = ops;
         this.arithmetic = arithmetic;
+        this.routing = routing;
     }
 
     /** Declares the weights as inputs of the graph; of float32. */
@@ -32,12 +34,17 @@ final class Transformer {
 
     /** Declares the weights as inputs of the graph, in the form that the precision reads. */
     static Transformer declare(DecoderShape shape, GraphBuilder graph, Precision precision) {
-        return new Transformer(shape, new Operators(graph), Arithmetic.declare(shape, graph, precision));
+        return new Transformer(shape, new Operators(graph), Arithmetic.declare(shape, graph, precision), Routing.OWN);
+    }
+
+    /** The same layers with the same weights, whose experts are chosen in another way. */
+    Transformer routed(Routing other) {
+        return new Transformer(shape, ops, arithmetic, other);
     }
 
     /** The same layers with the same weights, written into the body of a loop. */
     Transformer inside(GraphBuilder body) {
-        return new Transformer(shape, new Operators(body), arithmetic.elsewhere());
+        return new Transformer(shape, new Operators(body), arithmetic.elsewhere(), routing);
     }
 
     Operators ops() {
@@ -101,13 +108,24 @@ final class Transformer {
         return weight(shape.tiedHead() ? TensorNames.EMBEDDING : TensorNames.HEAD);
     }
 
-    /** SwiGLU: {@code down(silu(gate(h)) * up(h))}. */
     private Value mlp(Value h, int layer) {
-        boolean biased = shape.traits().mlpBias();
-        Value gate = linear(h, TensorNames.gate(layer), biased);
+        Experts experts = shape.traits().experts();
+        return experts.present()
+                ? new ExpertLayer(experts, this).apply(h, layer, routing)
+                : swiGlu(
+                        h,
+                        TensorNames.gate(layer),
+                        TensorNames.up(layer),
+                        TensorNames.down(layer),
+                        shape.traits().mlpBias());
+    }
+
+    /** SwiGLU: {@code down(silu(gate(h)) * up(h))}. */
+    Value swiGlu(Value h, String gateName, String upName, String downName, boolean biased) {
+        Value gate = linear(h, gateName, biased);
         Value silu = rounded(ops.mul(gate, ops.sigmoid(gate)));
-        Value product = rounded(ops.mul(silu, linear(h, TensorNames.up(layer), biased)));
-        return linear(product, TensorNames.down(layer), biased);
+        Value product = rounded(ops.mul(silu, linear(h, upName, biased)));
+        return linear(product, downName, biased);
     }
 
     private Value norm(Value x, String name) {

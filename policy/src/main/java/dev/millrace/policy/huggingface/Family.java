@@ -8,7 +8,8 @@ enum Family {
     LLAMA("llama", "LlamaForCausalLM"),
     MISTRAL("mistral", "MistralForCausalLM"),
     QWEN2("qwen2", "Qwen2ForCausalLM"),
-    QWEN3("qwen3", "Qwen3ForCausalLM");
+    QWEN3("qwen3", "Qwen3ForCausalLM"),
+    QWEN3_MOE("qwen3_moe", "Qwen3MoeForCausalLM");
 
     private final String modelType;
     private final String architecture;

@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.DecoderTraits;
+import dev.millrace.policy.decoder.Experts;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
@@ -20,10 +21,11 @@ final class HuggingFaceConfig {
     /** What transformers takes for a Mistral whose config leaves it out. */
     private static final int MISTRAL_WINDOW = 4096;
 
-    private static final String NO_EXPERTS = "mixtures of experts are not supported";
+    private static final String EXPERTS = "num_experts";
+    private static final String NO_EXPERTS = "mixtures of experts are supported for qwen3_moe only";
     /** Keys that other decoders have, with what they mean: allowed only where they say that it is not so. */
     private static final List<List<String>> FOREIGN = List.of(
-            List.of("num_experts", NO_EXPERTS),
+            List.of(EXPERTS, NO_EXPERTS),
             List.of("num_local_experts", NO_EXPERTS),
             List.of("n_routed_experts", NO_EXPERTS),
             List.of(
@@ -57,7 +59,7 @@ final class HuggingFaceConfig {
         this.source = source;
         this.config = config;
         this.family = Family.of(config.text("model_type", ""))
-                .orElseThrow(() -> config.refusal("model_type", "must be llama, mistral, qwen2 or qwen3"));
+                .orElseThrow(() -> config.refusal("model_type", "must be llama, mistral, qwen2, qwen3 or qwen3_moe"));
     }
 
     /** @param source what to call the file in a refusal */
@@ -115,7 +117,13 @@ final class HuggingFaceConfig {
                     config.flag("tie_word_embeddings"),
                     allBiases || family == Family.QWEN2,
                     new DecoderTraits(
-                            rope.scaling(), allBiases, mlpBias(), family == Family.QWEN3, window, fullLayers));
+                            rope.scaling(),
+                            allBiases,
+                            mlpBias(),
+                            family == Family.QWEN3 || family == Family.QWEN3_MOE,
+                            window,
+                            fullLayers,
+                            experts()));
             shape.tensors(); // each must fit a buffer
             return shape;
         } catch (IllegalArgumentException | ArithmeticException e) {
@@ -129,7 +137,9 @@ final class HuggingFaceConfig {
                 throw config.refusal("hidden_act", "must be silu");
             }
         }));
-        FOREIGN.forEach(key -> checks.add(() -> refuseForeign(key.get(0), key.get(1))));
+        FOREIGN.stream()
+                .filter(key -> !(family == Family.QWEN3_MOE && key.get(0).equals(EXPERTS)))
+                .forEach(key -> checks.add(() -> refuseForeign(key.get(0), key.get(1))));
         return checks;
     }
 
@@ -191,6 +201,25 @@ final class HuggingFaceConfig {
         return bias;
     }
 
+    private Experts experts() {
+        if (family != Family.QWEN3_MOE) {
+            return Experts.NONE;
+        }
+        String everyLayer = "must be left out or %s: a mixture of experts is supported in every layer only";
+        if (config.has("decoder_sparse_step") && config.integer("decoder_sparse_step", MOST_LAYERS) != 1) {
+            throw config.refusal("decoder_sparse_step", everyLayer.formatted("1"));
+        }
+        if (config.has("mlp_only_layers") && !config.at("mlp_only_layers").isEmpty()) {
+            throw config.refusal("mlp_only_layers", everyLayer.formatted("[]"));
+        }
+        int count = config.integer(EXPERTS, 2, Experts.MOST);
+        return new Experts(
+                count,
+                config.integer("num_experts_per_tok", count),
+                config.integer("moe_intermediate_size", MOST_WIDTH),
+                config.flag("norm_topk_prob"));
+    }
+
     private int slidingWindow() {
         String key = "sliding_window";
         return switch (family) {
@@ -210,6 +239,12 @@ final class HuggingFaceConfig {
                 yield config.has(key) ? config.integer(key, MOST_TOKENS) : MISTRAL_WINDOW;
             }
             case QWEN2, QWEN3 -> config.flag("use_sliding_window") ? config.integer(key, MOST_TOKENS) : 0;
+            case QWEN3_MOE -> {
+                if (config.flag("use_sliding_window")) {
+                    throw config.refusal("use_sliding_window", "must be false or left out for model_type=qwen3_moe");
+                }
+                yield 0;
+            }
         };
     }
 
@@ -260,11 +295,20 @@ final class HuggingFaceConfig {
                 .put("hidden_act", "silu")
                 .put("torch_dtype", "float32");
         RopeConfig.write(traits.ropeScaling()).ifPresent(scaling -> json.set("rope_scaling", scaling));
-        if (family == Family.LLAMA || family == Family.QWEN3) {
+        if (family == Family.LLAMA || family == Family.QWEN3 || family == Family.QWEN3_MOE) {
             json.put("attention_bias", traits.outputBias());
         }
         if (traits.mlpBias()) {
             json.put("mlp_bias", true);
+        }
+        Experts experts = traits.experts();
+        if (experts.present()) {
+            json.put(EXPERTS, experts.count())
+                    .put("num_experts_per_tok", experts.perToken())
+                    .put("moe_intermediate_size", experts.width())
+                    .put("norm_topk_prob", experts.normalised())
+                    .put("decoder_sparse_step", 1);
+            json.putArray("mlp_only_layers");
         }
         if (family == Family.MISTRAL) {
             json.put("sliding_window", traits.slidingWindow());
@@ -279,16 +323,19 @@ final class HuggingFaceConfig {
     private static Family family(DecoderShape shape) {
         DecoderTraits traits = shape.traits();
         Family family = traits.queryKeyNorm()
-                ? Family.QWEN3
+                ? traits.experts().present() ? Family.QWEN3_MOE : Family.QWEN3
                 : shape.qkvBias() && !traits.outputBias()
                         ? Family.QWEN2
                         : traits.slidingWindow() > 0 ? Family.MISTRAL : Family.LLAMA;
-        boolean fits = switch (family) {
-            case QWEN3 -> shape.qkvBias() == traits.outputBias() && !traits.mlpBias();
-            case QWEN2 -> !traits.mlpBias();
-            case MISTRAL -> !shape.qkvBias() && !traits.outputBias() && !traits.mlpBias() && traits.fullLayers() == 0;
-            case LLAMA -> shape.qkvBias() == traits.outputBias();
-        };
+        boolean fits = (family == Family.QWEN3_MOE || !traits.experts().present())
+                && switch (family) {
+                    case QWEN3 -> shape.qkvBias() == traits.outputBias() && !traits.mlpBias();
+                    case QWEN3_MOE -> shape.qkvBias() == traits.outputBias() && traits.slidingWindow() == 0;
+                    case QWEN2 -> !traits.mlpBias();
+                    case MISTRAL ->
+                        !shape.qkvBias() && !traits.outputBias() && !traits.mlpBias() && traits.fullLayers() == 0;
+                    case LLAMA -> shape.qkvBias() == traits.outputBias();
+                };
         if (!fits) {
             throw new CheckpointException(
                     "no family of Hugging Face's has a decoder of this shape, so it has no config.json: " + shape);

@@ -291,6 +291,20 @@ public final class Operators {
                 x.shape().with(axis, Dim.of(before + x.dim(axis).length() + after)));
     }
 
+    /** Rows of zeros behind those of a matrix; how many there are then is given, since sums of unknown lengths have no name. */
+    public Value padRows(Value x, long count, Dim padded) {
+        return append(
+                "Pad",
+                List.of(x, graph.constant(0, count), graph.scalar(0f), graph.constant(0)),
+                x.type(),
+                x.shape().with(0, padded));
+    }
+
+    /** All rows but the last ones; how many these are is given. */
+    public Value dropRows(Value x, long count, Dim left) {
+        return slice(x, 0, 0, -count, left);
+    }
+
     /** Zeros of a shape, float32. */
     public Value zeros(Shape shape) {
         Value lengths = lengths(shape, false);
@@ -356,6 +370,14 @@ public final class Operators {
                 data.shape(),
                 Attribute.of("axis", axis),
                 Attribute.of("reduction", "add"));
+    }
+
+    /** Where a vector of conditions holds, upwards: int64 [count]. */
+    public Value places(Value condition, Dim count) {
+        if (condition.shape().rank() != 1) {
+            throw new IllegalArgumentException("places are those of a vector, not of " + condition);
+        }
+        return squeeze(append("NonZero", List.of(condition), ElementType.INT64, Shape.of(Dim.ONE, count)), 0);
     }
 
     // ---- reductions and along one axis

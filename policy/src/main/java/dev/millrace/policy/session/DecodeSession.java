@@ -14,6 +14,7 @@ import java.util.BitSet;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 
 /**
  * Generates for many sequences at once, one per slot, a few tokens per call: continuous batching.
@@ -45,6 +46,7 @@ public final class DecodeSession implements AutoCloseable {
     private final int tokensPerCall;
     private final Map<Features, WeightedGraph> compiled = new HashMap<>();
     private final KeyValueCache cache;
+    private final HeldRouting routing;
     private final Prefill prefill;
     private final PositionTables positions;
     private final int tableRows;
@@ -99,7 +101,8 @@ public final class DecodeSession implements AutoCloseable {
         this.lastToken = new long[slots];
         this.length = new int[slots];
         this.cache = new KeyValueCache(engine.environment(), shape, slots, capacityTokens);
-        this.prefill = new Prefill(engine, shape, prepared, cache, positions, tableRows, PREFILL_TOKENS);
+        this.routing = new HeldRouting(shape, slots, capacityTokens);
+        this.prefill = new Prefill(engine, shape, prepared, cache, routing, positions, tableRows, PREFILL_TOKENS);
         graph(Features.NONE);
     }
 
@@ -183,8 +186,19 @@ public final class DecodeSession implements AutoCloseable {
         requireHeld(from, tokens);
         requireToken(lastToken, to);
         cache.copy(from, to, tokens - 1);
+        routing.copy(from, to, tokens - 1);
         this.lastToken[to] = lastToken;
         length[to] = tokens;
+    }
+
+    /**
+     * Through which experts a slot's tokens went when they were fed, all but the last of them; empty of a model without experts.
+     *
+     * @param tokens of the slot's sequence, at least 1 and at most {@link #position}
+     */
+    public Optional<RoutedExperts> routing(int slot, int tokens) {
+        requireHeld(slot, tokens);
+        return routing.isNeeded() ? Optional.of(routing.of(slot, tokens - 1)) : Optional.empty();
     }
 
     /** Tokens in the slot's sequence, 0 if it has none: the position at which the next one lands. */
@@ -228,6 +242,7 @@ public final class DecodeSession implements AutoCloseable {
                             : null);
             refuseNonFinite(done);
             cache.append(result, count, length, steps);
+            routing.take(result, length, steps);
             for (int slot = 0; slot < rows; slot++) {
                 if (steps[slot] > 0) {
                     lastToken[slot] = done.token(steps[slot] - 1, slot);

@@ -1,6 +1,7 @@
 package dev.millrace.policy.session;
 
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.RoutingPorts;
 import dev.millrace.policy.decoder.SequenceGraph.Rows;
 import dev.millrace.policy.decoder.SequenceGraph.Vocabulary;
 import java.util.ArrayList;
@@ -74,6 +75,10 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length, int width, i
                         + " is outside the vocabulary of " + shape.vocabSize());
             }
         }
+        RoutedExperts routing = batch.routing(sequence);
+        if (routing != null) {
+            routing.require(shape, "sequence " + sequence);
+        }
         SampledSupport kept = batch.kept(sequence);
         if (kept != null) {
             int first = batch.firstScored(sequence);
@@ -132,6 +137,33 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length, int width, i
             positions[i] = i % length;
         }
         return positions;
+    }
+
+    /** Feeds the experts that each layer's tokens are to go through, of a model that has some. */
+    void feedReplayed(DecoderShape shape, Feeds feeds) {
+        int perToken = shape.traits().experts().perToken();
+        for (int layer = 0; perToken > 0 && layer < shape.layers(); layer++) {
+            feeds.longs(RoutingPorts.replayed(layer), replayed(layer, perToken), sequences.length, length, perToken);
+        }
+    }
+
+    /** [sequences, length, perToken]: the experts that a layer's tokens are to go through, or that the router decides. */
+    private long[] replayed(int layer, int perToken) {
+        long[] ids = new long[Math.multiplyExact(sequences.length * length, perToken)];
+        Arrays.fill(ids, RoutingPorts.OWN_CHOICE);
+        for (int row = 0; row < sequences.length; row++) {
+            RoutedExperts routing = batch.routing(sequences[row]);
+            if (routing == null) {
+                continue;
+            }
+            int fed = Math.min(routing.tokens(), batch.length(sequences[row]) - 1);
+            for (int t = 0; t < fed; t++) {
+                for (int i = 0; i < perToken; i++) {
+                    ids[(row * length + t) * perToken + i] = routing.ids()[routing.at(t, layer) + i];
+                }
+            }
+        }
+        return ids;
     }
 
     int scoredCount() {

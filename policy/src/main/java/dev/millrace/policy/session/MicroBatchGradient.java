@@ -6,6 +6,7 @@ import ai.onnxruntime.OrtSession;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.HeadGradient;
 import dev.millrace.policy.decoder.LayerGradient;
+import dev.millrace.policy.decoder.RoutingPorts;
 import dev.millrace.policy.decoder.SequenceGraph;
 import dev.millrace.policy.decoder.SequenceGraph.Vocabulary;
 import dev.millrace.policy.weights.Weights;
@@ -75,6 +76,7 @@ final class MicroBatchGradient {
             common.longs(SequenceGraph.POSITIONS, micro.positions(), micro.dims());
             tables.feedAngles(micro.length(), common);
             tables.feedMasks(micro.length(), common);
+            micro.feedReplayed(shape, common);
             ends.floats(LayerGradient.INPUT, looked(weights), tokens(), shape.hiddenSize());
             OnnxTensor first = Objects.requireNonNull(ends.map().get(LayerGradient.INPUT));
             forward(common.map(), first);
@@ -275,7 +277,10 @@ final class MicroBatchGradient {
         for (String name : names) {
             OnnxTensor given = flows.get(name);
             if (given == null) {
-                given = common.get(name.equals(SequenceGraph.MASK) ? tables.mask(layer) : name);
+                given = common.get(
+                        name.equals(SequenceGraph.MASK)
+                                ? tables.mask(layer)
+                                : name.equals(RoutingPorts.replayed(0)) ? RoutingPorts.replayed(layer) : name);
             }
             if (given == null) {
                 given = fixed(

@@ -46,7 +46,8 @@ public final class PassMemory {
         long tokens = Math.multiplyExact((long) sequences, padded);
         long hidden = tokens * shape.hiddenSize() * Float.BYTES;
         long rows = Math.min(tokens, logits.gradientRows(shape));
-        Map<String, Long> lengths = Map.of("B", (long) sequences, "L", (long) padded, "S", Math.max(2, rows));
+        Map<String, Long> lengths =
+                LayerGradient.lengths(shape, Map.of("B", (long) sequences, "L", (long) padded, "S", Math.max(2, rows)));
         long kept = hidden + shape.layers() * layer.forward().outputBytes(lengths);
         long forward =
                 kept - layer.forward().outputBytes(lengths) + layer.forward().peakBytes(lengths, name -> false);

@@ -25,6 +25,7 @@ final class Prefill implements AutoCloseable {
     private final DecoderShape shape;
     private final PreparedWeights prepared;
     private final KeyValueCache cache;
+    private final HeldRouting routing;
     private final PositionTables positions;
     private final int tableRows;
     private final int tokenBudget;
@@ -48,6 +49,7 @@ final class Prefill implements AutoCloseable {
             DecoderShape shape,
             PreparedWeights prepared,
             KeyValueCache cache,
+            HeldRouting routing,
             PositionTables positions,
             int tableRows,
             int tokenBudget) {
@@ -55,6 +57,7 @@ final class Prefill implements AutoCloseable {
         this.shape = shape;
         this.prepared = prepared;
         this.cache = cache;
+        this.routing = routing;
         this.positions = positions;
         this.tableRows = tableRows;
         this.tokenBudget = tokenBudget;
@@ -117,6 +120,15 @@ final class Prefill implements AutoCloseable {
                         shape.headSize());
             }
             try (OrtSession.Result result = graph.session(weights).run(feeds.map())) {
+                for (int row = 0; row < height; row++) {
+                    routing.takeKnown(
+                            result,
+                            row,
+                            length,
+                            slots[row],
+                            past[row],
+                            pieces.get(row).tokens().length);
+                }
                 for (int i = 0; i < 2 * shape.layers(); i++) {
                     float[] added = SequenceRunner.floats(result, DecodeGraph.window(i / 2, i % 2));
                     for (int row = 0; row < height; row++) {

@@ -1,8 +1,13 @@
 package dev.millrace.policy.session;
 
+import ai.onnxruntime.OrtException;
+import ai.onnxruntime.OrtSession;
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.RoutingPorts;
 import dev.millrace.policy.decoder.SequenceGraph;
 import dev.millrace.policy.weights.Weights;
+import java.util.Arrays;
+import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -103,6 +108,48 @@ public final class ScoringSession implements AutoCloseable {
             logProbs[i] = logProbs[i] < IMPOSSIBLE ? Float.NEGATIVE_INFINITY : logProbs[i];
         }
         return new EntryScores(scores, k, logProbs, remainders);
+    }
+
+    /** What a batch's log-probs are, and through which experts its tokens went on the way. */
+    public record Routed(TokenScores scores, RoutedExperts[] routing) {}
+
+    /**
+     * Scores a batch, and notes the routing of its tokens.
+     *
+     * @throws IllegalArgumentException if the model has no experts
+     */
+    public Routed scoreRouted(Weights weights, SequenceBatch batch, float[] temperatures) {
+        if (!shape.traits().experts().present()) {
+            throw new IllegalArgumentException("the model has no experts, so there is no routing to note");
+        }
+        Set<String> outputs = new HashSet<>(OUTPUTS);
+        for (int layer = 0; layer < shape.layers(); layer++) {
+            outputs.add(RoutingPorts.experts(layer));
+            outputs.add(RoutingPorts.weights(layer));
+        }
+        RoutedExperts[] routing = new RoutedExperts[batch.sequenceCount()];
+        Arrays.setAll(routing, s -> RoutedExperts.unknown(shape, batch.length(s) - 1));
+        TokenScores scores = runner.run(
+                weights,
+                batch,
+                temperatures,
+                (micro, feeds) -> {},
+                outputs,
+                Map.of(),
+                (micro, result) -> takeRouting(micro, result, routing));
+        return new Routed(scores, routing);
+    }
+
+    private void takeRouting(MicroBatch micro, OrtSession.Result result, RoutedExperts[] routing) throws OrtException {
+        for (int layer = 0; layer < shape.layers(); layer++) {
+            RoutingOutput of = RoutingOutput.read(result, layer, shape);
+            for (int row = 0; row < micro.sequences().length; row++) {
+                RoutedExperts into = routing[micro.sequences()[row]];
+                for (int t = 0; t < into.tokens(); t++) {
+                    of.put(row * micro.length() + t, into, t, layer);
+                }
+            }
+        }
     }
 
     private void requireEntries(SequenceBatch batch, int[][] entries, int k) {

@@ -15,6 +15,7 @@ public final class SequenceBatch {
     private final int[] firstScored;
     private final int[] offsets;
     private final @Nullable SampledSupport[] kept;
+    private final @Nullable RoutedExperts[] routing;
 
     /** All sequences over the whole vocabulary; parameters as below. */
     public SequenceBatch(int[][] tokens, int[] firstScored) {
@@ -28,11 +29,21 @@ public final class SequenceBatch {
      * @param kept        per sequence what its tokens were drawn from; null is the whole vocabulary
      */
     public SequenceBatch(int[][] tokens, int[] firstScored, @Nullable SampledSupport[] kept) {
+        this(tokens, firstScored, kept, new RoutedExperts[tokens.length]);
+    }
+
+    private SequenceBatch(
+            int[][] tokens, int[] firstScored, @Nullable SampledSupport[] kept, @Nullable RoutedExperts[] routing) {
         if (tokens.length != firstScored.length || tokens.length != kept.length) {
             throw new IllegalArgumentException("one firstScored and one entry of kept per sequence: "
                     + firstScored.length + " and " + kept.length + " for " + tokens.length + " sequences");
         }
+        if (routing.length != tokens.length) {
+            throw new IllegalArgumentException(
+                    "one entry of routing per sequence: " + routing.length + " for " + tokens.length + " sequences");
+        }
         this.kept = kept;
+        this.routing = routing;
         this.tokens = tokens;
         this.firstScored = firstScored;
         this.offsets = new int[tokens.length + 1];
@@ -48,6 +59,15 @@ public final class SequenceBatch {
                         + (tokens[s].length - firstScored[s]) + " of sequence " + s);
             }
         }
+    }
+
+    /**
+     * The same sequences, whose tokens go through the experts that are given, in the place of those that the router would choose.
+     *
+     * @param replayed per sequence; null is the router's own choice, as is what was not noted
+     */
+    public SequenceBatch routed(@Nullable RoutedExperts[] replayed) {
+        return new SequenceBatch(tokens, firstScored, kept, replayed);
     }
 
     public int sequenceCount() {
@@ -69,6 +89,11 @@ public final class SequenceBatch {
     /** What the sequence's tokens were drawn from; null is the whole vocabulary. */
     public @Nullable SampledSupport kept(int sequence) {
         return kept[sequence];
+    }
+
+    /** The experts that its tokens go through; null is the router's own choice. */
+    public @Nullable RoutedExperts routing(int sequence) {
+        return routing[sequence];
     }
 
     /** Where the packed values of a sequence begin; {@code offset(sequenceCount())} is where the last one ends. */

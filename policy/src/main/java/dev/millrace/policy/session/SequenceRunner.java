@@ -149,6 +149,7 @@ final class SequenceRunner implements AutoCloseable {
                         1);
         tables.feedAngles(micro.length(), feeds);
         tables.feedMasks(micro.length(), feeds);
+        micro.feedReplayed(shape, feeds);
         if (micro.vocabulary() == Vocabulary.CUT) {
             feeds.longs(SequenceGraph.KEPT, micro.keptIds(), micro.rowCount(), micro.width())
                     .floats(SequenceGraph.KEPT_MASK, micro.keptMask(), micro.rowCount(), micro.width());

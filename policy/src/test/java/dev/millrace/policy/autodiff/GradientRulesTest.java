@@ -176,6 +176,16 @@ class GradientRulesTest {
         cases.add(
                 curved("Slice", "the middle of an axis", Shape.of(B, Dim.of(6)), o -> v -> o.slice(v, 1, 1, 4), 2, 6));
         cases.add(new RuleCase(
+                "Slice",
+                "all rows but the last",
+                List.of(input("a", Shape.of(4, 3), 4, 3)),
+                (o, v) -> square(o, o.dropRows(v.get("a"), 1, Dim.of(3)))));
+        cases.add(new RuleCase(
+                "Pad", "rows that are dropped again", List.of(input("a", Shape.of(B, Dim.of(3)), 2, 3)), (o, v) -> {
+                    Value padded = o.padRows(v.get("a"), 2, Dim.symbol("P"));
+                    return o.mul(o.dropRows(square(o, padded), 2, B), v.get("a"));
+                }));
+        cases.add(new RuleCase(
                 "Concat",
                 "three parts",
                 List.of(input("a", Shape.of(B, Dim.of(2)), 3, 2), input("b", Shape.of(B, Dim.of(1)), 3, 1)),
@@ -198,6 +208,14 @@ class GradientRulesTest {
                 "rows more than once",
                 List.of(input("a", Shape.of(4, 3), 4, 3), Input.indices("i", dims(2, 3), 3, 1, 1, 0, 3, 3)),
                 (o, v) -> square(o, o.gather(v.get("a"), v.get("i")))));
+        cases.add(new RuleCase(
+                "ScatterND",
+                "rows added to some",
+                List.of(
+                        input("a", Shape.of(4, 3), 4, 3),
+                        input("u", Shape.of(2, 3), 2, 3),
+                        Input.indices("i", dims(2, 1), 3, 1)),
+                (o, v) -> square(o, o.scatterNdAdd(v.get("a"), v.get("i"), v.get("u")))));
         cases.add(new RuleCase(
                 "GatherElements",
                 "last axis",

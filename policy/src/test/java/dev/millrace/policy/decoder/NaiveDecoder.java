@@ -1,5 +1,6 @@
 package dev.millrace.policy.decoder;
 
+import dev.millrace.policy.session.RoutedExperts;
 import dev.millrace.policy.weights.Weights;
 import java.nio.FloatBuffer;
 import java.util.Arrays;
@@ -14,6 +15,7 @@ public final class NaiveDecoder {
     private final DecoderShape shape;
     private final Precision precision;
     private final Map<String, double[]> tensors = new LinkedHashMap<>();
+    private RoutedExperts replayed;
 
     public NaiveDecoder(Weights weights) {
         this(weights, Precision.F32);
@@ -30,6 +32,12 @@ public final class NaiveDecoder {
             }
             tensors.put(spec.name(), tensor);
         }
+    }
+
+    /** From now on tokens go through these experts where any are noted; null for the router's own. */
+    public NaiveDecoder replaying(RoutedExperts routing) {
+        replayed = routing;
+        return this;
     }
 
     /** The live values of one tensor, to be nudged for finite differences. */
@@ -50,12 +58,10 @@ public final class NaiveDecoder {
             for (int t = 0; t < n; t++) {
                 x[t] = kept(plus(x[t], linear(kept(mixed[t]), prefix + "self_attn.o_proj")));
                 double[] h = norm(x[t], prefix + "post_attention_layernorm.weight");
-                double[] gate = linear(h, prefix + "mlp.gate_proj");
-                double[] up = linear(h, prefix + "mlp.up_proj");
-                for (int i = 0; i < gate.length; i++) {
-                    gate[i] = kept(kept(gate[i] / (1 + Math.exp(-gate[i]))) * up[i]);
-                }
-                x[t] = kept(plus(x[t], linear(gate, prefix + "mlp.down_proj")));
+                double[] out = shape.traits().experts().present()
+                        ? experts(h, prefix + "mlp.", t, layer)
+                        : feedForward(h, prefix + "mlp.");
+                x[t] = kept(plus(x[t], out));
             }
         }
         double[][] result = new double[n][];
@@ -66,6 +72,45 @@ public final class NaiveDecoder {
             result[t] = logSoftmax(logits, temperature);
         }
         return result;
+    }
+
+    private double[] feedForward(double[] h, String prefix) {
+        double[] gate = linear(h, prefix + "gate_proj");
+        double[] up = linear(h, prefix + "up_proj");
+        for (int i = 0; i < gate.length; i++) {
+            gate[i] = kept(kept(gate[i] / (1 + Math.exp(-gate[i]))) * up[i]);
+        }
+        return linear(gate, prefix + "down_proj");
+    }
+
+    private double[] experts(double[] h, String prefix, int token, int layer) {
+        Experts experts = shape.traits().experts();
+        double[] logs = logSoftmax(kept(times(tensors.get(prefix + "gate.weight"), h)), 1);
+        boolean[] taken = new boolean[experts.count()];
+        double sum = 0;
+        for (int rank = 0; rank < experts.perToken(); rank++) {
+            int best = -1;
+            for (int e = 0; e < logs.length; e++) {
+                best = !taken[e] && (best < 0 || logs[e] > logs[best]) ? e : best;
+            }
+            if (replayed != null && token < replayed.tokens() && replayed.isNoted(token, layer)) {
+                best = replayed.ids()[replayed.at(token, layer) + rank];
+            }
+            taken[best] = true;
+            sum += Math.exp(logs[best]);
+        }
+        double[] out = new double[h.length];
+        for (int e = 0; e < logs.length; e++) {
+            if (taken[e]) {
+                double weight = kept(Math.exp(logs[e]) / (experts.normalised() ? sum : 1));
+                double[] of = feedForward(h, prefix + "experts." + e + ".");
+                for (int i = 0; i < of.length; i++) {
+                    of[i] *= weight;
+                }
+                out = kept(plus(out, kept(of)));
+            }
+        }
+        return out;
     }
 
     /** How many tokens a token of this layer sees, itself included. */

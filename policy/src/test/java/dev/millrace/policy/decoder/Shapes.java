@@ -28,7 +28,24 @@ public final class Shapes {
             true,
             new DecoderTraits(new RopeScaling.Yarn(4, 24, 3, 1, 1.2, true), true, true, true, 6, 1));
 
-    public static final List<DecoderShape> VARIED = List.of(TIED, GROUPED_UNTIED_BIASED, ONE_KEY_HEAD, ALL_TRAITS);
+    /** Four experts of which a token goes through three, in both layers. */
+    public static final DecoderShape EXPERTS = new DecoderShape(
+            11,
+            16,
+            2,
+            4,
+            2,
+            6,
+            20,
+            96,
+            100,
+            1e-6,
+            false,
+            false,
+            new DecoderTraits(new RopeScaling.None(), false, false, true, 0, 0, new Experts(4, 3, 12, true)));
+
+    public static final List<DecoderShape> VARIED =
+            List.of(TIED, GROUPED_UNTIED_BIASED, ONE_KEY_HEAD, ALL_TRAITS, EXPERTS);
 
     private Shapes() {}
 }

@@ -83,8 +83,11 @@ class CheckpointDirectoryTest {
 
     @Test
     void shouldRefuseByKeyAndValueWhatTheDecoderDoesNotCompute() throws IOException {
-        refuses("\"llama\"", "\"gemma\"", "model_type=\"gemma\": must be llama, mistral, qwen2 or qwen3");
-        refuses("\"llama\"", "\"qwen3_moe\"", "model_type=\"qwen3_moe\": must be llama, mistral, qwen2 or qwen3");
+        refuses("\"llama\"", "\"gemma\"", "model_type=\"gemma\": must be llama, mistral, qwen2, qwen3 or qwen3_moe");
+        refuses(
+                "\"llama\"",
+                "\"mixtral\"",
+                "model_type=\"mixtral\": must be llama, mistral, qwen2, qwen3 or qwen3_moe");
         refuses(
                 "LlamaForCausalLM",
                 "LlamaForSequenceClassification",
@@ -111,8 +114,8 @@ class CheckpointDirectoryTest {
                 "{\"rope_type\": \"llama3\", \"factor\": 8, \"low_freq_factor\": 1, \"high_freq_factor\": 4}",
                 "rope_scaling: original_max_position_embeddings=: must be a whole number from 1");
         refusesKey("partial_rotary_factor", "0.5", "positions that turn a part of a head are not supported");
-        refusesKey("num_local_experts", "8", "mixtures of experts are not supported");
-        refusesKey("num_experts", "64", "mixtures of experts are not supported");
+        refusesKey("num_local_experts", "8", "mixtures of experts are supported for qwen3_moe only");
+        refusesKey("num_experts", "64", "mixtures of experts are supported for qwen3_moe only");
         refusesKey("quantization_config", "{\"quant_method\":\"awq\"}", "quantised weights are not supported");
         refusesKey("attn_logit_softcapping", "50.0", "capped attention scores are not supported");
         refusesKey("residual_multiplier", "0.22", "scaled residuals are not supported");

@@ -112,7 +112,23 @@ class FamiliesTest {
                      "max_position_embeddings": 64, "model_type": "mistral", "num_attention_heads": 4, "num_hidden_layers": 2,
                      "num_key_value_heads": 2, "rms_norm_eps": 1e-05, "rope_theta": 10000.0, "sliding_window": 6,
                      "tie_word_embeddings": false, "torch_dtype": "float16", "vocab_size": 31}
-                    """, "F16", 3));
+                    """, "F16", 3),
+            new Model("Qwen3 with experts whose weights are normalised", """
+                    {"architectures": ["Qwen3MoeForCausalLM"], "attention_bias": false, "decoder_sparse_step": 1, "head_dim": 8,
+                     "hidden_act": "silu", "hidden_size": 24, "intermediate_size": 40, "max_position_embeddings": 64,
+                     "max_window_layers": 2, "mlp_only_layers": [], "model_type": "qwen3_moe", "moe_intermediate_size": 12,
+                     "norm_topk_prob": true, "num_attention_heads": 4, "num_experts": 5, "num_experts_per_tok": 2,
+                     "num_hidden_layers": 2, "num_key_value_heads": 2, "output_router_logits": false, "rms_norm_eps": 1e-06,
+                     "rope_scaling": null, "rope_theta": 1000000.0, "router_aux_loss_coef": 0.001, "sliding_window": null,
+                     "tie_word_embeddings": false, "torch_dtype": "bfloat16", "use_sliding_window": false, "vocab_size": 31}
+                    """, "BF16", 2),
+            new Model("Qwen3 with experts whose weights are not", """
+                    {"architectures": ["Qwen3MoeForCausalLM"], "hidden_act": "silu", "hidden_size": 24, "intermediate_size": 40,
+                     "max_position_embeddings": 64, "model_type": "qwen3_moe", "moe_intermediate_size": 20,
+                     "norm_topk_prob": false, "num_attention_heads": 4, "num_experts": 4, "num_experts_per_tok": 3,
+                     "num_hidden_layers": 1, "num_key_value_heads": 2, "rms_norm_eps": 1e-06, "rope_theta": 10000.0,
+                     "tie_word_embeddings": true, "vocab_size": 31}
+                    """, "F32", 1));
 
     @TempDir
     Path directory;
@@ -250,6 +266,8 @@ class FamiliesTest {
         requireDifference(5, "\"sliding_window\": 5", "\"sliding_window\": 8");
         requireDifference(7, "\"mscale\": 1.5", "\"mscale\": 0.5");
         requireDifference(8, "\"sliding_window\": 6", "\"sliding_window\": null");
+        requireDifference(9, "\"norm_topk_prob\": true", "\"norm_topk_prob\": false");
+        requireDifference(9, "\"num_experts_per_tok\": 2", "\"num_experts_per_tok\": 3");
     }
 
     private void requireDifference(int model, String key, String other) throws IOException {

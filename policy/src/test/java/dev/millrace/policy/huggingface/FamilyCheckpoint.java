@@ -60,11 +60,23 @@ record FamilyCheckpoint(JsonNode config, String dtype, int shards, Map<String, d
         for (int layer = 0; layer < json.get("num_hidden_layers").asInt(); layer++) {
             String prefix = "model.layers." + layer + ".";
             dims.put(prefix + "input_layernorm.weight", new int[] {hidden});
-            linear(dims, prefix + "mlp.down_proj", hidden, wide, mlpBias);
-            linear(dims, prefix + "mlp.gate_proj", wide, hidden, mlpBias);
-            linear(dims, prefix + "mlp.up_proj", wide, hidden, mlpBias);
+            if (type.equals("qwen3_moe")) {
+                int experts = json.get("num_experts").asInt();
+                int narrow = json.get("moe_intermediate_size").asInt();
+                for (int expert = 0; expert < experts; expert++) {
+                    String of = prefix + "mlp.experts." + expert + ".";
+                    linear(dims, of + "down_proj", hidden, narrow, false);
+                    linear(dims, of + "gate_proj", narrow, hidden, false);
+                    linear(dims, of + "up_proj", narrow, hidden, false);
+                }
+                linear(dims, prefix + "mlp.gate", experts, hidden, false);
+            } else {
+                linear(dims, prefix + "mlp.down_proj", hidden, wide, mlpBias);
+                linear(dims, prefix + "mlp.gate_proj", wide, hidden, mlpBias);
+                linear(dims, prefix + "mlp.up_proj", wide, hidden, mlpBias);
+            }
             dims.put(prefix + "post_attention_layernorm.weight", new int[] {hidden});
-            if (type.equals("qwen3")) {
+            if (type.startsWith("qwen3")) {
                 dims.put(prefix + "self_attn.k_norm.weight", new int[] {head});
                 dims.put(prefix + "self_attn.q_norm.weight", new int[] {head});
             }

@@ -5,7 +5,7 @@ import java.util.Map;
 
 /**
  * The families once more, in plain loops and double precision, from their published equations and the keys of {@code config.json}:
- * Llama (RMSNorm, rotary positions, grouped queries, SwiGLU), Qwen2 (biases), Qwen3 (norms of queries and keys), Mistral (sliding
+ * Llama (RMSNorm, rotary positions, grouped queries, SwiGLU), Qwen2 (biases), Qwen3 (norms of queries and keys, mixtures of experts), Mistral (sliding
  * window); position interpolation, Llama 3.1's frequencies and YaRN. Shares nothing with the decoder that it is compared with.
  */
 final class FamilyTwin {
@@ -37,12 +37,7 @@ final class FamilyTwin {
             String mlp = "model.layers." + layer + ".mlp.";
             for (double[] row : x) {
                 double[] h = norm(row, "model.layers." + layer + ".post_attention_layernorm.weight");
-                double[] gate = linear(mlp + "gate_proj", h);
-                double[] up = linear(mlp + "up_proj", h);
-                for (int i = 0; i < gate.length; i++) {
-                    gate[i] *= up[i] / (1 + Math.exp(-gate[i]));
-                }
-                add(row, linear(mlp + "down_proj", gate));
+                add(row, config.has("num_experts") ? experts(mlp, h) : feedForward(mlp, h));
             }
         }
         boolean tied = config.path("tie_word_embeddings").asBoolean(false);
@@ -63,6 +58,43 @@ final class FamilyTwin {
             }
         }
         return logProbs;
+    }
+
+    private double[] feedForward(String mlp, double[] h) {
+        double[] gate = linear(mlp + "gate_proj", h);
+        double[] up = linear(mlp + "up_proj", h);
+        for (int i = 0; i < gate.length; i++) {
+            gate[i] *= up[i] / (1 + Math.exp(-gate[i]));
+        }
+        return linear(mlp + "down_proj", gate);
+    }
+
+    /** As Qwen3's report and code have it: softmax over all, the likeliest few, their weights normalised or not. */
+    private double[] experts(String mlp, double[] h) {
+        double[] p = product(tensors.get(mlp + "gate.weight"), h);
+        double total = 0;
+        for (int e = 0; e < p.length; e++) {
+            p[e] = Math.exp(p[e]);
+            total += p[e];
+        }
+        double chosen = 0;
+        double[] out = new double[h.length];
+        for (int rank = 0; rank < config.get("num_experts_per_tok").asInt(); rank++) {
+            int best = 0;
+            for (int e = 1; e < p.length; e++) {
+                best = p[e] > p[best] ? e : best;
+            }
+            double[] of = feedForward(mlp + "experts." + best + ".", h);
+            for (int i = 0; i < out.length; i++) {
+                out[i] += p[best] * of[i];
+            }
+            chosen += p[best];
+            p[best] = -1;
+        }
+        for (int i = 0; i < out.length; i++) {
+            out[i] /= config.path("norm_topk_prob").asBoolean(false) ? chosen : total;
+        }
+        return out;
     }
 
     private void attention(double[][] x, int layer) {

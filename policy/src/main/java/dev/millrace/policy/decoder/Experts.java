@@ -1,0 +1,41 @@
+package dev.millrace.policy.decoder;
+
+/**
+ * A mixture of experts in the place of each layer's SwiGLU: many small ones, of which a router chooses a few for every token, as Qwen3's
+ * has it:
+ *
+ * <pre>
+ *   p = softmax(router h)     S = the {@code perToken} experts of largest p     w_e = p_e, or p_e / sum of p over S
+ *   out = sum over e in S of w_e down_e(silu(gate_e h) * up_e h)
+ * </pre>
+ *
+ * @param count      experts of a layer; at most 128, so that an id fits a signed byte
+ * @param perToken   how many a token goes through
+ * @param width      of an expert's SwiGLU
+ * @param normalised whether the weights of a token's experts are made to sum to 1
+ */
+public record Experts(int count, int perToken, int width, boolean normalised) {
+    public static final int MOST = 128;
+
+    /** One SwiGLU for every token, and no router. */
+    public static final Experts NONE = new Experts(0, 0, 0, false);
+
+    public Experts {
+        boolean isNone = count == 0 && perToken == 0 && width == 0 && !normalised;
+        if (!isNone && (count < 2 || count > MOST)) {
+            throw new IllegalArgumentException("experts must be at least 2 and at most " + MOST + ": experts=" + count);
+        }
+        if (!isNone && (perToken < 1 || perToken > count)) {
+            throw new IllegalArgumentException(
+                    "experts of a token must be at least 1 and at most " + count + ": perToken=" + perToken);
+        }
+        if (!isNone && width < 1) {
+            throw new IllegalArgumentException("an expert's width must be at least 1: width=" + width);
+        }
+    }
+
+    /** Whether there are any. */
+    public boolean present() {
+        return count > 0;
+    }
+}

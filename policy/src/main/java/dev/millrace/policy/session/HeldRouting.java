@@ -1,0 +1,74 @@
+package dev.millrace.policy.session;
+
+import ai.onnxruntime.OrtException;
+import ai.onnxruntime.OrtSession;
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.RoutingPorts;
+import java.util.Arrays;
+
+/** The routing of every token fed so far, slot by slot; holds nothing of a model without experts. */
+final class HeldRouting {
+    private final DecoderShape shape;
+    private final int perToken;
+    private final RoutedExperts[] ofSlot;
+
+    HeldRouting(DecoderShape shape, int slots, int capacity) {
+        this.shape = shape;
+        this.perToken = shape.traits().experts().perToken();
+        this.ofSlot = new RoutedExperts[perToken == 0 ? 0 : slots];
+        Arrays.setAll(ofSlot, slot -> RoutedExperts.unknown(shape, capacity));
+    }
+
+    /** Whether there is anything to hold. */
+    boolean isNeeded() {
+        return perToken > 0;
+    }
+
+    /** What is noted of a slot's first tokens, in arrays of its own. */
+    RoutedExperts of(int slot, int tokens) {
+        return ofSlot[slot].of(tokens);
+    }
+
+    /** Gives a slot what another one has of its first tokens. */
+    void copy(int from, int to, int tokens) {
+        if (isNeeded()) {
+            int size = ofSlot[from].at(tokens, 0);
+            System.arraycopy(ofSlot[from].ids(), 0, ofSlot[to].ids(), 0, size);
+            System.arraycopy(ofSlot[from].weights(), 0, ofSlot[to].weights(), 0, size);
+        }
+    }
+
+    /** Notes what a call that decodes did: outputs [count, steps.length, experts of a token]. */
+    void take(OrtSession.Result result, int[] lengths, int[] steps) throws OrtException {
+        for (int layer = 0; isNeeded() && layer < shape.layers(); layer++) {
+            RoutingOutput of = RoutingOutput.read(result, layer, shape);
+            for (int slot = 0; slot < steps.length; slot++) {
+                for (int step = 0; step < steps[slot]; step++) {
+                    of.put(step * steps.length + slot, ofSlot[slot], lengths[slot] - 1 + step, layer);
+                }
+            }
+        }
+    }
+
+    /** Notes what a rectangle of known tokens went through: outputs [rows * length, experts of a token]; the last layer has none. */
+    void takeKnown(OrtSession.Result result, int row, int length, int slot, int past, int tokens) throws OrtException {
+        for (int layer = 0; isNeeded() && layer < shape.layers(); layer++) {
+            if (layer == shape.layers() - 1) {
+                for (int t = 0; t < tokens; t++) {
+                    forget(slot, past + t, layer);
+                }
+            } else {
+                RoutingOutput of = RoutingOutput.read(result, layer, shape);
+                for (int t = 0; t < tokens; t++) {
+                    of.put(row * length + t, ofSlot[slot], past + t, layer);
+                }
+            }
+        }
+    }
+
+    private void forget(int slot, int token, int layer) {
+        int at = ofSlot[slot].at(token, layer);
+        Arrays.fill(ofSlot[slot].ids(), at, at + perToken, (byte) RoutingPorts.OWN_CHOICE);
+        Arrays.fill(ofSlot[slot].weights(), at, at + perToken, 0f);
+    }
+}
