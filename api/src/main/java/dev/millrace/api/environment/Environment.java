@@ -1,5 +1,6 @@
 package dev.millrace.api.environment;
 
+import dev.millrace.api.tokenizer.Tokenizer;
 import java.util.List;
 
 /**
@@ -28,10 +29,34 @@ public interface Environment {
     }
 
     /**
+     * The same for a run in this vocabulary, of an environment that reads or says text. Asked once where a run's environments are put
+     * together, and opens nothing.
+     */
+    default Environment in(Tokenizer tokenizer) {
+        return this;
+    }
+
+    /**
      * Begins the episode of one rollout.
      *
      * @param state {@code environment_state} of the request, in this environment's own notation
      * @throws IllegalArgumentException if the state cannot be read; the message says why. The request is then refused
      */
     Episode begin(String state);
+
+    /**
+     * The same for an environment that needs to know more of the rollout than its state. What it throws costs that rollout alone.
+     */
+    default Episode begin(EpisodeStart start) {
+        return begin(start.state());
+    }
+
+    /**
+     * Refuses a state that it could not play. Asked for every request, before any of its rollouts begins; begins nothing.
+     *
+     * @throws IllegalArgumentException as {@link #begin(String)}
+     */
+    default void requirePlayable(String state) {
+        begin(state);
+    }
 }

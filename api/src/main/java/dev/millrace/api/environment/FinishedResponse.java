@@ -13,6 +13,7 @@ import java.util.List;
  * @param verified what the environment itself says it is worth
  * @param tokenizer the vocabulary of all these tokens
  * @param stopTexts of which the first to appear ended the response and is no part of its text
+ * @param rolloutId of the rollout; empty where it has none yet
  */
 public record FinishedResponse(
         int[] promptTokens,
@@ -20,10 +21,22 @@ public record FinishedResponse(
         Transcript response,
         VerifiedReward verified,
         Tokenizer tokenizer,
-        List<String> stopTexts) {
+        List<String> stopTexts,
+        String rolloutId) {
 
     public FinishedResponse {
         stopTexts = List.copyOf(stopTexts);
+    }
+
+    /** A response of no rollout by name. */
+    public FinishedResponse(
+            int[] promptTokens,
+            String environmentState,
+            Transcript response,
+            VerifiedReward verified,
+            Tokenizer tokenizer,
+            List<String> stopTexts) {
+        this(promptTokens, environmentState, response, verified, tokenizer, stopTexts, "");
     }
 
     /** A response that no text ended. */

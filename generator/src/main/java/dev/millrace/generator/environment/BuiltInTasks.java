@@ -12,6 +12,7 @@ import dev.millrace.generator.environment.answer.IncPrompts;
 import dev.millrace.generator.environment.answer.SortPrompts;
 import dev.millrace.generator.environment.guess.Guess;
 import dev.millrace.generator.environment.guess.GuessPrompts;
+import dev.millrace.generator.environment.remote.RemoteReward;
 import dev.millrace.generator.environment.text.ExactReward;
 import dev.millrace.generator.environment.text.ExpressionReward;
 import dev.millrace.generator.environment.text.JsonLines;
@@ -111,6 +112,11 @@ public final class BuiltInTasks implements BuiltIn {
                         RewardFunction.class,
                         "expression",
                         ExpressionReward.defaults(),
-                        "What an expression makes of the response, its prompt and its row."));
+                        "What an expression makes of the response, its prompt and its row."),
+                Kind.of(
+                        RewardFunction.class,
+                        "remote",
+                        RemoteReward.defaults(),
+                        "What a verifier of the user's own says, in any language: a server, or a command."));
     }
 }

@@ -34,12 +34,13 @@ public final class Environments {
     public Environments(Collection<? extends Environment> environments, RewardFunction reward, Tokenizer tokenizer) {
         this.reward = reward;
         this.tokenizer = tokenizer;
-        for (Environment environment : environments) {
+        for (Environment given : environments) {
+            Environment environment = given.in(tokenizer);
             Environment other = byName.putIfAbsent(environment.name(), environment);
             if (other != null) {
                 throw new IllegalArgumentException("two environments are named " + environment.name() + ": "
                         + other.getClass().getName() + " and "
-                        + environment.getClass().getName());
+                        + given.getClass().getName());
             }
         }
     }

@@ -298,7 +298,15 @@ final class SessionDesk {
         if (verdict.reward().isPresent() || !verdict.isJudged()) {
             return SessionRollout.given(verdict.reward().orElse(0), verdict.components(), verdict.turnRewards());
         }
-        VerifiedReward judged = branch.judged();
+        VerifiedReward judged;
+        try {
+            judged = branch.judged();
+        } catch (RuntimeException e) { // it stays open: the agent may ask again, or say the reward itself
+            throw RefusedCallException.notNow(
+                    "not_judged",
+                    "the run's own reward cannot judge the session: " + e.getMessage()
+                            + "; complete it again later, or with a reward");
+        }
         return SessionRollout.given(judged.reward(), judged.components(), verdict.turnRewards());
     }
 

@@ -1,5 +1,6 @@
 package dev.millrace.generator.gateway;
 
+import dev.millrace.api.environment.EpisodeStart;
 import dev.millrace.api.environment.Transcript;
 import dev.millrace.api.environment.VerifiedReward;
 import dev.millrace.schemas.Agent;
@@ -128,7 +129,10 @@ final class SessionRollout implements Transcript {
         return session.sample()
                 .prompt()
                 .environment()
-                .begin(request.getEnvironmentState())
+                .begin(new EpisodeStart(
+                        session.sample().name(),
+                        PackedInts.toArray(branch.get(0).getContextTokens()),
+                        request.getEnvironmentState()))
                 .verify(this);
     }
 

@@ -257,6 +257,7 @@ final class ContinuousBatcher implements AutoCloseable {
     void revoke(Set<TopicPartition> partitions) {
         for (int slot = 0; slot < slots.length; slot++) {
             if (slots[slot] != null && partitions.contains(slots[slot].prompt().partition())) {
+                slots[slot].abandon();
                 free(slot);
             }
         }
@@ -266,6 +267,7 @@ final class ContinuousBatcher implements AutoCloseable {
     void drop(RunningSequence sequence) {
         for (int slot = 0; slot < slots.length; slot++) {
             if (slots[slot] == sequence) {
+                sequence.abandon();
                 free(slot);
             }
         }
@@ -275,6 +277,7 @@ final class ContinuousBatcher implements AutoCloseable {
     void dropAll() {
         for (int slot = 0; slot < slots.length; slot++) {
             if (slots[slot] != null) {
+                slots[slot].abandon();
                 free(slot);
             }
         }

@@ -29,11 +29,15 @@ import org.jspecify.annotations.Nullable;
  * finished, so that no rollout is lost when a generator dies. Those that were committed ahead of the offset are sampled
  * again by whoever takes over, under the same rollout ids.
  *
+ * <p>An environment or a reward that fails costs its rollout: it is committed as {@code FAILED} with the reason, and the topology counts it as
+ * {@code unfinished}. Responses that wait for a reward which takes time hold no slot; four times as many as there are slots may wait, and
+ * beyond that none is begun.
+ *
  * <p>While it is in quarantine it samples nothing and leaves its prompts to others.
  *
  * <p>Meters: {@code millrace.generator.tokens} (sampled), {@code .tokens.forced}, {@code .tokens.copied}, {@code .rollouts} (committed),
  * {@code .swaps}, {@code .refused.prompts} by reason, {@code .idle.seconds} (nothing to sample, or every sequence waits for its
- * environment), and the gauge
+ * environment), {@code .failed.rollouts}, and the gauges {@code .unjudged} and
  * {@code millrace.policy.version} with role generator.
  */
 public final class Generator implements AutoCloseable {

@@ -13,7 +13,9 @@ final class GeneratorMeters {
     private final Counter rollouts;
     private final Counter swaps;
     private final Counter idle;
+    private final Counter failed;
     private volatile long servedVersion = -1;
+    private volatile int unjudged;
 
     GeneratorMeters(MeterRegistry registry) {
         this.registry = registry;
@@ -34,6 +36,12 @@ final class GeneratorMeters {
                 .register(registry);
         this.idle = Counter.builder("millrace.generator.idle.seconds")
                 .description("time without anything to sample, or with every sequence waiting for its environment")
+                .register(registry);
+        this.failed = Counter.builder("millrace.generator.failed.rollouts")
+                .description("rollouts that ended as FAILED, since their environment or whoever rewards them did")
+                .register(registry);
+        Gauge.builder("millrace.generator.unjudged", this, m -> m.unjudged)
+                .description("responses that are over and wait for whoever rewards them")
                 .register(registry);
         Gauge.builder("millrace.policy.version", this, m -> m.servedVersion)
                 .tag("role", "generator")
@@ -58,8 +66,16 @@ final class GeneratorMeters {
         }
     }
 
+    /** Responses that are over and wait for whoever rewards them. */
+    void unjudged(int responses) {
+        unjudged = responses;
+    }
+
     void committed(RolloutWriter.Work work) {
         rollouts.increment(work.rollouts().size());
+        failed.increment(work.rollouts().stream()
+                .filter(rollout -> rollout.sequence().failure() != null)
+                .count());
         for (RefusedPrompt refused : work.refused()) {
             registry.counter(
                             "millrace.generator.refused.prompts",

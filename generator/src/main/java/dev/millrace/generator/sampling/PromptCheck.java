@@ -208,7 +208,7 @@ public final class PromptCheck {
         private PromptReading checkEnvironment(int[] tokens) {
             try {
                 Environment environment = environments.playing(request);
-                environment.begin(request.getEnvironmentState());
+                environment.requirePlayable(request.getEnvironmentState());
                 return new AcceptedPrompt(
                         request,
                         tokens,

@@ -14,6 +14,8 @@ import dev.millrace.schemas.rollout.ComparedDistribution;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.Optional;
 
 /** Writes down a finished rollout as the record that leaves the generator. */
 final class RolloutRecords {
@@ -25,7 +27,7 @@ final class RolloutRecords {
 
     Rollout of(RunningSequence sequence, long finishedAtMs) {
         PromptRequest request = sequence.prompt().request();
-        VerifiedReward verdict = sequence.verdict();
+        Optional<VerifiedReward> verdict = sequence.verdict();
         byte[] mask = sequence.mask();
         List<Turn> turns = turnsOf(mask);
         LogProbDistribution distribution = distributionOf(request.getSampling());
@@ -51,15 +53,16 @@ final class RolloutRecords {
                 .setSampling(request.getSampling())
                 .setTurns(turns)
                 .setVersionSpans(sequence.spans().toRecords(mask.length))
-                .setReward(verdict.reward())
-                .setRewardComponents(verdict.components())
+                .setReward(verdict.map(VerifiedReward::reward).orElse(0.0))
+                .setRewardComponents(verdict.map(VerifiedReward::components).orElse(Map.of()))
                 .setFinishReason(sequence.finishReason())
                 .setAdmittedVersion(request.getAdmittedVersion())
                 .setStartedAtMs(sequence.startedAtMs())
                 .setFinishedAtMs(finishedAtMs)
                 .setTask(request.getTask())
                 .setSamplingTrace(sequence.trace())
-                .setCredit(VerifiedCredit.of(verdict, sequence, turns))
+                .setCredit(verdict.map(found -> VerifiedCredit.of(found, turns)).orElse(null))
+                .setError(sequence.failure())
                 .build();
     }
 

@@ -10,6 +10,7 @@ import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.packed.PackedInts;
 import java.time.Clock;
 import java.util.ArrayDeque;
+import java.util.Arrays;
 import java.util.Deque;
 import java.util.IdentityHashMap;
 import java.util.LinkedHashSet;
@@ -74,6 +75,8 @@ public final class RolloutSampler implements AutoCloseable {
      * generator with these settings sampled under these versions comes out again, unless it kept a prompt's keys and values
      * over a swap.
      *
+     * <p>One whose environment or reward failed is there, as {@code FAILED} and with its error; it says nothing of the policy.
+     *
      * @param weights of a version; read, and not kept
      * @throws IllegalArgumentException as above
      * @throws dev.millrace.policy.session.NonFiniteScoreException as above
@@ -92,7 +95,7 @@ public final class RolloutSampler implements AutoCloseable {
             places.put(sequence, places.size());
             waiting.add(sequence);
         }
-        Rollout[] finished = new Rollout[samples.size()];
+        RunningSequence[] finished = new RunningSequence[samples.size()];
         Set<RunningSequence> sampling = new LinkedHashSet<>();
         ToLongFunction<RunningSequence> next = sequence ->
                 samples.get(Objects.requireNonNull(places.get(sequence))).versionAt(sequence.length());
@@ -105,13 +108,16 @@ public final class RolloutSampler implements AutoCloseable {
             boolean advanced = slots.advance(
                     weights.apply(version), version, sequence -> next.applyAsLong(sequence) == version, sequence -> {
                         sampling.remove(sequence);
-                        finished[Objects.requireNonNull(places.get(sequence))] = records.of(sequence, clock.millis());
+                        sequence.judge();
+                        finished[Objects.requireNonNull(places.get(sequence))] = sequence;
                     });
             if (!advanced) {
                 SamplingLoop.awaitEnvironments();
             }
         }
-        return List.of(finished);
+        return Arrays.stream(finished)
+                .map(sequence -> records.of(sequence, clock.millis()))
+                .toList();
     }
 
     /** The oldest version by which one of them goes on now; where all wait for their environments, any of theirs. */

@@ -1,6 +1,7 @@
 package dev.millrace.generator.sampling;
 
 import dev.millrace.api.environment.Episode;
+import dev.millrace.api.environment.EpisodeStart;
 import dev.millrace.api.environment.StepResult;
 import dev.millrace.api.environment.Transcript;
 import dev.millrace.api.environment.VerifiedReward;
@@ -10,6 +11,10 @@ import dev.millrace.policy.session.Sampling;
 import dev.millrace.schemas.FinishReason;
 import dev.millrace.schemas.SamplingTrace;
 import java.util.Arrays;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.CompletionStage;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -24,6 +29,7 @@ import org.jspecify.annotations.Nullable;
  */
 final class RunningSequence implements Transcript {
     private static final int INITIAL_RESPONSE_TOKENS = 64;
+    private static final int LONGEST_FAILURE = 500;
 
     private final AcceptedPrompt prompt;
     private final int sampleIndex;
@@ -45,6 +51,9 @@ final class RunningSequence implements Transcript {
     private long begunWith = -1;
     private boolean waits;
     private @Nullable FinishReason finishReason;
+    private @Nullable String failure;
+    private @Nullable RuntimeException opening; // what went wrong before the first token
+    private @Nullable CompletableFuture<VerifiedReward> verdict;
 
     /** @param vocabSize bound of what the environment may say */
     RunningSequence(AcceptedPrompt prompt, int sampleIndex, int vocabSize, long startedAtMs) {
@@ -52,7 +61,7 @@ final class RunningSequence implements Transcript {
         this.sampleIndex = sampleIndex;
         this.sampling = prompt.sampling();
         this.notes = DrawNotes.of(sampling);
-        this.episode = prompt.environment().begin(prompt.request().getEnvironmentState());
+        this.episode = begun();
         this.endToken = prompt.environment().endToken();
         this.maxTokens = prompt.request().getSampling().getMaxTokens();
         this.vocabSize = vocabSize;
@@ -64,6 +73,17 @@ final class RunningSequence implements Transcript {
         this.mask = new byte[initial];
         this.logProbs = new float[initial];
         this.temperedLogProbs = new float[initial];
+        this.waits = episode.opens();
+    }
+
+    private Episode begun() {
+        try {
+            return prompt.environment()
+                    .begin(new EpisodeStart(
+                            rolloutId(), prompt.tokens(), prompt.request().getEnvironmentState()));
+        } catch (RuntimeException e) {
+            return new BrokenEpisode(e);
+        }
     }
 
     AcceptedPrompt prompt() {
@@ -155,7 +175,7 @@ final class RunningSequence implements Transcript {
                             + " of " + rolloutId() + ": " + logProb + ", tempered " + temperedLogProb
                             + "; the policy has diverged or its weights are broken");
         }
-        spans.extend(length, version);
+        spans.extend(spans.oldest().isEmpty() ? 0 : length, version); // what was said before belongs to the first
         append(token, (byte) 1, logProb, temperedLogProb);
         if (token == endToken) {
             finishReason = FinishReason.STOP;
@@ -175,7 +195,25 @@ final class RunningSequence implements Transcript {
      * @return whether the policy goes on at once, with nothing said in between
      */
     boolean stepEnvironment() {
-        StepResult result = episode.afterToken(this);
+        StepResult result;
+        try {
+            if (opening != null) {
+                throw opening;
+            }
+            result = episode.afterToken(this);
+            requireInVocabulary(result.tokens());
+            if (length == 0) {
+                requireOpening(result);
+            }
+        } catch (RuntimeException e) {
+            waits = false;
+            if (length == 0) {
+                opening = e; // a rollout has at least one token, and its failure is told after that
+                return false;
+            }
+            fail("environment " + prompt.environment().name(), e);
+            return false;
+        }
         waits = result.later();
         if (waits) {
             return false;
@@ -192,15 +230,38 @@ final class RunningSequence implements Transcript {
         return finishReason == null && result.tokens().length == 0;
     }
 
-    private void insert(int[] tokens) {
+    private void requireOpening(StepResult result) {
+        if (result.ends()) {
+            throw new IllegalStateException("the episode was over before the policy wrote a token");
+        }
+        if (result.tokens().length >= maxTokens) {
+            throw new IllegalStateException("it opened with " + result.tokens().length + " tokens, and a response has "
+                    + maxTokens + " (max_tokens), of which the policy needs one");
+        }
+    }
+
+    private void requireInVocabulary(int[] tokens) {
         for (int token : tokens) {
             if (token < 0 || token >= vocabSize) {
                 throw new IllegalStateException(
-                        "environment " + prompt.environment().name() + " said token " + token + " in " + rolloutId()
-                                + ", which is not among the " + vocabSize + " of the vocabulary");
+                        "it said token " + token + ", which is not among the " + vocabSize + " of the vocabulary");
             }
+        }
+    }
+
+    private void insert(int[] tokens) {
+        for (int token : tokens) {
             append(token, (byte) 0, 0f, 0f);
         }
+    }
+
+    /** It ends here without a verdict, and says why. */
+    private void fail(String by, Throwable cause) {
+        Throwable reason = cause instanceof CompletionException && cause.getCause() != null ? cause.getCause() : cause;
+        String sentence = by + ": " + (reason.getMessage() == null ? reason.toString() : reason.getMessage());
+        failure = sentence.length() <= LONGEST_FAILURE ? sentence : sentence.substring(0, LONGEST_FAILURE) + "...";
+        finishReason = FinishReason.FAILED;
+        episode.abandon();
     }
 
     private void append(int token, byte trained, float logProb, float temperedLogProb) {
@@ -218,9 +279,62 @@ final class RunningSequence implements Transcript {
         length++;
     }
 
-    /** The reward of the response, from its tokens. */
-    VerifiedReward verdict() {
-        return episode.verify(this);
+    /** Begins to find out what the finished response is worth, where that takes time. */
+    void judge() {
+        if (failure != null) {
+            return;
+        }
+        try {
+            verdict = episode.verifyLater(this)
+                    .map(CompletionStage::toCompletableFuture)
+                    .orElse(null);
+        } catch (RuntimeException e) {
+            verdict = CompletableFuture.failedFuture(e);
+        }
+    }
+
+    /** Whether {@link #verdict} says so at once. */
+    boolean isJudged() {
+        return verdict == null || verdict.isDone();
+    }
+
+    /** The reward of the response, from its tokens; empty if nobody can say, and {@link #failure} is why. */
+    Optional<VerifiedReward> verdict() {
+        if (failure != null) {
+            return Optional.empty();
+        }
+        try {
+            VerifiedReward found = verdict == null ? episode.verify(this) : verdict.join();
+            VerifiedCredit.require(found, mask());
+            return Optional.of(found);
+        } catch (RuntimeException e) {
+            fail("its reward", e);
+            return Optional.empty();
+        }
+    }
+
+    /** What went wrong, as a sentence; null where nothing did. */
+    @Nullable
+    String failure() {
+        return failure;
+    }
+
+    /** Nobody waits for it any more. */
+    void abandon() {
+        episode.abandon();
+    }
+
+    /** Cannot be played. */
+    private record BrokenEpisode(RuntimeException cause) implements Episode {
+        @Override
+        public StepResult afterToken(Transcript response) {
+            throw cause;
+        }
+
+        @Override
+        public VerifiedReward verify(Transcript response) {
+            throw cause;
+        }
     }
 
     String rolloutId() {

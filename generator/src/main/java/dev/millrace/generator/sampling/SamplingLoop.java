@@ -22,6 +22,7 @@ import java.util.OptionalLong;
 import java.util.Set;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
+import java.util.stream.LongStream;
 import org.apache.kafka.common.TopicPartition;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -39,6 +40,7 @@ final class SamplingLoop implements PromptSource.Moves {
     private static final long ENVIRONMENT_POLL_NANOS = 500_000;
     private static final long POLL_INTERVAL_MS = 2;
     private static final int MAX_UNCOMMITTED_FILLINGS = 4;
+    private static final int MAX_UNJUDGED_FILLINGS = 4;
 
     private final RunIdentity run;
     private final GeneratorConfig config;
@@ -51,6 +53,7 @@ final class SamplingLoop implements PromptSource.Moves {
     private final PromptSource prompts;
     private final Quarantines quarantines;
     private boolean inQuarantine;
+    private final List<Finished> judging = new ArrayList<>(); // over, and whoever rewards them has not answered yet
     private List<Finished> finished = new ArrayList<>();
     private final ResidentVersions versions;
     private long servingSinceMs;
@@ -111,6 +114,7 @@ final class SamplingLoop implements PromptSource.Moves {
             takeUpNewestWeights();
             fillSlots();
             advance();
+            takeJudged();
             commitIfDue();
         }
         drain();
@@ -128,7 +132,9 @@ final class SamplingLoop implements PromptSource.Moves {
             prompts.poll(
                     heldBack
                             ? VERSION_POLL
-                            : finished.isEmpty() ? IDLE_WAIT : Duration.ofMillis(config.commitIntervalMs()));
+                            : finished.isEmpty() && judging.isEmpty()
+                                    ? IDLE_WAIT
+                                    : Duration.ofMillis(config.commitIntervalMs()));
             meters.idle(System.nanoTime() - from);
         } else if (now - lastPoll >= POLL_INTERVAL_MS) {
             lastPoll = now;
@@ -169,6 +175,7 @@ final class SamplingLoop implements PromptSource.Moves {
         while (batcher.hasRoom()
                 && !prompts.isEmpty()
                 && versions.mayBegin(prompts.hasBegunGroup())
+                && judging.size() < MAX_UNJUDGED_FILLINGS * config.slots()
                 && (prompts.hasBegunGroup()
                         || versionWait.mayBegin(prompts.nextAdmittedVersion(), versions.version()))) {
             versions.begin(prompts.next(vocabSize, clock.millis()));
@@ -202,8 +209,24 @@ final class SamplingLoop implements PromptSource.Moves {
     }
 
     private void finish(RunningSequence sequence) {
-        finished.add(new Finished(sequence, clock.millis()));
-        prompts.finished(sequence.prompt());
+        sequence.judge();
+        judging.add(new Finished(sequence, clock.millis()));
+    }
+
+    /** Those that are rewarded, or never will be, can be committed. */
+    private void takeJudged() {
+        if (judging.isEmpty()) {
+            return;
+        }
+        judging.removeIf(over -> {
+            boolean isJudged = over.sequence().isJudged();
+            if (isJudged) {
+                finished.add(over);
+                prompts.finished(over.sequence().prompt());
+            }
+            return isJudged;
+        });
+        meters.unjudged(judging.size());
     }
 
     private void commitIfDue() {
@@ -237,7 +260,7 @@ final class SamplingLoop implements PromptSource.Moves {
                     clock.millis(),
                     totalTokens,
                     // a rollout that moves to the log does so in the transaction that no longer names its version here
-                    orNull(versions.oldestInFlight()),
+                    orNull(oldestInFlight()),
                     leaving,
                     engine,
                     List.of(),
@@ -263,6 +286,13 @@ final class SamplingLoop implements PromptSource.Moves {
         return partitions;
     }
 
+    private OptionalLong oldestInFlight() {
+        return LongStream.concat(
+                        versions.oldestInFlight().stream(),
+                        judging.stream().flatMapToLong(over -> over.sequence().spans().oldest().stream()))
+                .min();
+    }
+
     static @Nullable Long orNull(OptionalLong version) {
         return version.isPresent() ? version.getAsLong() : null;
     }
@@ -281,23 +311,33 @@ final class SamplingLoop implements PromptSource.Moves {
         prompts.dropNotBegun();
         versions.stay();
         long deadline = monotonicMs() + config.drainMs();
-        while ((batcher.active() > 0 || !prompts.isEmpty()) && monotonicMs() < deadline) {
+        while (isUnfinished() && monotonicMs() < deadline) {
             fillSlots();
             advance();
+            takeJudged();
+            if (batcher.active() == 0 && !judging.isEmpty()) {
+                awaitEnvironments();
+            }
             commitIfDue();
         }
-        if (batcher.active() > 0 || !prompts.isEmpty()) {
+        if (isUnfinished()) {
             LOG.info(
                     "generator {} gives up {} rollouts in flight after {} ms (drain_ms); they will be sampled again",
                     config.id(),
-                    batcher.active(),
+                    batcher.active() + judging.size(),
                     config.drainMs());
         }
         settle();
         batcher.dropAll(); // what is left is sampled again by whoever takes its prompts
+        judging.forEach(over -> over.sequence().abandon());
+        judging.clear();
         leaving = true;
         commit(true);
         settle();
+    }
+
+    private boolean isUnfinished() {
+        return batcher.active() > 0 || !prompts.isEmpty() || !judging.isEmpty();
     }
 
     @Override
@@ -312,5 +352,12 @@ final class SamplingLoop implements PromptSource.Moves {
         settle(); // or what it puts back could belong to somebody else by then
         batcher.revoke(partitions);
         finished.removeIf(f -> partitions.contains(f.sequence().prompt().partition()));
+        judging.removeIf(over -> {
+            boolean isGone = partitions.contains(over.sequence().prompt().partition());
+            if (isGone) {
+                over.sequence().abandon();
+            }
+            return isGone;
+        });
     }
 }

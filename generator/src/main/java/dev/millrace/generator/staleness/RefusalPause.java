@@ -5,9 +5,10 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Holds releases back while nearly everything is refused: more samples than the limit without a new policy version.
+ * Holds releases back while nearly everything is refused or fails: more samples than the limit without a new policy version.
  *
- * <p>Whatever is wrong then, such as another vocabulary on one side, releasing more only fills the dead letters. Once a while a
+ * <p>Whatever is wrong then, such as another vocabulary on one side or a verifier that answers garbage, releasing more only fills
+ * the dead letters and the outcomes. Once a while a
  * batch's worth is released all the same, to see whether it has been mended; a new version ends the pause. Confined to
  * admission's thread.
  */
@@ -36,9 +37,9 @@ final class RefusalPause {
             isPaused = true;
             pausedAt = System.nanoTime();
             LOG.warn(
-                    "{} samples were refused while no new policy version appeared, more than the dead_letter_limit_batches: no"
-                            + " prompts are released but one batch every {} s, until a version appears; millrace dead-letters list"
-                            + " says what is wrong; the last is {}",
+                    "{} samples were refused or ended unfinished while no new policy version appeared, more than the"
+                            + " dead_letter_limit_batches: no prompts are released but one batch every {} s, until a version"
+                            + " appears; millrace dead-letters list and millrace trace say what is wrong; the last is {}",
                     sinceVersion,
                     TRY_AGAIN.toSeconds(),
                     reason);

@@ -47,6 +47,7 @@ public final class StalenessController implements AutoCloseable {
     private static final Duration KEEP_AFTER = Duration.ofSeconds(1);
 
     private static final String RESAMPLE = "resample";
+    private static final String UNFINISHED = "unfinished";
     /** Samples that were all rewarded alike leave under these reasons. */
     private static final Set<String> ALIKE = Set.of("zero-variance", RESAMPLE);
 
@@ -238,6 +239,9 @@ public final class StalenessController implements AutoCloseable {
         if (event instanceof SampleEvent.Left left) {
             if (samples.left(left.sample())) {
                 countAlike(left);
+                if (left.reason().equals(UNFINISHED)) {
+                    refusals.refused(1, "unfinished: " + left.sample().groupId());
+                }
             }
         } else if (event instanceof SampleEvent.Refused refused) {
             if (samples.refused(refused.sample())) {

@@ -16,6 +16,9 @@ import dev.millrace.generator.environment.Symbols;
 import dev.millrace.generator.environment.answer.FixedAnswer;
 import dev.millrace.generator.environment.answer.IncPrompts;
 import dev.millrace.generator.environment.guess.GuessPrompts;
+import dev.millrace.generator.environment.remote.AnsweringServer;
+import dev.millrace.generator.environment.remote.AnsweringServer.Said;
+import dev.millrace.generator.environment.remote.RemoteReward;
 import dev.millrace.generator.gateway.Gateway;
 import dev.millrace.generator.gateway.GatewayConfig;
 import dev.millrace.generator.run.RunningRole;
@@ -61,6 +64,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -612,6 +616,63 @@ class GeneratorIT {
         assertThat(meters.counter("millrace.generator.refused.prompts", "reason", "environment")
                         .count())
                 .isEqualTo(1);
+    }
+
+    @Test
+    void shouldSampleBesideASlowVerifierUpToABoundAndFailOnlyWhatItGivesNoRewardTo() {
+        run.publish(0, 0);
+        releaseInc(0, 12, 4);
+        CountDownLatch answers = new CountDownLatch(1);
+        try (AnsweringServer verifier = new AnsweringServer(question -> {
+                    awaitLatch(answers);
+                    return Said.ok(
+                            switch (question.get("rollout_id").asText()) {
+                                case "0-3/1" -> "{\"reward\": NaN}";
+                                case "0-4/0" -> "{\"rewards\": 1}";
+                                default -> "{\"reward\": 0.75}";
+                            });
+                });
+                Generator generator = new Generator(
+                        run.connection(),
+                        run.feed(),
+                        new Environments(
+                                List.of(new FixedAnswer()),
+                                new RemoteReward(verifier.url(), "", "", 60_000, 1, 0, 64, 4_096),
+                                Symbols.tokenizer()),
+                        Engine.cpu(),
+                        config("g", 2, 1, 500),
+                        meters,
+                        Clock.systemUTC())) {
+            RunningRole role = new RunningRole("generator", generator::run, generator::stop);
+            // nothing is rewarded, and it is heard of again and again
+            run.await(run.connection().topics().serving(), records -> records.size() >= 5);
+            assertThat(verifier.asked).hasSizeBetween(8, 9); // four fillings of two slots, and what was under way
+            answers.countDown();
+            List<Rollout> rollouts =
+                    run.await(Rollout.class, run.connection().topics().rollouts(), 48);
+            role.stop();
+            assertThat(rollouts).hasSize(48);
+            assertThat(rollouts)
+                    .filteredOn(rollout -> rollout.getFinishReason() == FinishReason.FAILED)
+                    .extracting(Rollout::getRolloutId)
+                    .containsExactlyInAnyOrder("0-3/1", "0-4/0");
+            assertThat(rollouts)
+                    .filteredOn(rollout -> rollout.getRolloutId().equals("0-3/1"))
+                    .allSatisfy(rollout -> assertThat(rollout.getError())
+                            .startsWith("its reward: " + verifier.url() + " answered with what is no JSON: "));
+            assertThat(rollouts)
+                    .filteredOn(rollout -> rollout.getFinishReason() != FinishReason.FAILED)
+                    .allSatisfy(rollout -> assertThat(rollout.getReward()).isEqualTo(0.75));
+        }
+        assertThat(meters.counter("millrace.generator.failed.rollouts").count()).isEqualTo(2);
+    }
+
+    private static void awaitLatch(CountDownLatch latch) {
+        try {
+            assertThat(latch.await(60, TimeUnit.SECONDS)).isTrue();
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
     }
 
     @Test

@@ -26,6 +26,10 @@ import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.packed.PackedMask;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.function.Function;
 import org.junit.jupiter.api.Test;
 
 class RunningSequenceTest {
@@ -110,21 +114,160 @@ class RunningSequenceTest {
     }
 
     @Test
-    void shouldRefuseRewardsThatAreNotOneForEachTokenOrTurn() {
+    void shouldCostTheRolloutWhereRewardsAreNotOneForEachTokenOrTurn() {
         RunningSequence tokens =
                 sequence(rewarding(new VerifiedReward(1, Map.of()).withTokenRewards(List.of(1.0))), "", 2);
         tokens.sampled(Symbols.digit(1), -1f, -1f, 0);
         tokens.sampled(Symbols.digit(2), -1f, -1f, 0);
-        assertThatThrownBy(() -> records.of(tokens, 20))
-                .hasMessage(
-                        "environment rewarding gave 1 rewards to the 2 tokens of 0-9/2; it must give one to each, or none"
-                                + " at all");
+        assertFailed(
+                tokens,
+                "its reward: there are 1 rewards for the 2 tokens of the response; give one to each, or none at all");
         RunningSequence turns =
                 sequence(rewarding(new VerifiedReward(1, Map.of()).withTurnRewards(List.of(1.0, 2.0))), "", 1);
         turns.sampled(Symbols.digit(1), -1f, -1f, 0);
-        assertThatThrownBy(() -> records.of(turns, 20)).hasMessageContaining("2 rewards to the 1 turns of the policy");
+        assertFailed(
+                turns,
+                "its reward: there are 2 rewards for the 1 turns of the policy; give one to each, or none at all");
         assertThatThrownBy(() -> new VerifiedReward(1, Map.of()).withTurnRewards(List.of(0.0, 1e40)))
                 .hasMessage("the reward of a turn must be finite: 1.0E40 at turn 1");
+    }
+
+    @Test
+    void shouldCostTheRolloutWhereItsEnvironmentThrowsOrSaysWhatIsNoToken() {
+        RunningSequence thrown = sequence(
+                saying(response -> {
+                    throw new IllegalStateException("the sandbox is gone");
+                }),
+                "",
+                4);
+        assertThat(thrown.sampled(Symbols.digit(1), -1f, -1f, 3)).isFalse();
+        assertFailed(thrown, "environment saying: the sandbox is gone");
+        assertThat(records.of(thrown, 20).getVersionSpans()).containsExactly(new VersionSpan(3L, 0, 1));
+
+        RunningSequence foreign = sequence(saying(response -> StepResult.insert(16)), "", 4);
+        assertThat(foreign.sampled(Symbols.digit(1), -1f, -1f, 3)).isFalse();
+        assertThat(foreign.length()).isEqualTo(1);
+        assertFailed(foreign, "environment saying: it said token 16, which is not among the 16 of the vocabulary");
+    }
+
+    @Test
+    void shouldTellOfAnEpisodeThatCannotBeginAfterTheFirstToken() {
+        RunningSequence sequence = sequence(new FixedAnswer(), "no digits", 4);
+        assertThat(sequence.finishReason()).isNull();
+        assertThat(sequence.sampled(Symbols.digit(1), -1f, -1f, 3)).isFalse();
+        assertThat(sequence.failure()).startsWith("environment fixed-answer: ");
+        assertThat(records.of(sequence, 20).getFinishReason()).isEqualTo(FinishReason.FAILED);
+    }
+
+    @Test
+    void shouldLetAnEnvironmentOpenBeforeThePolicysFirstToken() {
+        RunningSequence sequence = sequence(
+                opening(response -> response.length() == 0 ? StepResult.insert(Symbols.HIGHER) : StepResult.END),
+                "",
+                4);
+        assertThat(sequence.waits()).isTrue();
+        assertThat(sequence.stepEnvironment()).isFalse();
+        assertThat(sequence.waits()).isFalse();
+        assertThat(sequence.sampled(Symbols.digit(1), -1f, -1f, 3)).isFalse();
+        Rollout rollout = records.of(sequence, 20);
+        assertThat(PackedMask.toArray(rollout.getMask())).containsExactly(0, 1);
+        assertThat(rollout.getVersionSpans()).containsExactly(new VersionSpan(3L, 0, 2));
+        assertThat(rollout.getFinishReason()).isEqualTo(FinishReason.ENVIRONMENT);
+    }
+
+    @Test
+    void shouldFailAfterTheFirstTokenWhereAnOpeningEndsOrLeavesNoRoom() {
+        RunningSequence over = sequence(opening(response -> StepResult.END), "", 4);
+        over.stepEnvironment();
+        over.sampled(Symbols.digit(1), -1f, -1f, 3);
+        assertFailed(over, "environment saying: the episode was over before the policy wrote a token");
+        RunningSequence full = sequence(opening(response -> StepResult.insert(3, 4)), "", 2);
+        full.stepEnvironment();
+        full.sampled(Symbols.digit(1), -1f, -1f, 3);
+        assertFailed(
+                full,
+                "environment saying: it opened with 2 tokens, and a response has 2 (max_tokens), of which the policy needs"
+                        + " one");
+    }
+
+    @Test
+    void shouldWaitForAVerdictThatTakesTimeAndFailWithIt() {
+        CompletableFuture<VerifiedReward> verdict = new CompletableFuture<>();
+        RunningSequence rewarded = sequence(judging(verdict), "", 1);
+        rewarded.sampled(Symbols.digit(1), -1f, -1f, 3);
+        rewarded.judge();
+        assertThat(rewarded.isJudged()).isFalse();
+        verdict.complete(new VerifiedReward(0.75, Map.of("style", 0.25)));
+        assertThat(rewarded.isJudged()).isTrue();
+        assertThat(records.of(rewarded, 20).getReward()).isEqualTo(0.75);
+        assertThat(records.of(rewarded, 20).getRewardComponents()).containsExactly(Map.entry("style", 0.25));
+
+        RunningSequence failed =
+                sequence(judging(CompletableFuture.failedFuture(new IllegalStateException("no answer"))), "", 1);
+        failed.sampled(Symbols.digit(1), -1f, -1f, 3);
+        failed.judge();
+        assertThat(failed.isJudged()).isTrue();
+        assertFailed(failed, "its reward: no answer");
+    }
+
+    private void assertFailed(RunningSequence sequence, String error) {
+        Rollout rollout = records.of(sequence, 20);
+        assertThat(rollout.getError()).isEqualTo(error);
+        assertThat(rollout.getFinishReason()).isEqualTo(FinishReason.FAILED);
+        assertThat(rollout.getReward()).isZero();
+        assertThat(rollout.getCredit()).isNull();
+    }
+
+    private static Environment saying(Function<Transcript, StepResult> says) {
+        return playing(says, false, Optional.empty());
+    }
+
+    private static Environment opening(Function<Transcript, StepResult> says) {
+        return playing(says, true, Optional.empty());
+    }
+
+    private static Environment judging(CompletionStage<VerifiedReward> verdict) {
+        return playing(response -> StepResult.GO_ON, false, Optional.of(verdict));
+    }
+
+    private static Environment playing(
+            Function<Transcript, StepResult> says, boolean opens, Optional<CompletionStage<VerifiedReward>> verdict) {
+        return new Environment() {
+            @Override
+            public String name() {
+                return "saying";
+            }
+
+            @Override
+            public int endToken() {
+                return -1;
+            }
+
+            @Override
+            public Episode begin(String state) {
+                return new Episode() {
+                    @Override
+                    public boolean opens() {
+                        return opens;
+                    }
+
+                    @Override
+                    public StepResult afterToken(Transcript response) {
+                        return says.apply(response);
+                    }
+
+                    @Override
+                    public VerifiedReward verify(Transcript response) {
+                        return new VerifiedReward(1, Map.of());
+                    }
+
+                    @Override
+                    public Optional<CompletionStage<VerifiedReward>> verifyLater(Transcript response) {
+                        return verdict;
+                    }
+                };
+            }
+        };
     }
 
     /** Gives every response the same verdict. */
@@ -163,7 +306,7 @@ class RunningSequenceTest {
         assertThat(sequence.sampled(Symbols.digit(5), -1f, -1f, 0)).isFalse();
         assertThat(sequence.finishReason()).isEqualTo(FinishReason.LENGTH);
         assertThat(sequence.length()).isEqualTo(1);
-        assertThat(sequence.verdict().reward()).isZero();
+        assertThat(sequence.verdict().orElseThrow().reward()).isZero();
     }
 
     @Test
@@ -180,7 +323,7 @@ class RunningSequenceTest {
         assertThat(sequence.sampled(Symbols.digit(1), -1f, -1f, 0)).isTrue();
         assertThat(sequence.sampled(Symbols.digit(3), -1f, -1f, 0)).isFalse();
         assertThat(sequence.finishReason()).isEqualTo(FinishReason.ENVIRONMENT);
-        assertThat(sequence.verdict().reward()).isEqualTo(0.5);
+        assertThat(sequence.verdict().orElseThrow().reward()).isEqualTo(0.5);
     }
 
     @Test
@@ -189,7 +332,7 @@ class RunningSequenceTest {
         assertThat(sequence.sampled(Symbols.digit(1), -1f, -1f, 0)).isTrue();
         assertThat(sequence.sampled(Symbols.END, -1f, -1f, 0)).isFalse();
         assertThat(sequence.finishReason()).isEqualTo(FinishReason.STOP);
-        assertThat(sequence.verdict().reward()).isEqualTo(2.0); // the end token is part of the response
+        assertThat(sequence.verdict().orElseThrow().reward()).isEqualTo(2.0); // the end token is part of the response
     }
 
     @Test

@@ -37,6 +37,10 @@ public enum KeyScope {
         put(DEFAULT, "run.patience_seconds");
 
         put(RUN, "task", "reward", "environments", "model");
+        // whom to ask: addresses are of a network, and what the log says is not started as a command
+        put(PROCESS, "reward.url", "reward.command", "reward.token_variable");
+        put(DEFAULT, "reward.timeout_ms", "reward.attempts", "reward.patience_ms");
+        put(DEFAULT, "reward.concurrency", "reward.answer_bytes");
         put(
                 DEFAULT,
                 "task.data.file",

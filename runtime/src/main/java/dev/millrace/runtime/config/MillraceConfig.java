@@ -14,6 +14,7 @@ import dev.millrace.generator.environment.OwnVerdict;
 import dev.millrace.generator.environment.answer.FixedAnswer;
 import dev.millrace.generator.environment.answer.IncPrompts;
 import dev.millrace.generator.environment.guess.Guess;
+import dev.millrace.generator.environment.remote.RemoteReward;
 import dev.millrace.generator.gateway.GatewayConfig;
 import dev.millrace.generator.sampling.GeneratorConfig;
 import dev.millrace.generator.sampling.SlotTurnEngine;
@@ -233,6 +234,7 @@ public record MillraceConfig(
      * and a learner, and nobody beside them.
      */
     public void requireTrainable() {
+        requirePartners();
         if (topology.join().reward()) {
             throw new ConfigException(
                     "topology.join.reward is true, and no stage of train writes rewards, so every rollout would leave as"
@@ -240,6 +242,21 @@ public record MillraceConfig(
         }
         requireScorer("reference", topology.join().reference(), scorer.reference());
         requireScorer("teacher", topology.join().teacher(), scorer.teacher());
+    }
+
+    /**
+     * Refuses to sample where a verifier or an environment of the user's own is to be asked and this process is not told whom.
+     *
+     * @throws ConfigException with the way out
+     */
+    public void requirePartners() {
+        try {
+            if (reward instanceof RemoteReward remote) {
+                remote.requireGiven();
+            }
+        } catch (IllegalArgumentException e) {
+            throw new ConfigException(String.valueOf(e.getMessage()), e);
+        }
     }
 
     /**

@@ -63,9 +63,18 @@ public final class RecordedConfiguration {
                     recorded.set(entry.getKey(), part);
                 }
             } else if (KeyScope.of(key) != KeyScope.PROCESS) {
-                recorded.set(entry.getKey(), entry.getValue());
+                recorded.set(
+                        entry.getKey(),
+                        entry.getValue() instanceof ArrayNode list ? recorded(key, list) : entry.getValue());
             }
         });
+        return recorded;
+    }
+
+    /** A list, of whose elements what speaks for a process is left out too. */
+    private static ArrayNode recorded(String path, ArrayNode list) {
+        ArrayNode recorded = ConfigTree.empty().arrayNode();
+        list.forEach(element -> recorded.add(element instanceof ObjectNode group ? recorded(path, group) : element));
         return recorded;
     }
 

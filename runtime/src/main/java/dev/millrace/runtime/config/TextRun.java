@@ -85,7 +85,7 @@ final class TextRun {
         if (asked.reward() instanceof OwnVerdict) {
             throw new ConfigException(
                     "reward is verified, and the task text verifies nothing by itself; choose what a response"
-                            + " is worth: --reward exact, numeric, regex, expression, or a kind of a plug-in");
+                            + " is worth: --reward exact, numeric, regex, expression, remote, or a kind of a plug-in");
         }
         TextTask found = found(
                 asked,

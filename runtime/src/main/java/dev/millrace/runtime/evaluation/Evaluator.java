@@ -9,6 +9,7 @@ import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.session.SequenceBatch;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.schemas.FinishReason;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.Rollout;
@@ -110,7 +111,7 @@ public final class Evaluator {
 
     private void evaluate(long version, BooleanSupplier givenUp) {
         try {
-            evaluations.add(evaluated(version, givenUp));
+            evaluated(version, givenUp).ifPresent(evaluations::add);
         } catch (VersionUnavailableException e) { // the run goes on without a number that it does not need
             LOG.warn("version {} is not evaluated: {}", version, e.getMessage());
         } catch (CancellationException e) {
@@ -120,18 +121,34 @@ public final class Evaluator {
         }
     }
 
-    private EvaluatedVersion evaluated(long version, BooleanSupplier givenUp) {
+    /** Of those responses that could be judged; empty if none could. */
+    private Optional<EvaluatedVersion> evaluated(long version, BooleanSupplier givenUp) {
         Weights weights = feed.load(version);
-        List<Rollout> rollouts = sampled(weights, version, givenUp);
+        List<Rollout> all = sampled(weights, version, givenUp);
+        List<Rollout> rollouts = all.stream()
+                .filter(rollout -> rollout.getFinishReason() != FinishReason.FAILED)
+                .toList();
+        all.stream()
+                .filter(rollout -> rollout.getFinishReason() == FinishReason.FAILED)
+                .findFirst()
+                .ifPresent(failed -> LOG.warn(
+                        "{} of {} responses to held-out prompts under version {} could not be judged and are left out: {}",
+                        all.size() - rollouts.size(),
+                        all.size(),
+                        version,
+                        failed.getError()));
+        if (rollouts.isEmpty()) {
+            return Optional.empty();
+        }
         long tokens = rollouts.stream()
                 .mapToLong(rollout -> PackedMask.count(rollout.getMask()))
                 .sum();
-        return new EvaluatedVersion(
+        return Optional.of(new EvaluatedVersion(
                 version,
                 rollouts.stream().mapToDouble(Rollout::getReward).average().orElseThrow(),
                 config.model().checkpoint().isEmpty() ? Double.NaN : startLogProb(rollouts, weights, version),
                 rollouts.size(),
-                tokens);
+                tokens));
     }
 
     private List<Rollout> sampled(Weights weights, long version, BooleanSupplier givenUp) {

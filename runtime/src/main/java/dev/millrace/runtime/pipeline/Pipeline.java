@@ -100,6 +100,7 @@ public final class Pipeline implements AutoCloseable {
 
     /** Samples. */
     public Role generator() {
+        config.requirePartners();
         config.requireTokenizer();
         Generator generator =
                 keep(new Generator(connection, feed(), environments, engine(), config.generator(), meters, clock));
@@ -112,6 +113,7 @@ public final class Pipeline implements AutoCloseable {
      * @param listening is told where
      */
     public Role gateway(Consumer<String> listening) {
+        config.requirePartners();
         config.requireTokenizer();
         return gateway(
                 listening,

@@ -41,7 +41,7 @@ public final class RunRollouts implements RolloutSource, AutoCloseable {
     @Override
     public Optional<String> refusal(PromptRequest request) {
         try {
-            environments.playing(request).begin(request.getEnvironmentState());
+            environments.playing(request).requirePlayable(request.getEnvironmentState());
         } catch (IllegalArgumentException e) {
             return Optional.of(
                     e.getMessage() + "; what another program plays is not at hand here, so leave out --live");
@@ -67,11 +67,11 @@ public final class RunRollouts implements RolloutSource, AutoCloseable {
                     NO_TIME);
         }
         try {
-            return sampler.sample(
+            return JudgedRollouts.require(sampler.sample(
                     samples.stream()
                             .map(sample -> new VersionedSample(sample.request(), sample.index(), sample.versions()))
                             .toList(),
-                    weights);
+                    weights));
         } catch (NonFiniteScoreException e) {
             close(); // what was in its slots is of no use to the next
             throw e;

@@ -102,7 +102,7 @@ public final class RunTask implements PolicyEvaluation, AutoCloseable {
             sampler = new RolloutSampler(engine, shape, config.served(), config.generator(), NO_TIME);
         }
         try {
-            return sampler.sample(requests, weights, version);
+            return JudgedRollouts.require(sampler.sample(requests, weights, version));
         } catch (NonFiniteScoreException e) {
             dropSampler(); // what was in its slots is of no use to the next
             throw e;

@@ -1,0 +1,122 @@
+package dev.millrace.generator.environment.remote;
+
+import java.net.URI;
+import java.util.Map;
+
+/**
+ * Whom to ask, and within which limits.
+ *
+ * @param url of a server; empty where a command is asked
+ * @param command for the shell; empty where a server is asked
+ * @param tokenVariable name of the variable of the environment that holds a bearer token for the server; empty for none
+ * @param timeoutMs longest wait for an answer
+ * @param attempts how often a question is asked at most
+ * @param patienceMs for how long who cannot be reached is waited for
+ * @param concurrency questions under way at once; of a command, processes
+ * @param answerBytes longest answer
+ */
+record RemotePlace(
+        String url,
+        String command,
+        String tokenVariable,
+        int timeoutMs,
+        int attempts,
+        int patienceMs,
+        int concurrency,
+        int answerBytes) {
+
+    /**
+     * Refuses what cannot be.
+     *
+     * @param schemes of a URL
+     * @throws IllegalArgumentException beginning with the key
+     */
+    RemotePlace check(String... schemes) {
+        if (!url.isEmpty() && !command.isEmpty()) {
+            throw new IllegalArgumentException(
+                    "url and command both say whom to ask, " + url + " and '" + command + "'; give one of them");
+        }
+        if (!url.isEmpty()) {
+            checkUrl(schemes);
+        }
+        if (!tokenVariable.isEmpty() && !command.isEmpty()) {
+            throw new IllegalArgumentException(
+                    "token_variable is for a url, and a command sees the variables of the environment by itself: "
+                            + tokenVariable + "; leave it out");
+        }
+        between("timeout_ms", timeoutMs, 1, 3_600_000);
+        between("attempts", attempts, 1, 20);
+        between("patience_ms", patienceMs, 0, 3_600_000);
+        between("concurrency", concurrency, 1, 4_096);
+        between("answer_bytes", answerBytes, 64, 64 << 20);
+        return this;
+    }
+
+    private void checkUrl(String... schemes) {
+        URI uri;
+        try {
+            uri = URI.create(url);
+        } catch (IllegalArgumentException e) {
+            throw new IllegalArgumentException("url must be an address: '" + url + "': " + e.getMessage(), e);
+        }
+        boolean isKnown = false;
+        for (String scheme : schemes) {
+            isKnown |= scheme.equalsIgnoreCase(uri.getScheme());
+        }
+        if (!isKnown || uri.getHost() == null) {
+            throw new IllegalArgumentException(
+                    "url must begin with " + String.join(":// or ", schemes) + ":// and a host: '" + url + "'");
+        }
+        if (uri.getUserInfo() != null) {
+            throw new IllegalArgumentException(
+                    "url must hold no user and no password, which would be written down; put a token into a variable"
+                            + " of the environment and name that in token_variable");
+        }
+    }
+
+    private static void between(String key, long value, long least, long most) {
+        if (value < least || value > most) {
+            throw new IllegalArgumentException(key + " must be from " + least + " to " + most + ": " + value);
+        }
+    }
+
+    /** Whether somebody is named. A process that only looks at a run need not know whom to ask. */
+    boolean isGiven() {
+        return !url.isEmpty() || !command.isEmpty();
+    }
+
+    /**
+     * Refuses to ask nobody.
+     *
+     * @param key of the settings, such as {@code reward}
+     * @throws IllegalArgumentException with the way out; also if the token's variable is not there
+     */
+    void requireGiven(String key) {
+        if (!isGiven()) {
+            throw new IllegalArgumentException(key
+                    + " is remote, and nothing tells this process whom to ask (a run does not"
+                    + " record addresses and commands); give --set " + key + ".url=http://HOST:PORT/ or --set " + key
+                    + ".command='python3 FILE.py'");
+        }
+        authorization(System.getenv());
+    }
+
+    /** The header's value; empty for none. */
+    String authorization(Map<String, String> environment) {
+        if (tokenVariable.isEmpty()) {
+            return "";
+        }
+        String token = environment.getOrDefault(tokenVariable, "");
+        if (token.isBlank() || token.chars().anyMatch(c -> c <= ' ' || c > '~')) {
+            throw new IllegalArgumentException("token_variable is " + tokenVariable
+                    + ", and that variable of the environment holds "
+                    + (token.isBlank() ? "nothing" : "what no header may hold") + "; set it before the start");
+        }
+        return "Bearer " + token;
+    }
+
+    /** For sentences. */
+    String shown() {
+        return url.isEmpty() ? "'" + command + "'" : url;
+    }
+}

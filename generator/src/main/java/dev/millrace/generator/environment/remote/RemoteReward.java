@@ -1,0 +1,101 @@
+package dev.millrace.generator.environment.remote;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.api.environment.FinishedResponse;
+import dev.millrace.api.environment.RewardFunction;
+import dev.millrace.api.environment.VerifiedReward;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.CompletionStage;
+
+/**
+ * What a verifier of the user's own says, in any language: a server, or a command.
+ *
+ * <p>Each response is one question, with an id of the rollout and its tokens. While it is asked, sampling goes on.
+ *
+ * @param url that is asked by POST, {@code http} or {@code https}; not recorded, each process is told its own
+ * @param command for the shell, which reads a question a line and writes an answer a line; in place of {@code url}, and as little recorded
+ * @param tokenVariable name of the variable of the environment that holds a bearer token for {@code url}; empty for none
+ * @param timeoutMs longest wait for an answer, 1 to 3600000
+ * @param attempts how often a question is asked at most, 1 to 20; one whose answer was lost, late, or an error of the server
+ * @param patienceMs for how long a server that cannot be reached is waited for, 0 to 3600000, before rollouts fail
+ * @param concurrency questions under way at once, 1 to 4096; of a command, processes
+ * @param answerBytes longest answer, 64 to 67108864
+ */
+public record RemoteReward(
+        String url,
+        String command,
+        String tokenVariable,
+        int timeoutMs,
+        int attempts,
+        int patienceMs,
+        int concurrency,
+        int answerBytes)
+        implements RewardFunction {
+
+    public RemoteReward {
+        place(url, command, tokenVariable, timeoutMs, attempts, patienceMs, concurrency, answerBytes)
+                .check("http", "https");
+    }
+
+    /** Nobody yet; 30 s, three times, eight at once. */
+    public static RemoteReward defaults() {
+        return new RemoteReward("", "", "", 30_000, 3, 60_000, 8, 1 << 20);
+    }
+
+    private static RemotePlace place(
+            String url,
+            String command,
+            String tokenVariable,
+            int timeoutMs,
+            int attempts,
+            int patienceMs,
+            int concurrency,
+            int answerBytes) {
+        return new RemotePlace(url, command, tokenVariable, timeoutMs, attempts, patienceMs, concurrency, answerBytes);
+    }
+
+    private RemotePlace place() {
+        return place(url, command, tokenVariable, timeoutMs, attempts, patienceMs, concurrency, answerBytes);
+    }
+
+    /**
+     * Refuses to ask nobody; asked by a process that is to reward, before it begins.
+     *
+     * @throws IllegalArgumentException with the way out
+     */
+    public void requireGiven() {
+        place().requireGiven("reward");
+    }
+
+    @Override
+    public void requireJudgeable(String environmentState) {}
+
+    @Override
+    public boolean takesTime() {
+        return true;
+    }
+
+    @Override
+    public VerifiedReward reward(FinishedResponse response) {
+        try {
+            return rewardLater(response).toCompletableFuture().join();
+        } catch (CompletionException e) {
+            throw e.getCause() instanceof RuntimeException failure ? failure : e;
+        }
+    }
+
+    @Override
+    public CompletionStage<VerifiedReward> rewardLater(FinishedResponse response) {
+        return ask(VerdictQuestion.of(response));
+    }
+
+    /** What is said of a response that somebody else describes. */
+    public CompletionStage<VerifiedReward> ask(VerdictQuestion question) {
+        RemotePlace place = place();
+        place.requireGiven("reward");
+        ObjectNode body = question.body();
+        return Partners.of(place)
+                .ask(Question.single(body.path("id").asText(), body))
+                .thenApply(answer -> VerdictAnswer.read(answer, place.shown()));
+    }
+}

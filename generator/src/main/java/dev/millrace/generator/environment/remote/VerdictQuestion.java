@@ -1,0 +1,97 @@
+package dev.millrace.generator.environment.remote;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.api.environment.FinishedResponse;
+import dev.millrace.api.environment.Transcript;
+import java.nio.ByteBuffer;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.HexFormat;
+import java.util.Optional;
+
+/**
+ * What a verifier is asked about one rollout, the same whether it is being sampled or replayed.
+ *
+ * @param rolloutId of the rollout
+ * @param prompt its text
+ * @param response what the policy wrote, as text
+ * @param promptTokens not to be written
+ * @param responseTokens not to be written
+ * @param mask 1 for each token of the response that the policy wrote; not to be written
+ * @param metadata the state of the request: the row of data without its prompt; empty where it is not known
+ * @param reward what the environment, or the record, says by itself
+ */
+public record VerdictQuestion(
+        String rolloutId,
+        String prompt,
+        String response,
+        int[] promptTokens,
+        int[] responseTokens,
+        byte[] mask,
+        Optional<String> metadata,
+        double reward) {
+    private static final int PROTOCOL = 1;
+
+    static VerdictQuestion of(FinishedResponse finished) {
+        Transcript written = finished.response();
+        int[] tokens = new int[written.length()];
+        byte[] mask = new byte[tokens.length];
+        for (int t = 0; t < tokens.length; t++) {
+            tokens[t] = written.token(t);
+            mask[t] = (byte) (written.byPolicy(t) ? 1 : 0);
+        }
+        return new VerdictQuestion(
+                finished.rolloutId(),
+                finished.tokenizer().decode(finished.promptTokens()),
+                finished.text(),
+                finished.promptTokens(),
+                tokens,
+                mask,
+                Optional.of(finished.environmentState()),
+                finished.verified().reward());
+    }
+
+    /** As it is sent. */
+    public ObjectNode body() {
+        ObjectNode body = AnswerJson.object()
+                .put("protocol", PROTOCOL)
+                .put("id", id())
+                .put("rollout_id", rolloutId)
+                .put("prompt", prompt)
+                .put("response", response);
+        add(body.putArray("prompt_tokens"), promptTokens);
+        add(body.putArray("response_tokens"), responseTokens);
+        ArrayNode byPolicy = body.putArray("mask");
+        for (byte one : mask) {
+            byPolicy.add(one);
+        }
+        metadata.ifPresent(state -> body.set("metadata", AnswerJson.metadata(state)));
+        return body.put("reward", reward);
+    }
+
+    /** A rollout that is sampled again has its old name and may have other tokens, so the name alone would not do. */
+    private String id() {
+        ByteBuffer content =
+                ByteBuffer.allocate(Integer.BYTES * (promptTokens.length + responseTokens.length) + mask.length);
+        for (int token : promptTokens) {
+            content.putInt(token);
+        }
+        for (int token : responseTokens) {
+            content.putInt(token);
+        }
+        content.put(mask);
+        try {
+            byte[] digest = MessageDigest.getInstance("SHA-256").digest(content.array());
+            return rolloutId + "#" + HexFormat.of().formatHex(digest, 0, 8);
+        } catch (NoSuchAlgorithmException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    private static void add(ArrayNode list, int[] tokens) {
+        for (int token : tokens) {
+            list.add(token);
+        }
+    }
+}
