@@ -12,11 +12,13 @@ import dev.millrace.generator.environment.answer.IncPrompts;
 import dev.millrace.generator.environment.answer.SortPrompts;
 import dev.millrace.generator.environment.guess.Guess;
 import dev.millrace.generator.environment.guess.GuessPrompts;
+import dev.millrace.generator.environment.remote.RemoteEnvironment;
 import dev.millrace.generator.environment.remote.RemoteReward;
 import dev.millrace.generator.environment.text.ExactReward;
 import dev.millrace.generator.environment.text.ExpressionReward;
 import dev.millrace.generator.environment.text.JsonLines;
 import dev.millrace.generator.environment.text.NumericReward;
+import dev.millrace.generator.environment.text.OneTurn;
 import dev.millrace.generator.environment.text.RegexReward;
 import dev.millrace.generator.environment.text.TextTask;
 import java.util.List;
@@ -88,6 +90,16 @@ public final class BuiltInTasks implements BuiltIn {
                         new FixedAnswer(),
                         "One turn with one right answer of known length; of inc and sort."),
                 Kind.of(Environment.class, "guess", new Guess(), "The game of the task guess, in several turns."),
+                Kind.of(
+                        Environment.class,
+                        "remote",
+                        RemoteEnvironment.defaults(),
+                        "An environment of the user's own, in any language: a server, a command, or one that speaks OpenEnv."),
+                Kind.of(
+                        Environment.class,
+                        "one_turn",
+                        new OneTurn(),
+                        "Nobody to play with: a response of the task text is one turn, which the reward judges."),
                 Kind.of(
                         RewardFunction.class,
                         "verified",

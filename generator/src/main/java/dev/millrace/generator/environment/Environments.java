@@ -55,7 +55,8 @@ public final class Environments {
         List<Environment> all = new ArrayList<>(others);
         if (others.stream()
                 .noneMatch(other -> other.name().equals(task.environment().name())
-                        && other.getClass() == task.environment().getClass())) {
+                        && other.getClass() == task.environment().getClass()
+                        && (!(other instanceof Record) || other.equals(task.environment())))) {
             all.add(task.environment());
         }
         return new Environments(all, reward, task.tokenizer());

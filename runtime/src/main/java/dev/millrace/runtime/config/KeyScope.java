@@ -1,6 +1,7 @@
 package dev.millrace.runtime.config;
 
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.regex.Pattern;
@@ -38,9 +39,11 @@ public enum KeyScope {
 
         put(RUN, "task", "reward", "environments", "model");
         // whom to ask: addresses are of a network, and what the log says is not started as a command
-        put(PROCESS, "reward.url", "reward.command", "reward.token_variable");
-        put(DEFAULT, "reward.timeout_ms", "reward.attempts", "reward.patience_ms");
-        put(DEFAULT, "reward.concurrency", "reward.answer_bytes");
+        for (String asks : List.of("reward", "task.environment", "environments")) {
+            put(PROCESS, asks + ".url", asks + ".command", asks + ".token_variable");
+            put(DEFAULT, asks + ".timeout_ms", asks + ".attempts", asks + ".patience_ms");
+            put(DEFAULT, asks + ".concurrency", asks + ".answer_bytes");
+        }
         put(
                 DEFAULT,
                 "task.data.file",

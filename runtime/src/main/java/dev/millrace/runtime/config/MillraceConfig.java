@@ -14,6 +14,7 @@ import dev.millrace.generator.environment.OwnVerdict;
 import dev.millrace.generator.environment.answer.FixedAnswer;
 import dev.millrace.generator.environment.answer.IncPrompts;
 import dev.millrace.generator.environment.guess.Guess;
+import dev.millrace.generator.environment.remote.RemoteEnvironment;
 import dev.millrace.generator.environment.remote.RemoteReward;
 import dev.millrace.generator.gateway.GatewayConfig;
 import dev.millrace.generator.sampling.GeneratorConfig;
@@ -253,6 +254,14 @@ public record MillraceConfig(
         try {
             if (reward instanceof RemoteReward remote) {
                 remote.requireGiven();
+            }
+            if (task.task().environment() instanceof RemoteEnvironment remote) {
+                remote.requireGiven("task.environment");
+            }
+            for (int i = 0; i < environments.size(); i++) {
+                if (environments.get(i) instanceof RemoteEnvironment remote) {
+                    remote.requireGiven("environments[" + i + "]");
+                }
             }
         } catch (IllegalArgumentException e) {
             throw new ConfigException(String.valueOf(e.getMessage()), e);

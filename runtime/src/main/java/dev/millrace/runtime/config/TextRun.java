@@ -82,10 +82,10 @@ final class TextRun {
         }
         task.remove(FILES);
         Asked asked = asked(tree);
-        if (asked.reward() instanceof OwnVerdict) {
+        if (asked.reward() instanceof OwnVerdict && asked.task() instanceof TextTask text && text.isOneTurn()) {
             throw new ConfigException(
                     "reward is verified, and the task text verifies nothing by itself; choose what a response"
-                            + " is worth: --reward exact, numeric, regex, expression, remote, or a kind of a plug-in");
+                            + " is worth: --reward exact, numeric, regex, expression, remote, or a kind of a plug-in; or what it plays with, task.environment");
         }
         TextTask found = found(
                 asked,

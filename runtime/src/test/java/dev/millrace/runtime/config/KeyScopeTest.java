@@ -3,6 +3,8 @@ package dev.millrace.runtime.config;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.generator.environment.remote.RemoteEnvironment;
+import dev.millrace.generator.environment.remote.RemoteReward;
 import dev.millrace.generator.environment.text.TextTask;
 import java.util.List;
 import java.util.stream.Stream;
@@ -23,9 +25,14 @@ class KeyScopeTest {
 
     @Test
     void shouldClassifyNoKeyThatIsNone() {
-        List<String> keys = Stream.concat(
+        List<String> environment = ConfigBinder.keys(RemoteEnvironment.defaults());
+        List<String> keys = Stream.of(
                         keys().stream(),
-                        ConfigBinder.keys(TextTask.defaults()).stream().map(key -> "task." + key))
+                        ConfigBinder.keys(TextTask.defaults()).stream().map(key -> "task." + key),
+                        ConfigBinder.keys(RemoteReward.defaults()).stream().map(key -> "reward." + key),
+                        environment.stream().map(key -> "task.environment." + key),
+                        environment.stream().map(key -> "environments." + key))
+                .flatMap(some -> some)
                 .toList();
         assertThat(KeyScope.all().keySet())
                 .allSatisfy(group -> assertThat(keys)
@@ -59,6 +66,29 @@ class KeyScopeTest {
                         "broker.stop_timeout_ms",
                         "broker.durability",
                         "metrics.port");
+    }
+
+    /** Who writes to the log has no command started and no address asked by those who read it. */
+    @Test
+    void shouldKeepWhomToAskOffTheLogAlsoInLists() {
+        MillraceConfig config = ConfigBinder.bind(
+                MillraceConfig.defaults(),
+                ConfigTree.parse(
+                        "{reward: {kind: remote, command: rm, timeout_ms: 5}, environments: [guess, {kind: remote, name: a,"
+                                + " url: 'http://a/'}]}",
+                        "a test"));
+        String recorded = RecordedConfiguration.of(config).text();
+        assertThat(recorded).doesNotContain("rm\n", "http://a/").contains("timeout_ms: 5", "name: \"a\"");
+        MillraceConfig read = ConfigBinder.bind(
+                MillraceConfig.defaults(),
+                RecordedConfiguration.parse(
+                                "{reward: {kind: remote, command: rm}, environments: [{kind: remote, url: 'http://a/'}]}",
+                                "a test")
+                        .tree());
+        assertThat(read.reward()).isEqualTo(RemoteReward.defaults());
+        assertThat(read.environments()).containsExactly(RemoteEnvironment.defaults());
+        assertThatThrownBy(read::requirePartners)
+                .hasMessageStartingWith("reward is remote, and nothing tells this process whom to ask");
     }
 
     @Test

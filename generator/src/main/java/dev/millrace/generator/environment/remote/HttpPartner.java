@@ -164,7 +164,7 @@ final class HttpPartner implements Partner {
             if (awaySince == 0) {
                 awaySince = now;
             }
-            if (TimeUnit.NANOSECONDS.toMillis(now - awaySince) >= place.patienceMs()) {
+            if (question.ends() || TimeUnit.NANOSECONDS.toMillis(now - awaySince) >= place.patienceMs()) {
                 fail("it could not be reached for " + place.patienceMs() + " ms (patience_ms)", failure);
             } else {
                 pause();
@@ -173,7 +173,7 @@ final class HttpPartner implements Partner {
 
         private void again(String why, @Nullable Throwable cause) {
             awaySince = 0;
-            if (++attempts >= place.attempts()) {
+            if (++attempts >= place.attempts() || question.ends()) {
                 fail(why + (attempts == 1 ? "" : ", and was asked " + attempts + " times (attempts)"), cause);
             } else {
                 pause();

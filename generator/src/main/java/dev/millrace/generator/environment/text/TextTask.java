@@ -2,6 +2,7 @@ package dev.millrace.generator.environment.text;
 
 import dev.millrace.api.dataset.Dataset;
 import dev.millrace.api.dataset.DatasetSettings;
+import dev.millrace.api.environment.Environment;
 import dev.millrace.api.environment.RewardFunction;
 import dev.millrace.api.environment.Task;
 import dev.millrace.api.environment.TaskSettings;
@@ -21,6 +22,7 @@ import java.util.function.Supplier;
  *     data's own order
  * @param responseTokens longest response
  * @param stop texts that end a response as its stop tokens do, such as {@code "\n\n"}; the reward judges what stands before
+ * @param environment what the policy plays with, turn by turn; {@code one_turn} is nobody, and a response is one turn of text
  * @param eval rows that are not trained on
  * @param files what data and tokenizer were found to be; filled where a run begins
  */
@@ -30,6 +32,7 @@ public record TextTask(
         boolean shuffle,
         int responseTokens,
         List<String> stop,
+        Environment environment,
         HeldOutRows eval,
         TextFiles files)
         implements TaskSettings {
@@ -38,6 +41,12 @@ public record TextTask(
         stop = List.copyOf(stop);
         if (stop.contains("")) {
             throw new IllegalArgumentException("stop must have texts of at least one character: one is empty");
+        }
+        if (!stop.isEmpty() && !(environment instanceof OneTurn)) {
+            throw new IllegalArgumentException(
+                    "stop ends responses of one turn, and environment.kind is another than one_turn,"
+                            + " which ends them itself; leave stop out, or name what ends a turn in environment.stop: "
+                            + stop);
         }
         if (responseTokens < 1) {
             throw new IllegalArgumentException("response_tokens must be at least 1: " + responseTokens);
@@ -52,6 +61,7 @@ public record TextTask(
                 true,
                 64,
                 List.of(),
+                new OneTurn(),
                 HeldOutRows.defaults(),
                 TextFiles.unknown());
     }
@@ -66,11 +76,16 @@ public record TextTask(
         return new Task(
                 "text",
                 new TextPrompts(trained(), tokens, shuffle),
-                new TextEnvironment(files.stopTokens(), stop, tokens),
+                isOneTurn() ? new TextEnvironment(files.stopTokens(), stop, tokens) : environment,
                 tokens,
                 files.promptTokens(),
                 responseTokens,
                 heldOut().map(rows -> new TextPrompts(rows, tokens, true)));
+    }
+
+    /** Whether there is nobody to play with, so that a reward must judge what the policy wrote. */
+    public boolean isOneTurn() {
+        return environment instanceof OneTurn;
     }
 
     private Dataset recorded() {
@@ -125,7 +140,7 @@ public record TextTask(
                 tokens.vocabSize(),
                 tokens.stopTokens().stream().map(Integer::longValue).toList(),
                 tokenizer instanceof TokenizerDirectory folder ? opened("tokenizer", folder::contents) : List.of());
-        return new TextTask(data, tokenizer, shuffle, responseTokens, stop, eval, found);
+        return new TextTask(data, tokenizer, shuffle, responseTokens, stop, environment, eval, found);
     }
 
     private static <T> T opened(String key, Supplier<T> open) {
@@ -157,7 +172,7 @@ public record TextTask(
 
     /** The same, whose tokenizer's files lie elsewhere. */
     public TextTask with(TokenizerSettings otherPlace) {
-        return new TextTask(data, otherPlace, shuffle, responseTokens, stop, eval, files);
+        return new TextTask(data, otherPlace, shuffle, responseTokens, stop, environment, eval, files);
     }
 
     /**

@@ -15,6 +15,7 @@ import dev.millrace.api.environment.VerifiedReward;
 import dev.millrace.api.tokenizer.Tokenizer;
 import dev.millrace.api.tokenizer.TokenizerSettings;
 import dev.millrace.generator.environment.Symbols;
+import dev.millrace.generator.environment.remote.RemoteEnvironment;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -104,6 +105,7 @@ class TextTaskTest {
                 true,
                 9,
                 List.of("77", "9"),
+                new OneTurn(),
                 HeldOutRows.defaults(),
                 TextFiles.unknown());
         Environment environment = text.inspected(ANY, 100, 0).task().environment();
@@ -124,9 +126,36 @@ class TextTaskTest {
                         true,
                         9,
                         List.of(""),
+                        new OneTurn(),
                         HeldOutRows.defaults(),
                         TextFiles.unknown()))
                 .hasMessage("stop must have texts of at least one character: one is empty");
+    }
+
+    @Test
+    void shouldBePlayedByWhomItNamesInThePlaceOfOneTurn() throws IOException {
+        TextTask text = new TextTask(
+                new JsonLines(lines(1).toString()),
+                new Digits(),
+                true,
+                9,
+                List.of(),
+                RemoteEnvironment.defaults(),
+                HeldOutRows.defaults(),
+                TextFiles.unknown());
+        assertThat(text.isOneTurn()).isFalse();
+        assertThat(text.inspected(ANY, 100, 0).task().environment()).isEqualTo(RemoteEnvironment.defaults());
+        assertThatThrownBy(() -> new TextTask(
+                        new JsonLines("a"),
+                        new Digits(),
+                        true,
+                        9,
+                        List.of("7"),
+                        RemoteEnvironment.defaults(),
+                        HeldOutRows.defaults(),
+                        TextFiles.unknown()))
+                .hasMessageStartingWith(
+                        "stop ends responses of one turn, and environment.kind is another than one_turn");
     }
 
     @Test
@@ -157,6 +186,7 @@ class TextTaskTest {
                 true,
                 4,
                 List.of(),
+                new OneTurn(),
                 HeldOutRows.defaults(),
                 TextFiles.unknown());
         assertThatThrownBy(() -> asked.inspected(ExactReward.defaults(), 100, 0))
@@ -239,7 +269,14 @@ class TextTaskTest {
 
     private static TextTask task(Path file, boolean shuffle, HeldOutRows eval) {
         return new TextTask(
-                        new JsonLines(file.toString()), new Digits(), shuffle, 4, List.of(), eval, TextFiles.unknown())
+                        new JsonLines(file.toString()),
+                        new Digits(),
+                        shuffle,
+                        4,
+                        List.of(),
+                        new OneTurn(),
+                        eval,
+                        TextFiles.unknown())
                 .inspected(ANY, 100, 0);
     }
 

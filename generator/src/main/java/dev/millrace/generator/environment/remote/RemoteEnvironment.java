@@ -1,0 +1,133 @@
+package dev.millrace.generator.environment.remote;
+
+import dev.millrace.api.environment.Environment;
+import dev.millrace.api.environment.Episode;
+import dev.millrace.api.tokenizer.Tokenizer;
+import java.util.List;
+
+/**
+ * An environment of the user's own, in any language: a server, a command, or a server that speaks OpenEnv.
+ *
+ * <p>A turn of the policy ends with a stop token of its vocabulary or a text of {@code stop}. Then the environment is told what it wrote, and
+ * what it answers stands before the next turn, until it says that the episode is over. Other sequences go on meanwhile.
+ *
+ * @param name under which prompts name it: lower-case letters, digits and '-'
+ * @param protocol in which words it is spoken to: {@code millrace} or {@code openenv}
+ * @param url of a server, {@code http} or {@code https}, or {@code ws} or {@code wss} for OpenEnv; not recorded, each process is told its own
+ * @param command for the shell, which reads a question a line and writes an answer a line; in place of {@code url}, and as little recorded
+ * @param tokenVariable name of the variable of the environment that holds a bearer token for {@code url}; empty for none
+ * @param stop texts that end a turn, as the vocabulary's stop tokens do
+ * @param frame what stands around a text of the environment, which takes the place of <code>{text}</code>; a chat template's marks, say
+ * @param actionField for OpenEnv: the field of the action that takes the policy's text
+ * @param observationField for OpenEnv: the field of the observation whose text the policy reads; empty for all of it, as JSON
+ * @param timeoutMs longest wait for an answer, 1 to 3600000
+ * @param attempts how often a question is asked at most, 1 to 20; only one that is recognised is asked again
+ * @param patienceMs for how long a server that cannot be reached is waited for, 0 to 3600000, before episodes fail
+ * @param concurrency questions under way at once, 1 to 4096; of a command, processes; of OpenEnv, episodes
+ * @param answerBytes longest answer, 64 to 67108864
+ */
+public record RemoteEnvironment(
+        String name,
+        EnvironmentProtocol protocol,
+        String url,
+        String command,
+        String tokenVariable,
+        List<String> stop,
+        String frame,
+        String actionField,
+        String observationField,
+        int timeoutMs,
+        int attempts,
+        int patienceMs,
+        int concurrency,
+        int answerBytes)
+        implements Environment {
+    private static final String TEXT = "{text}";
+
+    public RemoteEnvironment {
+        stop = List.copyOf(stop);
+        if (!name.matches("[a-z0-9-]+")) {
+            throw new IllegalArgumentException("name must be lower-case letters, digits and '-': '" + name + "'");
+        }
+        if (stop.contains("")) {
+            throw new IllegalArgumentException("stop must have texts of at least one character: one is empty");
+        }
+        if (frame.indexOf(TEXT) < 0 || frame.indexOf(TEXT) != frame.lastIndexOf(TEXT)) {
+            throw new IllegalArgumentException(
+                    "frame must hold " + TEXT + " once, in whose place the environment's text stands: '" + frame + "'");
+        }
+        if (protocol == null) {
+            throw new IllegalArgumentException("protocol must be millrace or openenv: null");
+        }
+        RemotePlace place =
+                new RemotePlace(url, command, tokenVariable, timeoutMs, attempts, patienceMs, concurrency, answerBytes);
+        if (protocol == EnvironmentProtocol.OPENENV) {
+            if (!command.isEmpty()) {
+                throw new IllegalArgumentException("command is '" + command
+                        + "', and OpenEnv is spoken over a WebSocket; give its url, or set protocol to millrace");
+            }
+            if (actionField.isBlank()) {
+                throw new IllegalArgumentException(
+                        "action_field must name the field of OpenEnv's action that takes the policy's text");
+            }
+            place.check("ws", "wss");
+        } else {
+            place.check("http", "https");
+        }
+    }
+
+    /** Nobody yet; 30 s, three times, 64 at once. */
+    public static RemoteEnvironment defaults() {
+        return new RemoteEnvironment(
+                "remote",
+                EnvironmentProtocol.MILLRACE,
+                "",
+                "",
+                "",
+                List.of(),
+                TEXT,
+                "message",
+                "",
+                30_000,
+                3,
+                60_000,
+                64,
+                1 << 20);
+    }
+
+    RemotePlace place() {
+        return new RemotePlace(url, command, tokenVariable, timeoutMs, attempts, patienceMs, concurrency, answerBytes);
+    }
+
+    String framed(String text) {
+        return frame.replace(TEXT, text);
+    }
+
+    /**
+     * Refuses to ask nobody; asked by a process that is to play, before it begins.
+     *
+     * @param key of these settings
+     * @throws IllegalArgumentException with the way out
+     */
+    public void requireGiven(String key) {
+        place().requireGiven(key);
+    }
+
+    @Override
+    public int endToken() {
+        return -1;
+    }
+
+    @Override
+    public Environment in(Tokenizer tokenizer) {
+        return new RemotePlayer(this, tokenizer);
+    }
+
+    @Override
+    public void requirePlayable(String state) {}
+
+    @Override
+    public Episode begin(String state) {
+        throw new IllegalStateException("it is played in a vocabulary, and was given none");
+    }
+}

@@ -1,0 +1,231 @@
+package dev.millrace.generator.environment.remote;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.api.environment.Episode;
+import dev.millrace.api.environment.EpisodeStart;
+import dev.millrace.api.environment.StepResult;
+import dev.millrace.api.environment.Transcript;
+import dev.millrace.api.environment.VerifiedReward;
+import dev.millrace.api.tokenizer.Tokenizer;
+import dev.millrace.generator.environment.text.StopRule;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.TreeMap;
+import java.util.UUID;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.CompletionStage;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * One response that a remote environment plays: {@code reset} before the policy's first token, {@code step} after each of its turns,
+ * {@code state} where the token limit cut the response, {@code close} at the end.
+ *
+ * <p>Unlike other episodes it is not a function of its tokens: what it is worth was said turn by turn, and is in the record.
+ */
+final class RemoteEpisode implements Episode {
+    private static final int PROTOCOL = 1;
+
+    private final RemoteEnvironment settings;
+    private final Tokenizer tokenizer;
+    private final StopRule turnEnd;
+    private final EpisodeStart start;
+    private final String id;
+    private final List<Integer> turnEnds = new ArrayList<>(); // response positions behind which a turn was told
+    private final List<Double> turnRewards = new ArrayList<>();
+    private final Map<String, Double> components = new TreeMap<>();
+    private @Nullable CompletableFuture<EpisodeAnswer> asked;
+    private boolean isBegun;
+    private boolean isDone;
+    private boolean isClosed;
+    private int toldUntil; // response position up to which it knows what the policy wrote
+    private double sum;
+
+    RemoteEpisode(RemoteEnvironment settings, Tokenizer tokenizer, StopRule turnEnd, EpisodeStart start) {
+        this.settings = settings;
+        this.tokenizer = tokenizer;
+        this.turnEnd = turnEnd;
+        this.start = start;
+        // a rollout that is sampled again is another episode
+        this.id = start.rolloutId() + "#" + UUID.randomUUID().toString().substring(0, 13);
+    }
+
+    @Override
+    public boolean opens() {
+        return true;
+    }
+
+    @Override
+    public StepResult afterToken(Transcript response) {
+        CompletableFuture<EpisodeAnswer> waiting = asked;
+        if (waiting == null) {
+            if (!isBegun) {
+                isBegun = true;
+                asked = ask("reset", reset(), 0);
+            } else if (turnEnd.endsAt(new Turn(response, toldUntil))) {
+                asked = ask("step", step(response), turnEnds.size());
+            } else {
+                return StepResult.GO_ON;
+            }
+            return StepResult.LATER;
+        }
+        if (!waiting.isDone()) {
+            return StepResult.LATER;
+        }
+        asked = null;
+        return take(answer(waiting), response.length());
+    }
+
+    private static EpisodeAnswer answer(CompletableFuture<EpisodeAnswer> asked) {
+        try {
+            return asked.join();
+        } catch (CompletionException e) {
+            throw e.getCause() instanceof RuntimeException failure ? failure : e;
+        }
+    }
+
+    private StepResult take(EpisodeAnswer answer, int length) {
+        if (length > 0) {
+            turnRewards.add(answer.reward());
+        }
+        sum += answer.reward();
+        answer.components().forEach((name, value) -> components.merge(name, value, Double::sum));
+        int[] given = answer.tokens();
+        int[] tokens = given != null
+                ? given
+                : answer.text().isEmpty() ? new int[0] : tokenizer.encodeRendered(settings.framed(answer.text()));
+        toldUntil = length + tokens.length;
+        isDone = answer.done();
+        return isDone ? StepResult.insertAndEnd(tokens) : StepResult.insert(tokens);
+    }
+
+    private ObjectNode reset() {
+        ObjectNode body = AnswerJson.object().put("prompt", tokenizer.decode(start.promptTokens()));
+        add(body.putArray("prompt_tokens"), start.promptTokens());
+        body.set("metadata", AnswerJson.metadata(start.state()));
+        return body;
+    }
+
+    private ObjectNode step(Transcript response) {
+        int[] own = new int[response.length() - toldUntil];
+        for (int t = 0; t < own.length; t++) {
+            own[t] = response.token(toldUntil + t);
+        }
+        turnEnds.add(response.length());
+        ObjectNode body = AnswerJson.object().put("step", turnEnds.size()).put("text", tokenizer.text(own));
+        add(body.putArray("tokens"), own);
+        return body;
+    }
+
+    private static void add(ArrayNode list, int[] tokens) {
+        Arrays.stream(tokens).forEach(list::add);
+    }
+
+    private CompletableFuture<EpisodeAnswer> ask(String what, ObjectNode said, int turns) {
+        RemotePlace place = settings.place();
+        return partner()
+                .ask(question(what, said))
+                .thenApply(answer -> EpisodeAnswer.read(answer, turns, place.shown()));
+    }
+
+    private Question question(String what, ObjectNode said) {
+        String questionId = id + "/" + (what.equals("step") ? String.valueOf(turnEnds.size()) : what);
+        ObjectNode body = AnswerJson.object()
+                .put("protocol", PROTOCOL)
+                .put("op", what)
+                .put("id", questionId)
+                .put("episode", id)
+                .put("rollout_id", start.rolloutId())
+                .put("environment", settings.name());
+        body.setAll(said);
+        return new Question(questionId, body, id, what.equals("reset"), what.equals("close"));
+    }
+
+    private Partner partner() {
+        return settings.protocol() == EnvironmentProtocol.OPENENV
+                ? OpenEnvPartner.of(settings)
+                : Partners.of(settings.place());
+    }
+
+    @Override
+    public VerifiedReward verify(Transcript response) {
+        if (!isBegun) {
+            throw new IllegalStateException("the environment " + settings.name()
+                    + " did not play this response, so it cannot say what it is worth");
+        }
+        return new VerifiedReward(sum, components).withTurnRewards(perTurn(response));
+    }
+
+    /** Of a response that the limit has cut the environment is asked once more what it is worth as it stands. */
+    @Override
+    public Optional<CompletionStage<VerifiedReward>> verifyLater(Transcript response) {
+        if (!isBegun) {
+            return Optional.empty();
+        }
+        if (isDone || asked != null) {
+            VerifiedReward known = verify(response);
+            close();
+            return Optional.of(CompletableFuture.completedFuture(known));
+        }
+        return Optional.of(ask("state", AnswerJson.object(), turnEnds.size()).handle((state, failure) -> {
+            close();
+            if (failure != null) {
+                throw failure instanceof CompletionException wrapped ? wrapped : new CompletionException(failure);
+            }
+            VerifiedReward known = verify(response);
+            return state.hasReward()
+                    ? new VerifiedReward(state.reward(), state.components(), known.turnRewards(), known.tokenRewards())
+                    : known;
+        }));
+    }
+
+    /** The rewards of its steps, each with the turn that it answered; none where it took no step. */
+    private List<Double> perTurn(Transcript response) {
+        List<Double> rewards = new ArrayList<>();
+        int told = 0;
+        for (int t = 0; t < response.length(); t++) {
+            if (response.byPolicy(t) && (t == 0 || !response.byPolicy(t - 1))) {
+                rewards.add(0.0);
+            }
+            while (told < turnRewards.size() && turnEnds.get(told) == t + 1) {
+                int newest = rewards.size() - 1;
+                rewards.set(newest, rewards.get(newest) + turnRewards.get(told++));
+            }
+        }
+        return rewards;
+    }
+
+    /** What the policy has written of the turn under way. */
+    private record Turn(Transcript response, int from) implements Transcript {
+        @Override
+        public int length() {
+            return response.length() - from;
+        }
+
+        @Override
+        public int token(int position) {
+            return response.token(from + position);
+        }
+
+        @Override
+        public boolean byPolicy(int position) {
+            return response.byPolicy(from + position);
+        }
+    }
+
+    @Override
+    public void abandon() {
+        close();
+    }
+
+    private void close() {
+        if (isBegun && !isClosed) {
+            isClosed = true;
+            partner().ask(question("close", AnswerJson.object())); // nobody waits for what it says to that
+        }
+    }
+}
