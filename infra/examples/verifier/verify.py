@@ -9,13 +9,15 @@ Replace verify() by your own; the rest may stay.
 import argparse
 import http.server
 import json
+import re
 import sys
 
 
 def verify(prompt, response, metadata):
     """The default task: each digit of the prompt, plus one. Returns the reward and what it is made of."""
-    digits = [c for c in prompt if c.isdigit()]
-    right = sum(r == str((int(d) + 1) % 10) for d, r in zip(digits, response))
+    digits = re.findall(r"\d", prompt)
+    said = re.findall(r"<[a-z]+>|.", response)  # a symbol that is no digit, such as <sep>, takes a place too
+    right = sum(r == str((int(d) + 1) % 10) for d, r in zip(digits, said))
     return right / max(1, len(digits)), {"right": right}
 
 

@@ -78,7 +78,7 @@ class KeyScopeTest {
                                 + " url: 'http://a/'}]}",
                         "a test"));
         String recorded = RecordedConfiguration.of(config).text();
-        assertThat(recorded).doesNotContain("rm\n", "http://a/").contains("timeout_ms: 5", "name: \"a\"");
+        assertThat(recorded).doesNotContain("rm\n", "http://a/").contains("timeout_ms: 5", "name: a");
         MillraceConfig read = ConfigBinder.bind(
                 MillraceConfig.defaults(),
                 RecordedConfiguration.parse(
