@@ -14,8 +14,9 @@ final class AnswerIdentity {
      * @throws PartnerException with both names
      */
     static void check(ObjectNode answer, ObjectNode question, String who, boolean isNeeded) {
-        boolean isNamed = isSame("id", answer, question, who) | isSame("rollout_id", answer, question, who);
-        if (isNeeded && !isNamed) {
+        boolean namesId = isSame("id", answer, question, who);
+        boolean namesRollout = isSame("rollout_id", answer, question, who);
+        if (isNeeded && !namesId && !namesRollout) {
             throw new PartnerException(
                     who + " answered without the question's id, so it may have answered another one; put \"id\": "
                             + question.path("id") + " into the answer");
@@ -24,7 +25,7 @@ final class AnswerIdentity {
 
     private static boolean isSame(String key, ObjectNode answer, ObjectNode question, String who) {
         JsonNode said = answer.path(key);
-        if (!AnswerJson.isThere(said)) {
+        if (!PartnerJson.isThere(said)) {
             return false;
         }
         if (!said.equals(question.path(key))) {

@@ -181,7 +181,7 @@ final class CommandPartner implements Partner {
                     process = running;
                 }
                 byte[] line =
-                        running.exchange(AnswerJson.bytes(question.body()), place.timeoutMs(), place.answerBytes());
+                        running.exchange(PartnerJson.bytes(question.body()), place.timeoutMs(), place.answerBytes());
                 take(asked, line);
             } catch (IOException e) {
                 replace(asked, String.valueOf(e.getMessage()), e);
@@ -191,7 +191,7 @@ final class CommandPartner implements Partner {
         private void take(Asked asked, byte[] line) {
             ObjectNode answer;
             try {
-                answer = AnswerJson.parsed(line, place.shown());
+                answer = PartnerJson.parsed(line, place.shown());
             } catch (PartnerException e) { // garbage, or its own sentence: it goes on, for the next question
                 settle(asked.question);
                 asked.answer.completeExceptionally(e);

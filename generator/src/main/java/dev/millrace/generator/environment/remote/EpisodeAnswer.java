@@ -33,7 +33,7 @@ record EpisodeAnswer(
      * @throws PartnerException saying what is missing or wrong
      */
     static EpisodeAnswer read(ObjectNode answer, int step, String who) {
-        AnswerJson.requireKnown(answer, KNOWN, who);
+        PartnerJson.requireKnown(answer, KNOWN, who);
         JsonNode counted = answer.path("step");
         if (!counted.isIntegralNumber()) {
             throw new PartnerException(
@@ -46,8 +46,8 @@ record EpisodeAnswer(
         }
         JsonNode text = answer.path("text");
         JsonNode tokens = answer.path("tokens");
-        boolean hasText = AnswerJson.isThere(text);
-        boolean hasTokens = AnswerJson.isThere(tokens);
+        boolean hasText = PartnerJson.isThere(text);
+        boolean hasTokens = PartnerJson.isThere(tokens);
         if (hasText && !text.isTextual()) {
             throw new PartnerException(who + " answered with no text as text: " + text.getNodeType());
         }
@@ -55,17 +55,17 @@ record EpisodeAnswer(
             throw new PartnerException(who + " answered with text and tokens; give one of them");
         }
         JsonNode done = answer.path("done");
-        if (AnswerJson.isThere(done) && !done.isBoolean()) {
+        if (PartnerJson.isThere(done) && !done.isBoolean()) {
             throw new PartnerException(who + " must answer with true or false as done: " + done);
         }
         JsonNode reward = answer.path("reward");
-        boolean hasReward = AnswerJson.isThere(reward);
+        boolean hasReward = PartnerJson.isThere(reward);
         return new EpisodeAnswer(
                 hasText ? text.asText() : "",
                 hasTokens ? tokens(tokens, who) : null,
-                hasReward ? AnswerJson.number(reward, "reward", who) : 0,
+                hasReward ? PartnerJson.number(reward, "reward", who) : 0,
                 hasReward,
-                AnswerJson.numbersByName(answer.path("reward_components"), "reward_components", who),
+                PartnerJson.numbersByName(answer.path("reward_components"), "reward_components", who),
                 done.asBoolean(false));
     }
 

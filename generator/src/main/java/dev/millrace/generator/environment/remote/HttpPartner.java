@@ -80,7 +80,7 @@ final class HttpPartner implements Partner {
 
         Call(Question question) {
             this.question = question;
-            this.body = AnswerJson.bytes(question.body());
+            this.body = PartnerJson.bytes(question.body());
         }
 
         void attempt() {
@@ -124,19 +124,19 @@ final class HttpPartner implements Partner {
         private void take(HttpResponse<byte[]> response) {
             if (ASK_AGAIN.contains(response.statusCode())) {
                 again(
-                        "it answered with status " + response.statusCode() + ": " + AnswerJson.shown(response.body()),
+                        "it answered with status " + response.statusCode() + ": " + PartnerJson.shown(response.body()),
                         null);
                 return;
             }
             if (response.statusCode() != 200) {
                 fail(
-                        "it answered with status " + response.statusCode() + ": " + AnswerJson.shown(response.body()),
+                        "it answered with status " + response.statusCode() + ": " + PartnerJson.shown(response.body()),
                         null);
                 return;
             }
             ObjectNode read;
             try {
-                read = AnswerJson.parsed(response.body(), place.shown());
+                read = PartnerJson.parsed(response.body(), place.shown());
                 AnswerIdentity.check(read, question.body(), place.shown(), false);
             } catch (PartnerException e) {
                 over(() -> answer.completeExceptionally(e));

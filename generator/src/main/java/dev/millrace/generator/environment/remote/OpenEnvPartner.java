@@ -63,14 +63,14 @@ final class OpenEnvPartner implements Partner {
         }
         if (question.ends()) {
             end(session);
-            return CompletableFuture.completedFuture(AnswerJson.object());
+            return CompletableFuture.completedFuture(PartnerJson.object());
         }
         int turns = question.body().path("step").asInt(session.turns);
         if (question.body().path("op").asText().equals("state")) { // which says nothing of what the episode is worth
-            return CompletableFuture.completedFuture(AnswerJson.object().put("step", turns));
+            return CompletableFuture.completedFuture(PartnerJson.object().put("step", turns));
         }
         session.turns = turns;
-        ObjectNode step = AnswerJson.object().put("type", "step");
+        ObjectNode step = PartnerJson.object().put("type", "step");
         step.putObject("data")
                 .put(settings.actionField(), question.body().path("text").asText());
         return session.exchange(step);
@@ -93,7 +93,7 @@ final class OpenEnvPartner implements Partner {
 
     /** What the row of data has under {@code reset} goes along. */
     private static ObjectNode reset(String episode, JsonNode metadata) {
-        ObjectNode reset = AnswerJson.object().put("type", "reset");
+        ObjectNode reset = PartnerJson.object().put("type", "reset");
         ObjectNode data = reset.putObject("data");
         if (metadata.path("reset") instanceof ObjectNode given) {
             data.setAll(given);
@@ -133,17 +133,17 @@ final class OpenEnvPartner implements Partner {
         if (!type.equals("observation") || !data.path("observation").isObject()) {
             throw new PartnerException(place.shown()
                     + " must answer with {\"type\": \"observation\", \"data\": {\"observation\": {...}, ...}}: "
-                    + AnswerJson.shown(message.toString().getBytes(StandardCharsets.UTF_8)));
+                    + PartnerJson.shown(message.toString().getBytes(StandardCharsets.UTF_8)));
         }
         ObjectNode answer =
-                AnswerJson.object().put("step", turns).put("text", text((ObjectNode) data.get("observation")));
+                PartnerJson.object().put("step", turns).put("text", text((ObjectNode) data.get("observation")));
         JsonNode reward = data.path("reward");
         if (reward.isBoolean()) {
             answer.put("reward", reward.asBoolean() ? 1 : 0);
-        } else if (AnswerJson.isThere(reward)) {
+        } else if (PartnerJson.isThere(reward)) {
             answer.set("reward", reward);
         }
-        if (AnswerJson.isThere(data.path("done"))) {
+        if (PartnerJson.isThere(data.path("done"))) {
             answer.set("done", data.get("done"));
         }
         return answer;
@@ -157,7 +157,7 @@ final class OpenEnvPartner implements Partner {
         if (field.isMissingNode()) {
             throw new PartnerException(place.shown() + " gave an observation without " + settings.observationField()
                     + " (observation_field): "
-                    + AnswerJson.shown(observation.toString().getBytes(StandardCharsets.UTF_8)));
+                    + PartnerJson.shown(observation.toString().getBytes(StandardCharsets.UTF_8)));
         }
         return field.isTextual() ? field.asText() : field.toString();
     }
@@ -295,7 +295,7 @@ final class OpenEnvPartner implements Partner {
                 return;
             }
             try {
-                waited.complete(AnswerJson.parsed(whole, place.shown()));
+                waited.complete(PartnerJson.parsed(whole, place.shown()));
             } catch (PartnerException e) {
                 waited.completeExceptionally(e);
             }

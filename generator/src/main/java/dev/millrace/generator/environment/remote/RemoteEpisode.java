@@ -104,9 +104,9 @@ final class RemoteEpisode implements Episode {
     }
 
     private ObjectNode reset() {
-        ObjectNode body = AnswerJson.object().put("prompt", tokenizer.decode(start.promptTokens()));
+        ObjectNode body = PartnerJson.object().put("prompt", tokenizer.decode(start.promptTokens()));
         add(body.putArray("prompt_tokens"), start.promptTokens());
-        body.set("metadata", AnswerJson.metadata(start.state()));
+        body.set("metadata", PartnerJson.metadata(start.state()));
         return body;
     }
 
@@ -116,7 +116,7 @@ final class RemoteEpisode implements Episode {
             own[t] = response.token(toldUntil + t);
         }
         turnEnds.add(response.length());
-        ObjectNode body = AnswerJson.object().put("step", turnEnds.size()).put("text", tokenizer.text(own));
+        ObjectNode body = PartnerJson.object().put("step", turnEnds.size()).put("text", tokenizer.text(own));
         add(body.putArray("tokens"), own);
         return body;
     }
@@ -134,7 +134,7 @@ final class RemoteEpisode implements Episode {
 
     private Question question(String what, ObjectNode said) {
         String questionId = id + "/" + (what.equals("step") ? String.valueOf(turnEnds.size()) : what);
-        ObjectNode body = AnswerJson.object()
+        ObjectNode body = PartnerJson.object()
                 .put("protocol", PROTOCOL)
                 .put("op", what)
                 .put("id", questionId)
@@ -171,7 +171,7 @@ final class RemoteEpisode implements Episode {
             close();
             return Optional.of(CompletableFuture.completedFuture(known));
         }
-        return Optional.of(ask("state", AnswerJson.object(), turnEnds.size()).handle((state, failure) -> {
+        return Optional.of(ask("state", PartnerJson.object(), turnEnds.size()).handle((state, failure) -> {
             close();
             if (failure != null) {
                 throw failure instanceof CompletionException wrapped ? wrapped : new CompletionException(failure);
@@ -225,7 +225,7 @@ final class RemoteEpisode implements Episode {
     private void close() {
         if (isBegun && !isClosed) {
             isClosed = true;
-            partner().ask(question("close", AnswerJson.object())); // nobody waits for what it says to that
+            partner().ask(question("close", PartnerJson.object())); // nobody waits for what it says to that
         }
     }
 }

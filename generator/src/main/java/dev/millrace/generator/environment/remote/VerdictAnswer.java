@@ -13,11 +13,11 @@ final class VerdictAnswer {
 
     /** @throws PartnerException saying what is missing or wrong */
     static VerifiedReward read(ObjectNode answer, String who) {
-        AnswerJson.requireKnown(answer, KNOWN, who);
+        PartnerJson.requireKnown(answer, KNOWN, who);
         return new VerifiedReward(
-                AnswerJson.number(answer.path("reward"), "reward", who),
-                AnswerJson.numbersByName(answer.path("reward_components"), "reward_components", who),
-                AnswerJson.numbers(answer.path("turn_rewards"), "turn_rewards", who),
-                AnswerJson.numbers(answer.path("token_rewards"), "token_rewards", who));
+                PartnerJson.number(answer.path("reward"), "reward", who),
+                PartnerJson.numbersByName(answer.path("reward_components"), "reward_components", who),
+                PartnerJson.numbers(answer.path("turn_rewards"), "turn_rewards", who),
+                PartnerJson.numbers(answer.path("token_rewards"), "token_rewards", who));
     }
 }

@@ -54,7 +54,7 @@ public record VerdictQuestion(
 
     /** As it is sent. */
     public ObjectNode body() {
-        ObjectNode body = AnswerJson.object()
+        ObjectNode body = PartnerJson.object()
                 .put("protocol", PROTOCOL)
                 .put("id", id())
                 .put("rollout_id", rolloutId)
@@ -66,7 +66,7 @@ public record VerdictQuestion(
         for (byte one : mask) {
             byPolicy.add(one);
         }
-        metadata.ifPresent(state -> body.set("metadata", AnswerJson.metadata(state)));
+        metadata.ifPresent(state -> body.set("metadata", PartnerJson.metadata(state)));
         return body.put("reward", reward);
     }
 

@@ -17,14 +17,14 @@ import java.util.Map;
 import java.util.Set;
 
 /** Reads answers strictly: what is missing, mistyped, not finite, twice there or unknown is refused with a sentence. */
-final class AnswerJson {
+final class PartnerJson {
     private static final int SHOWN = 120;
     private static final ObjectMapper JSON = JsonMapper.builder()
             .enable(StreamReadFeature.STRICT_DUPLICATE_DETECTION)
             .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
             .build();
 
-    private AnswerJson() {}
+    private PartnerJson() {}
 
     static ObjectNode object() {
         return JSON.createObjectNode();
