@@ -92,7 +92,7 @@ final class HttpPartner implements Partner {
             try {
                 sent = CLIENT.sendAsync(request(), info -> new BoundedBody(place.answerBytes()));
             } catch (RuntimeException e) {
-                fail(e.getMessage(), e);
+                fail(String.valueOf(e.getMessage()), e);
                 return;
             }
             Future<?> limit = clock.schedule(() -> sent.cancel(true), place.timeoutMs(), TimeUnit.MILLISECONDS);
@@ -149,7 +149,7 @@ final class HttpPartner implements Partner {
             if (failure instanceof ConnectException || failure instanceof HttpConnectTimeoutException) {
                 away(failure);
             } else if (failure instanceof BoundedBody.TooLongException) {
-                fail(failure.getMessage(), failure);
+                fail(String.valueOf(failure.getMessage()), failure);
             } else if (failure instanceof java.util.concurrent.CancellationException) {
                 again("it has not answered within " + place.timeoutMs() + " ms (timeout_ms)", failure);
             } else if (failure instanceof IOException) {
