@@ -6,6 +6,7 @@ import dev.millrace.schemas.TensorEntry;
 import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.Supplier;
 
 /**
  * A tensor as it goes onto the log: whole, or as what changed against its base.
@@ -16,7 +17,8 @@ import java.util.Optional;
  * @param bytes that it has when it is whole
  * @param sha256 of these; empty where {@code data} is these and nobody has looked yet
  * @param encoding how {@code data} holds it
- * @param data from position to limit; the tensor's own memory if it goes whole
+ * @param encodedBytes that it has as it goes
+ * @param source gives these, from position to limit; of a tensor that goes whole, by its own {@link NamedTensor#source}
  */
 record EncodedTensor(
         String name,
@@ -25,35 +27,47 @@ record EncodedTensor(
         long bytes,
         Optional<String> sha256,
         TensorEncoding encoding,
-        ByteBuffer data) {
+        long encodedBytes,
+        Supplier<ByteBuffer> source) {
 
     static EncodedTensor whole(NamedTensor tensor) {
         return new EncodedTensor(
                 tensor.name(),
                 tensor.dims(),
                 tensor.dtype(),
-                tensor.data().remaining(),
+                tensor.bytes(),
                 Optional.empty(),
                 TensorEncoding.RAW,
-                tensor.data());
+                tensor.bytes(),
+                tensor::data);
     }
 
     static List<EncodedTensor> whole(List<NamedTensor> tensors) {
         return tensors.stream().map(EncodedTensor::whole).toList();
     }
 
-    /** As a delta, which holds none of the tensor's memory, or whole where a delta would not be smaller. */
-    static EncodedTensor against(ByteBuffer base, NamedTensor tensor) {
-        return TensorDelta.encode(base, tensor.data(), tensor.dtype())
+    /**
+     * As a delta, which holds none of the tensor's memory, or whole where a delta would not be smaller.
+     *
+     * @param data the tensor's
+     */
+    static EncodedTensor against(ByteBuffer base, NamedTensor tensor, ByteBuffer data) {
+        return TensorDelta.encode(base, data, tensor.dtype())
                 .map(delta -> new EncodedTensor(
                         tensor.name(),
                         tensor.dims(),
                         tensor.dtype(),
-                        tensor.data().remaining(),
-                        Optional.of(ContentHash.of(tensor.data())),
+                        tensor.bytes(),
+                        Optional.of(ContentHash.of(data)),
                         TensorEncoding.DELTA,
-                        delta))
+                        delta.remaining(),
+                        () -> delta))
                 .orElseGet(() -> whole(tensor));
+    }
+
+    /** What goes onto the log; to be asked for once for all of a tensor's chunks. */
+    ByteBuffer data() {
+        return source.get();
     }
 
     /**
@@ -68,9 +82,9 @@ record EncodedTensor(
                 .setDims(dims)
                 .setBytes(bytes)
                 .setChunks(chunks)
-                .setSha256(sha256.orElseGet(() -> ContentHash.of(data)))
+                .setSha256(sha256.orElseGet(() -> ContentHash.of(data())))
                 .setEncoding(encoding)
-                .setEncodedBytes(encoding == TensorEncoding.RAW ? null : (long) data.remaining())
+                .setEncodedBytes(encoding == TensorEncoding.RAW ? null : encodedBytes)
                 .build();
     }
 }

@@ -3,6 +3,7 @@ package dev.millrace.weights;
 import dev.millrace.schemas.TensorEntry;
 import dev.millrace.schemas.WeightChunk;
 import dev.millrace.schemas.run.RunIdentity;
+import java.nio.ByteBuffer;
 import java.util.Iterator;
 import java.util.NoSuchElementException;
 
@@ -35,7 +36,7 @@ final class TensorChunks {
     }
 
     private int count(EncodedTensor tensor) {
-        return (int) (((long) tensor.data().remaining() + chunkBytes - 1) / chunkBytes);
+        return (int) ((tensor.encodedBytes() + chunkBytes - 1) / chunkBytes);
     }
 
     TensorEntry entry(EncodedTensor tensor) {
@@ -46,6 +47,7 @@ final class TensorChunks {
     Iterable<WeightChunk> of(EncodedTensor tensor) {
         int count = count(tensor);
         return () -> new Iterator<>() {
+            private final ByteBuffer data = tensor.data();
             private int next;
 
             @Override
@@ -58,14 +60,14 @@ final class TensorChunks {
                 if (next >= count) {
                     throw new NoSuchElementException(tensor.name() + " has " + count + " chunks");
                 }
-                return chunk(tensor, next++);
+                return chunk(tensor, data, next++);
             }
         };
     }
 
-    private WeightChunk chunk(EncodedTensor tensor, int index) {
+    private WeightChunk chunk(EncodedTensor tensor, ByteBuffer data, int index) {
         int start = index * chunkBytes;
-        int length = Math.min(chunkBytes, tensor.data().remaining() - start);
+        int length = Math.min(chunkBytes, data.remaining() - start);
         return WeightChunk.newBuilder()
                 .setRunId(run.runId())
                 .setEpoch(run.epoch())
@@ -74,7 +76,7 @@ final class TensorChunks {
                 .setTensor(tensor.name())
                 .setChunk(index)
                 .setStart(start)
-                .setData(tensor.data().slice(tensor.data().position() + start, length))
+                .setData(data.slice(data.position() + start, length))
                 .build();
     }
 }

@@ -3,9 +3,9 @@ package dev.millrace.weights;
 import com.github.luben.zstd.Zstd;
 import com.github.luben.zstd.ZstdException;
 import dev.millrace.policy.weights.Dtype;
+import java.io.ByteArrayOutputStream;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.util.Arrays;
 import java.util.Optional;
 
 /**
@@ -42,9 +42,12 @@ final class TensorDelta {
         int width = dtype.bytes();
         ByteBuffer from = base.duplicate().order(ByteOrder.LITTLE_ENDIAN);
         ByteBuffer to = next.duplicate().order(ByteOrder.LITTLE_ENDIAN);
-        ByteBuffer delta = ByteBuffer.allocate(next.remaining()).order(ByteOrder.LITTLE_ENDIAN);
         byte[] planes = new byte[Math.min(BLOCK_VALUES * width, next.remaining())];
-        byte[] frame = new byte[(int) Zstd.compressBound(planes.length)];
+        byte[] frame = new byte[Integer.BYTES + (int) Zstd.compressBound(planes.length)];
+        ByteBuffer size = ByteBuffer.wrap(frame).order(ByteOrder.LITTLE_ENDIAN);
+        // grows with what the delta is: the tensor's own size would be held beside tensor and base for a few percent of
+        // it
+        ByteArrayOutputStream delta = new ByteArrayOutputStream(frame.length);
         while (to.hasRemaining()) {
             int values = Math.min(BLOCK_VALUES, to.remaining() / width);
             if (dtype == Dtype.F32) {
@@ -52,16 +55,15 @@ final class TensorDelta {
             } else {
                 splitHalf(from, to, values, planes);
             }
-            int size = (int) Zstd.compressByteArray(frame, 0, frame.length, planes, 0, values * width, LEVEL);
-            if (size + Integer.BYTES >= delta.remaining()) {
+            int encoded = (int) Zstd.compressByteArray(
+                    frame, Integer.BYTES, frame.length - Integer.BYTES, planes, 0, values * width, LEVEL);
+            if ((long) delta.size() + encoded + Integer.BYTES >= next.remaining()) {
                 return Optional.empty();
             }
-            delta.putInt(size).put(frame, 0, size);
+            size.putInt(0, encoded);
+            delta.write(frame, 0, Integer.BYTES + encoded);
         }
-        // a buffer of its own size: that of the tensor would be held until the version is acknowledged
-        return delta.position() == 0
-                ? Optional.empty()
-                : Optional.of(ByteBuffer.wrap(Arrays.copyOf(delta.array(), delta.position())));
+        return delta.size() == 0 ? Optional.empty() : Optional.of(ByteBuffer.wrap(delta.toByteArray()));
     }
 
     private static void split(ByteBuffer from, ByteBuffer to, int values, byte[] planes) {

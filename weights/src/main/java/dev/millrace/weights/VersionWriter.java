@@ -115,7 +115,8 @@ public final class VersionWriter {
         Map<String, ByteBuffer> tensors = base != null && base.isLike(values) ? base.tensors() : new LinkedHashMap<>();
         for (TensorSpec spec : values.specs()) {
             ByteBuffer bytes = values.bytes(spec.name());
-            tensors.computeIfAbsent(spec.name(), absent -> ByteBuffer.allocate(bytes.remaining()))
+            // beside the heap, which would need as much room again to move them in
+            tensors.computeIfAbsent(spec.name(), absent -> ByteBuffer.allocateDirect(bytes.remaining()))
                     .clear()
                     .put(bytes)
                     .flip();
@@ -259,9 +260,10 @@ public final class VersionWriter {
         List<EncodedTensor> tensors = new ArrayList<>();
         for (TensorSpec spec : specs) {
             NamedTensor tensor = NamedTensor.of(weights, spec);
-            all.add(tensor.data());
+            ByteBuffer data = tensor.data();
+            all.add(data);
             tensors.add(EncodedTensor.against(
-                    Objects.requireNonNull(base.tensors().get(spec.name()), spec.name()), tensor));
+                    Objects.requireNonNull(base.tensors().get(spec.name()), spec.name()), tensor, data));
         }
         String sha256 = all.hex();
         return new Encoded(List.copyOf(tensors), () -> sha256);

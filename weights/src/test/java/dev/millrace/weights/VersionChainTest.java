@@ -52,8 +52,9 @@ class VersionChainTest {
             Map<String, ByteBuffer> data = new LinkedHashMap<>();
             ContentHash all = new ContentHash();
             for (NamedTensor tensor : NamedTensor.of(weights.copy().trained())) {
-                EncodedTensor encoded =
-                        anchor ? EncodedTensor.whole(tensor) : EncodedTensor.against(base.bytes(tensor.name()), tensor);
+                EncodedTensor encoded = anchor
+                        ? EncodedTensor.whole(tensor)
+                        : EncodedTensor.against(base.bytes(tensor.name()), tensor, tensor.data());
                 entries.add(encoded.entry(1));
                 data.put(tensor.name(), encoded.data());
                 all.add(tensor.data());

@@ -27,6 +27,9 @@ public final class Engine {
     private static final String CUDA_LIBRARIES =
             " (its provider needs CUDA 12's cudart, cublas, cublasLt and curand, and cuDNN 9, on the library path)";
 
+    /** Whether the C library gives freed tensors back, as the launcher has it do; otherwise it would hold more of them than the runtime. */
+    private static final boolean GIVES_BACK = System.getenv("MALLOC_MMAP_THRESHOLD_") != null;
+
     private final Device device;
     private final int intraOpThreads;
     private final OrtEnvironment environment;
@@ -92,7 +95,8 @@ public final class Engine {
 
     /**
      * Loads a graph whose inputs have sizes of every kind, and large ones. The runtime would plan the memory of each size ahead,
-     * and hold what it planned beside what it took before it had a plan: nearly twice as much.
+     * and hold what it planned beside what it took before it had a plan: nearly twice as much. Nor does such a session keep memory of its own between
+     * calls, which grows in powers of two and which the sessions beside it cannot have, where what is freed goes back to the system.
      */
     OrtSession compileForAnySize(ModelProto model) {
         return compile(model, false, Map.of());
@@ -111,6 +115,7 @@ public final class Engine {
             options.setExecutionMode(OrtSession.SessionOptions.ExecutionMode.SEQUENTIAL);
             options.setDeterministicCompute(true);
             options.setMemoryPatternOptimization(plansMemory);
+            options.setCPUArenaAllocator(plansMemory || !GIVES_BACK);
             options.addConfigEntry("session.intra_op.allow_spinning", "0");
             options.addConfigEntry("session.inter_op.allow_spinning", "0");
             if (!inside.isEmpty()) {

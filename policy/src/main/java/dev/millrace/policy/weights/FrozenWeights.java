@@ -60,6 +60,17 @@ public final class FrozenWeights {
     }
 
     /**
+     * Weights with these values in memory that is lent: they are gone when its owner writes it again.
+     *
+     * @param memory of all of the shape's tensors; overwritten
+     */
+    public Weights thawedInto(TensorSet memory) {
+        Weights weights = Weights.in(memory, shape, dtype);
+        tensors.forEach((name, bytes) -> weights.parameters().load(name, bytes.duplicate()));
+        return weights;
+    }
+
+    /**
      * Some values of a tensor.
      *
      * @param from first of them

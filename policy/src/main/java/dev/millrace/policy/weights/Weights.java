@@ -40,6 +40,16 @@ public final class Weights {
         return new Weights(shape, Parameters.zeros(shape.tensors(), dtype), null);
     }
 
+    /** Weights in memory of somebody else's, which must hold nothing but values of the type. */
+    static Weights in(TensorSet memory, DecoderShape shape, Dtype dtype) {
+        if (!memory.specs().equals(shape.tensors())) {
+            throw new IllegalArgumentException("the memory is of other tensors: it has "
+                    + memory.specs().size() + ", and " + shape + " has "
+                    + shape.tensors().size());
+        }
+        return new Weights(shape, new Parameters(dtype, memory), null);
+    }
+
     /**
      * These weights as what an adapter is put upon: the memory becomes the result's, whose values are float32, whatever the type of these. Made to follow
      * the adapter by {@link #merge}, which whoever fills that calls.

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.Shapes;
+import dev.millrace.policy.decoder.TensorSpec;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.FloatBuffer;
@@ -117,6 +118,23 @@ class WeightsTest {
                 .hasMessage("weights of F32 into weights of BF16");
         assertThatThrownBy(() -> weights.load("model.norm.weight", ByteBuffer.allocate(256)))
                 .hasMessage("model.norm.weight takes 128 bytes, not 256");
+    }
+
+    @Test
+    void shouldThawIntoMemoryThatIsLent() {
+        Weights weights = Weights.random(SHAPE, 1).as(Dtype.BF16);
+        Gradients lent = new Gradients(SHAPE);
+        Weights thawed = new FrozenWeights(weights, "hash").thawedInto(lent.tensors());
+        assertThat(thawed.dtype()).isEqualTo(Dtype.BF16);
+        for (TensorSpec spec : SHAPE.tensors()) {
+            assertThat(thawed.tensor(spec.name())).isEqualTo(weights.tensor(spec.name()));
+            assertThat(lent.tensor(spec.name())).isEqualTo(weights.tensor(spec.name()));
+        }
+        lent.zero();
+        assertThat(thawed.tensor(DOWN).get(8)).isZero();
+        assertThatThrownBy(() -> new FrozenWeights(weights, "hash")
+                        .thawedInto(new TensorSet(SHAPE.tensors().subList(0, 2))))
+                .hasMessageStartingWith("the memory is of other tensors: it has 2, and ");
     }
 
     @Test

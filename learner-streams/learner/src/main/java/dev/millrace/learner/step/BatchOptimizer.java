@@ -89,7 +89,7 @@ public final class BatchOptimizer implements AutoCloseable {
         this.learningRate = new LearningRate(config.optimizer());
         this.shards = new GradientShards(engine, shape, lora.map(LoraStart::shape), config, threads);
         this.gradients = new Gradients(trained);
-        this.references = new ReferenceLogProbs(algorithm.kl(), shards);
+        this.references = new ReferenceLogProbs(algorithm.kl(), shards, gradients);
         this.starts = new StepStart(algorithm, references, shards);
         this.loss = new UpdateLoss(algorithm, shards);
         this.lengthGuard = new LengthGuard(algorithm.lengthGuard());

@@ -3,6 +3,9 @@ package dev.millrace.learner.step;
 import dev.millrace.corrections.kl.KlConfig;
 import dev.millrace.corrections.kl.ReferenceConfig;
 import dev.millrace.learner.kl.MissingReferenceException;
+import dev.millrace.policy.weights.Dtype;
+import dev.millrace.policy.weights.FrozenWeights;
+import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.packed.PackedFloats;
 import java.nio.ByteBuffer;
@@ -13,11 +16,16 @@ import org.jspecify.annotations.Nullable;
 final class ReferenceLogProbs {
     private final @Nullable ReferenceConfig config;
     private final GradientShards shards;
+    private final Gradients lent;
     private @Nullable Weights kept;
+    /** In their place where they are bfloat16, which takes half. */
+    private @Nullable FrozenWeights frozen;
 
-    ReferenceLogProbs(KlConfig kl, GradientShards shards) {
+    /** @param lent the gradient's memory, which is free until a step differentiates: whole weights are made in it */
+    ReferenceLogProbs(KlConfig kl, GradientShards shards, Gradients lent) {
         this.config = kl.against().orElse(null);
         this.shards = shards;
+        this.lent = lent;
     }
 
     /** The version whose weights must be kept; empty if none. */
@@ -29,7 +37,11 @@ final class ReferenceLogProbs {
 
     /** The reference's weights, which must not change from now on. */
     void keep(Weights weights) {
-        kept = weights;
+        boolean freezes = weights.dtype() == Dtype.BF16
+                && weights.adapter().isEmpty()
+                && lent.specs().equals(weights.tensors().specs());
+        frozen = freezes ? new FrozenWeights(weights, "") : null; // nobody asks for their hash
+        kept = freezes ? null : weights;
     }
 
     /**
@@ -44,11 +56,12 @@ final class ReferenceLogProbs {
         float[] values = new float[members.sequences().scoredCount()];
         int[] trainable = members.trainable().toArray();
         if (config instanceof ReferenceConfig.Version fixed) {
-            if (kept == null) {
+            Weights weights = frozen == null ? kept : frozen.thawedInto(lent.tensors());
+            if (weights == null) {
                 throw new IllegalStateException("kl.reference.version is " + fixed.version()
                         + ", but the optimiser was not given its weights (BatchOptimizer.useReference)");
             }
-            shards.score(kept, members, trainable, values, means);
+            shards.score(weights, members, trainable, values, means);
             return values;
         }
         for (int s : trainable) {

@@ -45,6 +45,7 @@ import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.GradientSession;
 import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.session.SequenceBatch;
+import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.BatchEntry;
@@ -394,6 +395,29 @@ class StepStartTest {
                 .containsEntry("kl.coefficient", 0.5)
                 .containsEntry("forward_passes", 2.0);
         assertThat(report.controls().get("kl.coefficient")).hasValue(0.5);
+    }
+
+    /** Held in half the memory, it says what the same values say in float32. */
+    @Test
+    void shouldSayTheSameOfAReferenceWhicheverTypeItsValuesAreHeldIn() {
+        Weights rounded = Weights.random(SHAPE, SyntheticRollouts.SEED).as(Dtype.BF16);
+        Map<String, Double> frozen = stepAgainst(rounded);
+        Map<String, Double> whole = stepAgainst(rounded.as(Dtype.F32));
+        assertThat(frozen.get("kl.loss")).isNotZero().isEqualTo(whole.get("kl.loss"));
+        assertThat(frozen.get("grad_norm")).isNotZero().isEqualTo(whole.get("grad_norm"));
+    }
+
+    private Map<String, Double> stepAgainst(Weights reference) {
+        BatchOptimizer learner = open(PLAIN.with(a -> a.kl(new KlConfig.InLoss(
+                KlDivergence.REVERSE,
+                "",
+                KlWeighting.DETACHED,
+                new CoefficientConfig.Fixed(0.5),
+                new ReferenceConfig.Version(0)))));
+        learner.useReference(reference);
+        return learner.train(batch, VERSION, ControlState.initial(), moved(), learner.newOptimizer())
+                .metrics()
+                .byName();
     }
 
     /** Rewards less 0.1 Σ (proximal − reference), then less the mean of their group of two. */
