@@ -36,7 +36,7 @@ import picocli.CommandLine.Spec;
 /** {@code millrace doctor}: what is wrong with a run, in sentences, most important first. */
 @Command(
         name = "doctor",
-        subcommands = MismatchCommand.class,
+        subcommands = {MismatchCommand.class, PreflightCommand.class},
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = {
@@ -51,6 +51,7 @@ import picocli.CommandLine.Spec;
             "millrace doctor --bootstrap-servers kafka:9092 --run my-run",
             "millrace doctor --archive my-run.archive",
             "millrace doctor mismatch --run-dir runs/<run id>",
+            "millrace doctor preflight --config my.yaml",
             "",
             "Exit codes: 0 nothing is broken or sick; 4 something is; 1 a failure; 2 a mistake in the command line."
         })

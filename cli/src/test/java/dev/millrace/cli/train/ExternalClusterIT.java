@@ -4,14 +4,20 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.millrace.cli.Main;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.TrainingStep;
+import java.io.PrintWriter;
+import java.io.StringWriter;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.Set;
 import java.util.regex.Matcher;
+import org.apache.kafka.clients.admin.Admin;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -125,5 +131,33 @@ class ExternalClusterIT {
                     .startsWith("millrace: run.bootstrap_servers is " + cluster.bootstrapServers()
                             + " in two/config.yaml and empty is asked for; ");
         }
+    }
+
+    @Test
+    void shouldTryWhatARunNeedsAndLeaveNothing() throws Exception {
+        Map<String, Object> client = Map.of("bootstrap.servers", cluster.bootstrapServers());
+        try (Admin admin = Admin.create(client)) {
+            Set<String> before = admin.listTopics().names().get();
+            JsonNode tried = preflight(0, "--set", "run.id=not-yet");
+            assertThat(tried.path("ready").asBoolean()).isTrue();
+            assertThat(tried.findValuesAsText("subject"))
+                    .containsSubsequence(
+                            "cluster", "topics", "transactions", "record size", "clock", "reading", "clean-up", "run");
+            assertThat(tried.findValuesAsText("outcome")).containsOnly("ok");
+            assertThat(admin.listTopics().names().get()).isEqualTo(before);
+        }
+        // of a run that is there, it says what would be another one's
+        JsonNode there = preflight(0, "--set", "run.id=" + first.id, "--set", "algorithm.objective=gspo");
+        assertThat(there.toString()).contains(first.id + " is there under another configuration");
+    }
+
+    private JsonNode preflight(int status, String... more) throws Exception {
+        List<String> arguments = new ArrayList<>(
+                List.of("doctor", "preflight", "--json", "--bootstrap-servers", cluster.bootstrapServers()));
+        arguments.addAll(List.of(more));
+        StringWriter out = new StringWriter();
+        int ended = Main.commandLine().setOut(new PrintWriter(out)).execute(arguments.toArray(String[]::new));
+        assertThat(ended).as(out.toString()).isEqualTo(status);
+        return new ObjectMapper().readTree(out.toString());
     }
 }

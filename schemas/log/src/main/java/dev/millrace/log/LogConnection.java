@@ -9,7 +9,6 @@ import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import java.time.Duration;
 import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
 
 /**
@@ -38,12 +37,6 @@ public record LogConnection(
         Alarms alarms) {
     /** What {@code run.patience_seconds} is unless somebody says otherwise. */
     public static final Duration PATIENCE = Duration.ofMinutes(10);
-
-    private static final String CONSUMER = "consumer.";
-    private static final String PRODUCER = "producer.";
-    private static final String ADMIN = "admin.";
-    private static final String STREAMS = "streams.";
-    private static final List<String> KINDS = List.of(CONSUMER, PRODUCER, ADMIN, STREAMS);
 
     /** To a run in its first epoch. */
     public LogConnection(
@@ -130,7 +123,7 @@ public record LogConnection(
 
     /** The common settings with others put over them. */
     public Map<String, Object> with(Map<String, Object> overrides) {
-        Map<String, Object> merged = common();
+        Map<String, Object> merged = ClientKind.common(clientProperties);
         merged.putAll(overrides);
         return merged;
     }
@@ -140,45 +133,25 @@ public record LogConnection(
         Map<String, Object> withPatience = new HashMap<>(ofRole);
         // what it asks beside reading, such as for offsets, then waits as long as reading does
         withPatience.putIfAbsent("default.api.timeout.ms", Math.toIntExact(patience.toMillis()));
-        return merged(CONSUMER, withPatience);
+        return ClientKind.CONSUMER.settings(clientProperties, withPatience);
     }
 
     /** Settings of a producer, as for a consumer. */
     public Map<String, Object> producer(Map<String, Object> ofRole) {
-        return merged(PRODUCER, ofRole);
+        return ClientKind.PRODUCER.settings(clientProperties, ofRole);
     }
 
     /** Settings of an admin client. */
     public Map<String, Object> admin() {
-        return merged(ADMIN, Map.of());
+        return ClientKind.ADMIN.settings(clientProperties, Map.of());
     }
 
     /** Settings of the stream engine, which knows the prefixes of its clients itself. */
     public Map<String, Object> streams(Map<String, Object> ofRole) {
-        Map<String, Object> merged = merged(STREAMS, ofRole);
+        Map<String, Object> merged = ClientKind.STREAMS.settings(clientProperties, ofRole);
         clientProperties.forEach((key, value) -> {
-            if (key.startsWith(CONSUMER) || key.startsWith(PRODUCER) || key.startsWith(ADMIN)) {
+            if (ClientKind.isOfOne(key) && !ClientKind.STREAMS.owns(key)) {
                 merged.put(key, value);
-            }
-        });
-        return merged;
-    }
-
-    private Map<String, Object> common() {
-        Map<String, Object> common = new HashMap<>();
-        clientProperties.forEach((key, value) -> {
-            if (KINDS.stream().noneMatch(key::startsWith)) {
-                common.put(key, value);
-            }
-        });
-        return common;
-    }
-
-    private Map<String, Object> merged(String prefix, Map<String, Object> ofRole) {
-        Map<String, Object> merged = with(ofRole);
-        clientProperties.forEach((key, value) -> {
-            if (key.startsWith(prefix)) {
-                merged.put(key.substring(prefix.length()), value);
             }
         });
         return merged;

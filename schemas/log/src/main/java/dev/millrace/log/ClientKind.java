@@ -1,0 +1,47 @@
+package dev.millrace.log;
+
+import java.util.HashMap;
+import java.util.Locale;
+import java.util.Map;
+
+/** A kind of Kafka's clients, for which alone a setting is if its name begins so: {@code consumer.fetch.max.bytes}. */
+public enum ClientKind {
+    CONSUMER,
+    PRODUCER,
+    ADMIN,
+    STREAMS;
+
+    private final String prefix = name().toLowerCase(Locale.ROOT) + ".";
+
+    boolean owns(String key) {
+        return key.startsWith(prefix);
+    }
+
+    static boolean isOfOne(String key) {
+        for (ClientKind kind : values()) {
+            if (kind.owns(key)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** Those settings that are for every kind. */
+    static Map<String, Object> common(Map<String, Object> clientProperties) {
+        Map<String, Object> common = new HashMap<>(clientProperties);
+        common.keySet().removeIf(ClientKind::isOfOne);
+        return common;
+    }
+
+    /** Settings of a client of this kind: the common ones, over them its user's own, over these what was set for the kind. */
+    public Map<String, Object> settings(Map<String, Object> clientProperties, Map<String, Object> ofUser) {
+        Map<String, Object> merged = common(clientProperties);
+        merged.putAll(ofUser);
+        clientProperties.forEach((key, value) -> {
+            if (owns(key)) {
+                merged.put(key.substring(prefix.length()), value);
+            }
+        });
+        return merged;
+    }
+}
