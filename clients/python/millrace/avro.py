@@ -77,8 +77,9 @@ class Schema:
 class _Source:
     """Lines of a reader. Everything is inlined: a call for each field would cost more than reading it."""
 
-    def __init__(self, schema: Schema):
+    def __init__(self, schema: Schema, skipped: Collection[str]):
         self.schema = schema
+        self.skipped = skipped
         self.lines: List[str] = []
         self.symbols: Dict[str, Any] = {}
         self.count = 0
@@ -92,7 +93,8 @@ class _Source:
 
     def number(self, indent: int) -> None:
         """n: the zigzag of a number."""
-        self.add(indent, "n = b[p]; p += 1", "if n > 127: n, p = more(b, p, n)")
+        # two bytes at once, the length of most vectors, need no call
+        self.add(indent, "n = b[p]; p += 1", "if n > 127:", " n += (b[p] << 7) - 128; p += 1", " if n > 16383: n, p = more(b, p, n)")
 
     def length(self, indent: int) -> None:
         """q: the end of what begins at p with its length."""
@@ -115,9 +117,11 @@ class _Source:
         self.add(indent, "p += 1")
 
     def _long(self, node: Any, to: Optional[str], indent: int) -> None:
-        self.number(indent)
         if to:
+            self.number(indent)
             self.add(indent, f"{to} = (n >> 1) ^ -(n & 1)")
+        else:
+            self.add(indent, "while b[p] > 127: p += 1", "p += 1")
 
     _int = _long
 
@@ -180,8 +184,8 @@ class _Source:
             "c = (n >> 1) ^ -(n & 1)",
             "if c < 0:",
             " c = -c",
-            " n = b[p]; p += 1",
-            " if n > 127: n, p = more(b, p, n)",
+            " while b[p] > 127: p += 1",
+            " p += 1",
             "if c > end - p: bad(p, n)",
             "for _ in range(c):",
         )
@@ -210,7 +214,7 @@ class _Source:
         parts = []
         there = set()
         for field in node["fields"]:
-            keep = to is not None and (wanted is None or field["name"] in wanted)
+            keep = to is not None and (wanted is None or field["name"] in wanted) and f"{node['name']}.{field['name']}" not in self.skipped
             part = self.fresh() if keep else None
             self.read(field["type"], part, indent)
             if keep:
@@ -222,8 +226,8 @@ class _Source:
 
 
 def _more(b: bytes, p: int, n: int) -> Tuple[int, int]:
-    """The rest of a number whose first byte was n."""
-    value, shift = n & 127, 7
+    """The rest of a number whose first two bytes, the second of which does not end it, give n."""
+    value, shift = n - 16384, 14
     while shift < 64:
         n = b[p]
         p += 1
@@ -238,14 +242,15 @@ def _bad(p: int, n: int) -> None:
     raise ValueError(f"the number {(n >> 1) ^ -(n & 1)} before byte {p} is none that can stand there")
 
 
-def compiled_reader(schema: Schema, fields: Optional[Collection[str]] = None) -> Reader:
+def compiled_reader(schema: Schema, fields: Optional[Collection[str]] = None, skipped: Collection[str] = ()) -> Reader:
     """A function (bytes, position=0, arrays=True) to a record.
 
     :param fields: names of those that are wanted; None for all. The others are passed over.
+    :param skipped: fields of any record that are not wanted, such as ``BatchEntry.masked_by``
 
     With arrays=False vectors are memoryviews of their bytes. It throws Malformed where the bytes are no such record.
     """
-    source = _Source(schema)
+    source = _Source(schema, skipped)
     source.add(0, "def read(b, p=0, arrays=True):")
     source.add(1, "m = memoryview(b)", "end = len(b)")
     source.add(1, "try:")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 from numpy.typing import NDArray
 
 from millrace.avro import Record
@@ -27,7 +27,8 @@ _OF_TRAJECTORY = (
     "behavior_log_probs", "old_log_probs", "proximal_log_probs", "proximal_version", "reference_log_probs", "teacher_log_probs",
     "proximal_entropies", "kept_tokens",
 )
-_OPTIONAL = ("old_log_probs", "reference_log_probs", "teacher_log_probs", "proximal_entropies")
+_NOT_OF_ENTRY = tuple("BatchEntry." + name for name in ("rollout_partition", "rollout_offset", "oldest_version", "trained_tokens", "masked_by"))
+_LOG_PROBS = ("behavior_log_probs", "proximal_log_probs", "old_log_probs", "reference_log_probs", "teacher_log_probs", "proximal_entropies")
 
 
 @dataclass(frozen=True)
@@ -85,12 +86,6 @@ class Batch:
     :ivar response_offsets: int64, ``[sequences + 1]``
     :ivar mask: int8, 1 where the token is trained on
     :ivar advantages: one for each response token
-    :ivar behavior_log_probs: natural logs by the engine that sampled
-    :ivar proximal_log_probs: by the learner's engine when it was scored
-    :ivar old_log_probs: by the learner's engine at the version that sampled; None where one of the rollouts has none
-    :ivar reference_log_probs: by the reference policy; None likewise
-    :ivar teacher_log_probs: by the teacher; None likewise
-    :ivar proximal_entropies: in nats; None likewise
     :ivar proximal_versions: int64, ``[sequences]``, the newest version when it was scored
     :ivar rewards: float64, ``[sequences]``
     :ivar temperatures: float64, ``[sequences]``
@@ -102,6 +97,7 @@ class Batch:
     :ivar recorded_weights: as `weights`, None where the run does not record them
     :ivar kept_tokens: whether log-probs are over the tokens that truncation left, not over the whole vocabulary
     :ivar spans: versions and lengths of the parts of all responses that one version sampled
+    :ivar recorded: the bytes of the log-probs and entropies that all of the batch have, by name and sequence; packed when they are asked for
     """
 
     batch_id: int
@@ -112,12 +108,6 @@ class Batch:
     response_offsets: Ints
     mask: NDArray[np.int8]
     advantages: Floats
-    behavior_log_probs: Floats
-    proximal_log_probs: Floats
-    old_log_probs: Optional[Floats]
-    reference_log_probs: Optional[Floats]
-    teacher_log_probs: Optional[Floats]
-    proximal_entropies: Optional[Floats]
     proximal_versions: Ints
     rewards: NDArray[np.float64]
     temperatures: NDArray[np.float64]
@@ -130,6 +120,7 @@ class Batch:
     recorded_weights: Optional[Floats]
     kept_tokens: bool
     spans: Tuple[Ints, Ints]
+    recorded: Dict[str, List[Any]] = field(repr=False)
 
     def __len__(self) -> int:
         return len(self.rollout_ids)
@@ -144,6 +135,39 @@ class Batch:
             raise Missing(f"batch {self.batch_id} has no importance weights; run the topology with topology.batch.record_weights=true, or "
                           "make them of the log-probs by the rule that record['stages'] names")
         return self.recorded_weights
+
+    @cached_property
+    def behavior_log_probs(self) -> Floats:
+        """Natural logs by the engine that sampled."""
+        return _joined(self.recorded["behavior_log_probs"], "<f4")
+
+    @cached_property
+    def proximal_log_probs(self) -> Floats:
+        """By the learner's engine when it was scored."""
+        return _joined(self.recorded["proximal_log_probs"], "<f4")
+
+    @cached_property
+    def old_log_probs(self) -> Optional[Floats]:
+        """By the learner's engine at the version that sampled; None where one of the rollouts has none."""
+        return self._packed("old_log_probs")
+
+    @cached_property
+    def reference_log_probs(self) -> Optional[Floats]:
+        """By the reference policy; None where one of the rollouts has none."""
+        return self._packed("reference_log_probs")
+
+    @cached_property
+    def teacher_log_probs(self) -> Optional[Floats]:
+        """By the teacher; None where one of the rollouts has none."""
+        return self._packed("teacher_log_probs")
+
+    @cached_property
+    def proximal_entropies(self) -> Optional[Floats]:
+        """In nats, of the policy of the proximal log-probs; None where one of the rollouts has none."""
+        return self._packed("proximal_entropies")
+
+    def _packed(self, name: str) -> Optional[Floats]:
+        return _joined(self.recorded[name], "<f4") if name in self.recorded else None
 
     @cached_property
     def versions(self) -> Ints:
@@ -187,6 +211,7 @@ class Batch:
 
         arrays = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
         arrays["versions"] = self.versions
+        arrays.update({name: getattr(self, name) for name in self.recorded})
         if self.recorded_weights is not None:
             arrays["weights"] = arrays.pop("recorded_weights")
         return {name: torch.from_numpy(value).to(device) for name, value in arrays.items()}
@@ -249,7 +274,7 @@ class BatchLog:
     def __init__(self, kafka: Kafka, schemas: Schemas, identity: Identity, partition: int, group: Optional[str] = None):
         self._kafka = kafka
         self._identity = identity
-        self._records = Records(schemas, arrays=False)
+        self._records = Records(schemas, arrays=False, skipped=_NOT_OF_ENTRY)
         self._trajectories = Trajectories(kafka, schemas, identity)
         self._at = identity.topic("batches"), partition
         self.consumer = kafka.consumer(**({"group.id": group} if group else {}))
@@ -266,7 +291,10 @@ class BatchLog:
 
     def committed(self) -> int:
         """The offset that the group has committed; -1 if none."""
-        found = self.consumer.committed([TopicPartition(*self._at)], self._kafka.timeout_s)[0]
+        try:
+            found = self.consumer.committed([TopicPartition(*self._at)], self._kafka.timeout_s)[0]
+        except KafkaException as e:
+            raise self._kafka.away("asking for the offset that the learner's group has committed", e) from None
         return int(found.offset) if found.offset >= 0 else -1
 
     def partition(self) -> Tuple[str, int]:
@@ -325,22 +353,23 @@ def _packed(batch: Record, trajectories: List[Record], offset: int) -> Batch:
                                 f"{trajectory['epoch']} policy {trajectory['policy_id']}")
     prompts = [t["prompt_tokens"] for t in trajectories]
     responses = [t["response_tokens"] for t in trajectories]
-    lengths = np.array([len(r) for r in responses], np.int64) >> 2
+    lengths = np.array(list(map(len, responses)), np.int64) >> 2
     masks = [entry["mask"] if entry["mask"] is not None else t["mask"] for entry, t in zip(entries, trajectories)]
     both: List[Any] = [part for pair in zip(prompts, responses) for part in pair]
 
     def vectors(name: str, parts: List[Any], width: int = 2) -> List[Any]:
-        found = np.array([len(p) for p in parts], np.int64)
+        found = np.array(list(map(len, parts)), np.int64)
         wrong = np.flatnonzero(found != lengths << width)
         if len(wrong):
             s = int(wrong[0])
             raise _inconsistent(batch, s, f"has {lengths[s]} response tokens and {found[s] >> width} values of {name}")
         return parts
 
-    def optional(name: str) -> Optional[Floats]:
+    recorded = {}
+    for name in _LOG_PROBS:
         parts = [t[name] for t in trajectories]
-        return None if not parts or any(p is None for p in parts) else _joined(vectors(name, parts), "<f4")
-
+        if None not in parts:
+            recorded[name] = vectors(name.replace("_", " "), parts)
     mask = _joined(vectors("mask", masks, 0), np.int8)
     own = mask
     if any(entry["mask"] is not None for entry in entries):
@@ -354,7 +383,7 @@ def _packed(batch: Record, trajectories: List[Record], offset: int) -> Batch:
     if trained != batch["trained_tokens"]:
         raise Malformed(f"batch {batch['batch_id']} declares {batch['trained_tokens']} trained tokens, its entries have {trained}")
     weights = [entry["weights"] for entry in entries]
-    recorded = None if not weights or any(w is None for w in weights) else _joined(vectors("weights", weights), "<f4")
+    importance = None if not weights or None in weights else _joined(vectors("weights", weights), "<f4")
     rewards = np.array([entry["reward"] for entry in entries], np.float64)
     of_sequence = np.array([entry["advantage"] for entry in entries], np.float32)
     advantages = _spread(of_sequence, lengths)
@@ -374,18 +403,15 @@ def _packed(batch: Record, trajectories: List[Record], offset: int) -> Batch:
     return Batch(
         batch_id=batch["batch_id"], expected_version=batch.get("expected_version", -1), step_scale=batch["step_scale"],
         tokens=_joined(both, "<i4"),
-        offsets=np.concatenate([[0], np.cumsum((np.array([len(p) for p in prompts], np.int64) >> 2) + lengths)]),
+        offsets=np.concatenate([[0], np.cumsum((np.array(list(map(len, prompts)), np.int64) >> 2) + lengths)]),
         response_offsets=response_offsets, mask=mask, advantages=advantages,
-        behavior_log_probs=_joined(vectors("behavior log-probs", [t["behavior_log_probs"] for t in trajectories]), "<f4"),
-        proximal_log_probs=_joined(vectors("proximal log-probs", [t["proximal_log_probs"] for t in trajectories]), "<f4"),
-        **{name: optional(name) for name in _OPTIONAL},
         proximal_versions=np.array([t["proximal_version"] for t in trajectories], np.int64), rewards=rewards,
         temperatures=np.array([t["temperature"] for t in trajectories], np.float64), trained_tokens=trained,
         trainable_tokens=int(np.count_nonzero(own)), rollout_ids=[entry["rollout_id"] for entry in entries],
         group_ids=[entry["group_id"] for entry in entries],
-        record={name: value for name, value in batch.items() if name != "entries"}, offset=offset, recorded_weights=recorded,
+        record={name: value for name, value in batch.items() if name != "entries"}, offset=offset, recorded_weights=importance,
         kept_tokens=any(t["kept_tokens"] is not None for t in trajectories),
-        spans=(np.array([span["version"] for span in spans], np.int64), widths))
+        spans=(np.array([span["version"] for span in spans], np.int64), widths), recorded=recorded)
 
 
 def vectors_of(batch: Record, s: int, packed: Any, tokens: int) -> Floats:

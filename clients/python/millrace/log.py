@@ -14,7 +14,7 @@ from typing import Any, Callable, Collection, Dict, Iterator, List, Mapping, Opt
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from millrace.avro import Reader, Record, Schema, compiled_reader, compiled_writer
-from millrace.errors import Malformed, Missing, Refused, Unreachable
+from millrace.errors import Malformed, MillraceError, Missing, Refused, Unreachable
 from millrace.settings import ClientSettings, followed
 
 LOG = logging.getLogger("millrace")
@@ -55,13 +55,21 @@ class Kafka:
             "enable.idempotence": True, "acks": "all", "partitioner": "murmur2_random", "message.max.bytes": 1 << 20,
             "linger.ms": 2, **own})
 
-    def away(self, what: str, error: Optional[KafkaException] = None) -> Unreachable:
-        """A sentence for what a broker did not do."""
+    def away(self, what: str, error: Optional[KafkaException] = None, client: Any = None) -> Unreachable:
+        """A sentence for what a broker did not do.
+
+        :param client: that was asked, which may know why
+        """
+        try:
+            if client is not None:
+                client.poll(0)
+        except KafkaException as e:
+            LOG.debug("a client has ended: %s", e)
         said = error.args[0].str() if error is not None else ""
         told = self._last_error if self._last_error and self._last_error not in said else ""
-        why = "; ".join(part for part in (said, told) if part) or "it did not answer"
-        return Unreachable(f"{what} at {self.settings.bootstrap} failed within {self.timeout_s:g} s: {why}; correct the address or "
-                           "the client's settings, or see whether the brokers run")
+        why = "; ".join(part for part in (said, told) if part) or f"no answer for {self.timeout_s:g} s"
+        return Unreachable(f"{what} at {self.settings.bootstrap} failed: {why}; correct the address, the client's settings or its rights, or see "
+                           "whether the brokers run")
 
     def topics(self) -> Dict[str, int]:
         """Names of all topics that we may see, with their numbers of partitions."""
@@ -70,8 +78,7 @@ class Kafka:
             found = consumer.list_topics(timeout=self.timeout_s).topics
             return {name: len(topic.partitions) for name, topic in found.items()}
         except KafkaException as e:
-            consumer.poll(0)  # has the reasons told
-            raise self.away("asking for the topics", e) from None
+            raise self.away("asking for the topics", e, consumer) from None
         finally:
             consumer.close()
 
@@ -80,8 +87,7 @@ class Kafka:
         try:
             client.list_topics(topic, timeout=self.timeout_s)
         except KafkaException as e:
-            client.poll(0)
-            raise self.away(f"asking for the topic {topic}", e) from None
+            raise self.away(f"asking for the topic {topic}", e, client) from None
 
     def ends(self, consumer: Consumer, topic: str, partition: int) -> Tuple[int, int]:
         """First offset of a partition, and the one behind its last committed record."""
@@ -89,8 +95,7 @@ class Kafka:
             low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), self.timeout_s)
             return int(low), int(high)
         except (KafkaException, TypeError) as e:
-            consumer.poll(0)
-            raise self.away(f"asking for the end of {topic}-{partition}", e if isinstance(e, KafkaException) else None) from None
+            raise self.away(f"asking for the end of {topic}-{partition}", e if isinstance(e, KafkaException) else None, consumer) from None
 
     def read(self, consumer: Consumer, ranges: Mapping[Tuple[str, int], Tuple[int, int]]) -> Iterator[List[Any]]:
         """Messages of partitions from an offset up to the one before another, many at a time.
@@ -161,13 +166,19 @@ class Forward:
                 elif error.code() == KafkaError._PARTITION_EOF:
                     self._next[partition] = max(self._next[partition], each.offset())
                 else:
-                    del self._next[partition]
-                    refuse((self._topic, partition), error)
+                    self._pass((self._topic, partition), error)
             if found:
                 deadline = time.monotonic() + self._kafka.timeout_s
                 yield found
             elif self._next[partition] <= last and time.monotonic() > deadline:
                 raise self._kafka.away(f"reading {self._topic}-{partition} up to offset {last}")
+
+    def _pass(self, at: Tuple[str, int], error: KafkaError) -> None:
+        try:
+            refuse(at, error)
+        except MillraceError:
+            del self._next[at[1]]  # whoever asks again begins anew
+            raise
 
     def close(self) -> None:
         for consumer in self._consumers.values():
@@ -175,7 +186,9 @@ class Forward:
 
 
 def refuse(at: Tuple[str, int], error: KafkaError) -> None:
-    """Passes over what the client gets over by itself."""
+    """Passes over what the client gets over by itself, and what only concerns a group: whoever reads is in none."""
+    if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+        return
     if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
         raise Missing(f"{at[0]}-{at[1]} no longer has what is asked for: retention has removed it, or the log was cut off "
                       f"({error.str()})")
@@ -193,14 +206,14 @@ class Schemas:
         self._shown = registry
         self._texts: Dict[int, str] = {}
         self._newest: Dict[str, Tuple[int, int]] = {}
-        self._readers: Dict[Tuple[int, Optional[Tuple[str, ...]]], Reader] = {}
+        self._readers: Dict[Tuple[int, Optional[Tuple[str, ...]], Tuple[str, ...]], Reader] = {}
         self._writers: Dict[str, Tuple[int, Callable[[Mapping[str, Any]], bytes]]] = {}
 
-    def reader(self, schema_id: int, fields: Optional[Collection[str]] = None) -> Reader:
-        """Of records of a schema; fields as for compiled_reader."""
-        key = schema_id, None if fields is None else tuple(fields)
+    def reader(self, schema_id: int, fields: Optional[Collection[str]] = None, skipped: Collection[str] = ()) -> Reader:
+        """Of records of a schema, as compiled_reader makes it."""
+        key = schema_id, None if fields is None else tuple(fields), tuple(skipped)
         if key not in self._readers:
-            self._readers[key] = compiled_reader(Schema(self._text(schema_id)), fields)
+            self._readers[key] = compiled_reader(Schema(self._text(schema_id)), fields, skipped)
         return self._readers[key]
 
     def encode(self, topic: str, record: Mapping[str, Any]) -> bytes:
@@ -280,10 +293,11 @@ class Schemas:
 class Records:
     """Records of a topic as they are decoded, those that are none passed over with a word."""
 
-    def __init__(self, schemas: Schemas, fields: Optional[Sequence[str]] = None, arrays: bool = True):
+    def __init__(self, schemas: Schemas, fields: Optional[Sequence[str]] = None, arrays: bool = True, skipped: Sequence[str] = ()):
         self._schemas = schemas
         self._fields = None if fields is None else tuple(fields)
         self._arrays = arrays
+        self._skipped = skipped
         self._readers: Dict[bytes, Reader] = {}
         self.passed_over = 0
 
@@ -307,7 +321,7 @@ class Records:
         if read is None:
             if len(value) < 5 or value[0] != 0:
                 raise Malformed(f"these {len(value)} bytes do not begin with a 0 and a schema's id, as Confluent's wire format has it")
-            read = self._schemas.reader(int.from_bytes(value[1:5], "big"), self._fields)
+            read = self._schemas.reader(int.from_bytes(value[1:5], "big"), self._fields, self._skipped)
             self._readers[value[:5]] = read
         return read(value, 5, self._arrays)
 

@@ -226,7 +226,7 @@ class BatchTest(unittest.TestCase):
 
         for change, why in (
             (lambda b, t: t[0].update(rollout_id="g/9"), "rollout g/0 at partition 0 offset 5: points at rollout g/9 of run r"),
-            (lambda b, t: t[0].update(behavior_log_probs=f4(1)), "has 3 response tokens and 1 values of behavior log-probs"),
+            (lambda b, t: t[0].update(behavior_log_probs=f4(1)), "has 3 response tokens and 1 values of behavior log probs"),
             (lambda b, t: b["entries"][0].update(mask=b"\1\1\1"), "trains on response token 1, which the trajectory's own mask leaves out"),
             (lambda b, t: b.update(trained_tokens=3), "declares 3 trained tokens, its entries have 2"),
             (lambda b, t: b["entries"][0].update(advantage=float("nan")), "not finite"),
