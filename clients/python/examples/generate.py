@@ -2,6 +2,7 @@
 
     python3 clients/python/examples/generate.py kafka:9092 my-run python-1
 """
+import importlib
 import sys
 import numpy as np
 import millrace
@@ -20,12 +21,9 @@ def sample(model, prompt, count, length, temperature):
 
 def main(bootstrap, run, name, library="torch"):
     run = millrace.Run(bootstrap, run)
+    model = importlib.import_module({"torch": "millrace.torch", "numpy": "numpy_decoder"}[library]).Decoder(run.shape)
     if library == "torch":
-        from millrace.torch import Decoder
-        model = Decoder(run.shape).requires_grad_(False)
-    else:
-        from numpy_decoder import Decoder
-        model = Decoder(run.shape)
+        model.requires_grad_(False)
     with run.generator(name, on_version=lambda version, weights: model.load(weights)) as generator:
         for requests in generator.requests():
             for request in requests:
@@ -36,4 +34,7 @@ def main(bootstrap, run, name, library="torch"):
             print(f"version {generator.version}  rollouts {sum(request.samples for request in requests)}", flush=True)
 
 
-main(*sys.argv[1:])
+try:
+    main(*sys.argv[1:])
+except millrace.MillraceError as e:
+    sys.exit(f"{type(e).__name__}: {e}")

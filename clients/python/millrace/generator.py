@@ -13,8 +13,8 @@ from confluent_kafka import KafkaError
 from numpy.typing import NDArray
 
 from millrace.avro import Record, packed_bytes
-from millrace.errors import Malformed, Missing, NotCommitted, Refused
-from millrace.log import LOG, Kafka, Records, Schemas
+from millrace.errors import Malformed, Missing, NotCommitted, Refused, Unreachable
+from millrace.log import LOG, Kafka, Records, Schemas, refuse
 from millrace.producing import Offsets, Transactions
 from millrace.tensors import Arrays
 from millrace.versions import Identity, Versions, shape_of
@@ -209,8 +209,12 @@ class Generator:
         self._open, self._answered, self._offsets = [], {}, {}
         self._group = self._prompts.consumer_group_metadata()  # as of now: after a rebalance they may be another's
         for message in messages:
-            if message.error() is not None:
-                LOG.debug("prompts: %s", message.error().str())
+            error = message.error()
+            if error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+                raise Unreachable(f"generator {self.id} may not join the group {self._identity.group('generator')}: {error.str()}; allow "
+                                  "READ on groups with the run's prefix")
+            if error is not None:
+                refuse((self._identity.topic("prompts"), message.partition()), error)
                 continue
             self._offsets[message.topic(), message.partition()] = message.offset() + 1
             record = self._records.decode(message)

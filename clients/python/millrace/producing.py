@@ -45,8 +45,7 @@ class Transactions:
         try:
             self.producer.init_transactions(timeout_s)
         except KafkaException as e:
-            self.producer.poll(0)
-            raise self._kafka.away(f"taking over the transactional id {transactional_id}", e) from None
+            raise self._kafka.away(f"taking over the transactional id {transactional_id}", e, self.producer) from None
         if self._owner is not None:
             self._claim(*self._owner)
 
@@ -189,6 +188,6 @@ class Transactions:
         self._failure = self._failure or NotCommitted(f"{self._what} is closed")
         try:
             self.producer.abort_transaction(self._timeout_s)
-        except KafkaException:
-            pass  # there was none
-        self.producer.flush(0)
+            self.producer.flush(0)
+        except KafkaException as e:
+            LOG.debug("%s had nothing to end: %s", self._what, e)

@@ -26,6 +26,7 @@ import dev.millrace.topology.TopologyConfig;
 import dev.millrace.topology.TopologyRunner;
 import dev.millrace.topology.batch.BatchConfig;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -158,6 +159,7 @@ class ReadOnlyReplayIT {
                 assertThat(export.to(directory.resolve("archive"), export.everythingBut(Set.of())))
                         .isPositive();
             }
+            requireReadInPython(reader);
             Map<String, Object> writing = new HashMap<>(reader);
             writing.put(ProducerConfig.ENABLE_IDEMPOTENCE_CONFIG, false);
             try (KafkaProducer<byte[], byte[]> producer =
@@ -167,6 +169,41 @@ class ReadOnlyReplayIT {
                         .isInstanceOf(ExecutionException.class)
                         .hasCauseInstanceOf(TopicAuthorizationException.class);
             }
+        }
+    }
+
+    /** The package for Python, where Debian's python3-confluent-kafka and python3-numpy are, with the file that clients in Java read. */
+    private void requireReadInPython(Map<String, Object> client) throws Exception {
+        StringBuilder settings = new StringBuilder();
+        for (String name : List.of("bootstrap.servers", "security.protocol", "sasl.mechanism", "sasl.jaas.config")) {
+            settings.append(name).append('=').append(client.get(name)).append('\n');
+        }
+        Path file = Files.writeString(directory.resolve("client.properties"), settings);
+        Path printed = directory.resolve("printed");
+        String program = """
+                import sys
+                try:
+                    import millrace
+                except ImportError as e:
+                    sys.exit(print("absent:", e))
+                run = millrace.Run("", sys.argv[2], client=sys.argv[1], prefix=sys.argv[3])
+                batches = list(run.batches())
+                print(run.rollouts().rows, len(batches), sum(len(batch) for batch in batches), batches[0].padded().mask.sum() > 0)
+                """;
+        ProcessBuilder python = new ProcessBuilder(
+                        "/usr/bin/python3", "-c", program, file.toString(), Samples.RUN.runId(), PREFIX)
+                .redirectErrorStream(true)
+                .redirectOutput(printed.toFile());
+        python.environment().put("PYTHONPATH", "../../clients/python");
+        python.environment().put("PYTHONDONTWRITEBYTECODE", "1");
+        try {
+            assertThat(python.start().waitFor(60, TimeUnit.SECONDS)).isTrue();
+        } catch (IOException e) {
+            return; // no Python is installed here
+        }
+        String text = Files.readString(printed);
+        if (!text.startsWith("absent: ")) {
+            assertThat(text).startsWith("8 2 8 True\n").doesNotContain("Traceback");
         }
     }
 }
