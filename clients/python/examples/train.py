@@ -61,13 +61,15 @@ def main():
         restore(model, optimizer, trainer.state(), trainer.steps)
         rewards, mean = [], 0.0
         for batch in trainer.batches():
+            if batch.kept_tokens:
+                sys.exit("the run compares policies over kept tokens (keep_sampling_mask), and this example does so over the whole vocabulary")
             learning_rate = args.learning_rate * batch.step_scale * min(1.0, (trainer.steps + 1) / 20)
             mean += 0.1 * (batch.rewards.mean() - mean)
             metrics = step(model, optimizer, batch, learning_rate, entropy_bonus=0.03 * (1 - mean))
             version = trainer.publish(model.state_dict(), moments(model, optimizer), learning_rate, metrics)
             rewards.append(batch.rewards.mean())
             print(f"version {version}  reward {rewards[-1]:.3f}  tokens {batch.trained_tokens}  loss {metrics['loss']:+.4f}", flush=True)
-            if len(rewards) >= 10 and sum(rewards[-10:]) / 10 >= args.goal or version == args.steps:
+            if len(rewards) >= 10 and sum(rewards[-10:]) / 10 >= args.goal or 0 < args.steps <= version:
                 return
 
 

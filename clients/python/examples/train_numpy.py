@@ -63,6 +63,8 @@ def main():
         decoder, weights = Decoder(trainer.shape), trainer.weights()
         optimizer = AdamW(weights, trainer.state(), trainer.steps)
         for batch in trainer.batches():
+            if batch.kept_tokens:
+                sys.exit("the run compares policies over kept tokens (keep_sampling_mask), and this example does so over the whole vocabulary")
             rate = args.learning_rate * batch.step_scale
             loss, grads = gradient(decoder, weights, batch)
             norm = optimizer.step(weights, grads, rate)
