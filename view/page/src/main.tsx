@@ -3,8 +3,12 @@ import { useEffect, useState } from "preact/hooks";
 import { isSaved, save, savedAt, savedHash, useAnswer, useNews, type News } from "./api";
 import { address, useRoute, type Route } from "./route";
 import { Problem } from "./parts/basics";
+import { ChainPage } from "./pages/chain";
+import { LedgerPage } from "./pages/ledger";
 import { NowPage } from "./pages/now";
+import { RolloutsPage } from "./pages/rollouts";
 import { RunsPage } from "./pages/runs";
+import { WeightsPage } from "./pages/weights";
 
 export interface PageProps {
   run: string;
@@ -13,7 +17,13 @@ export interface PageProps {
   facts: any;
 }
 
-const PAGES: { key: string; title: string; view: (props: PageProps) => any }[] = [{ key: "now", title: "Now", view: NowPage }];
+const PAGES: { key: string; title: string; view: (props: PageProps) => any }[] = [
+  { key: "now", title: "Now", view: (props) => <NowPage {...props} /> },
+  { key: "rollouts", title: "Rollouts", view: (props) => <RolloutsPage {...props} /> },
+  { key: "chain", title: "The chain", view: (props) => <ChainPage {...props} /> },
+  { key: "ledger", title: "Ledger", view: (props) => <LedgerPage {...props} /> },
+  { key: "weights", title: "Weights", view: (props) => <WeightsPage {...props} /> },
+];
 
 if (isSaved && location.hash === "") {
   location.hash = savedHash;

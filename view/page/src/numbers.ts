@@ -47,6 +47,7 @@ export function seconds(value: Maybe): string {
   if (value === null || value === undefined || !Number.isFinite(value)) {
     return "–";
   }
+  if (Math.abs(value) < 0.9995) return `${Math.round(1000 * value)} ms`;
   if (value < 10) return `${value.toFixed(1)} s`;
   if (value < 120) return `${value.toFixed(0)} s`;
   if (value < 7200) return `${(value / 60).toFixed(0)} min`;

@@ -26,7 +26,7 @@ export function NowPage({ run, news, facts }: PageProps) {
   const by = { x, xLabel: "step", group: run };
   const over = facts.goal_steps ?? WINDOW;
   const running = rolling(column(steps, "reward"), over);
-  const age = last && now.data ? (now.data.now_ms - last.finished_ms) / 1000 : null;
+  const age = last && now.data ? Math.max(0, (now.data.now_ms - last.finished_ms) / 1000) : null;
   const isRunning = facts.state === "running" || facts.state === "on a cluster";
   return (
     <>
@@ -81,7 +81,7 @@ export function NowPage({ run, news, facts }: PageProps) {
             from={0}
             rules={facts.goal ? [{ label: `goal ${facts.goal}`, at: facts.goal }] : []}
             lines={[
-              { label: "step", values: column(steps, "reward"), look: 5 },
+              { label: "step", values: column(steps, "reward"), look: 0 },
               { label: `${over} steps`, values: running, look: 1 },
             ]}
           />

@@ -155,7 +155,7 @@ function options(width: number, lines: Line[], latest: { current: Props }, setAt
   const muted = cssValue("--muted");
   const grid = cssValue("--grid");
   const narrow = width < 420;
-  const right = narrow ? 12 : 14 + Math.min(120, Math.max(...lines.map((line) => measure(line.label)), ...(props.rules ?? []).map((r) => measure(r.label))));
+  const right = narrow ? 12 : 14 + Math.min(120, Math.max(...lines.map((line) => measure(line.label))));
   const axis = { stroke: muted, font: FONT, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 } };
   return {
     width,

@@ -62,7 +62,7 @@ class ArchitectureTest {
             Map.entry(WEIGHTS, List.of(CONTRACTS, LOG, POLICY)),
             Map.entry(STAGES, List.of(API, CONTRACTS, CORRECTIONS)),
             Map.entry(TOPOLOGY, List.of(API, CONTRACTS, LOG, CORRECTIONS, STAGES)),
-            Map.entry(AUDIT, List.of(CONTRACTS, LOG, CORRECTIONS, STAGES)),
+            Map.entry(AUDIT, List.of(API, CONTRACTS, LOG, CORRECTIONS, STAGES)),
             Map.entry(LEARNER, List.of(API, CONTRACTS, LOG, POLICY, WEIGHTS, CORRECTIONS, STAGES)),
             Map.entry(REPLAY, List.of(REPORT, CONTRACTS, LOG, POLICY, WEIGHTS, CORRECTIONS, STAGES, TOPOLOGY, LEARNER)),
             Map.entry(GENERATOR, List.of(API, CONTRACTS, LOG, POLICY, WEIGHTS)),

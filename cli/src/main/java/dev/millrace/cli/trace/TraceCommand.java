@@ -6,18 +6,18 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.api.tokenizer.Tokenizer;
 import dev.millrace.audit.trace.Found;
 import dev.millrace.audit.trace.GroupTrace;
+import dev.millrace.audit.trace.RolloutEvent;
+import dev.millrace.audit.trace.RolloutEvents;
+import dev.millrace.audit.trace.RolloutStatus;
 import dev.millrace.audit.trace.Tracer;
 import dev.millrace.cli.audit.NotFoundException;
 import dev.millrace.cli.audit.RunOptions;
-import dev.millrace.generator.environment.text.TextTask;
-import dev.millrace.log.topics.LogSetupException;
 import dev.millrace.report.Column;
 import dev.millrace.report.Lines;
 import dev.millrace.report.Table;
 import dev.millrace.report.TableText;
-import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.audit.AuditedRun;
-import dev.millrace.runtime.files.TokenizerFiles;
+import dev.millrace.runtime.files.RunTokenizer;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.VersionSpan;
 import java.io.PrintWriter;
@@ -96,7 +96,10 @@ public final class TraceCommand implements Callable<Integer> {
                     (System.nanoTime() - begun) / 1e9);
             String prefix = audited.connection().topics().prefix();
             int epoch = audited.connection().run().epoch();
-            Optional<Tokenizer> tokenizer = tokenizer(audited);
+            Optional<Tokenizer> tokenizer = RunTokenizer.ofText(
+                    audited.config(),
+                    Optional.of(audited.connection()),
+                    why -> spec.commandLine().getErr().println("without its text: " + why));
             if (trace.isEmpty()) {
                 throw new NotFoundException(
                         hint(new Tracer(audited.connection(), PATIENCE), trace, one) + " (" + cost + ")");
@@ -123,25 +126,6 @@ public final class TraceCommand implements Callable<Integer> {
             }
             out.flush();
             return 0;
-        }
-    }
-
-    /** Of a run on text, where its files can be read here; otherwise its tokens have no text. */
-    private Optional<Tokenizer> tokenizer(AuditedRun audited) {
-        if (!(audited.config().task() instanceof TextTask text)) {
-            return Optional.empty();
-        }
-        try {
-            Tokenizer tokenizer = TokenizerFiles.of(audited.config(), audited.connection())
-                    .map(TokenizerFiles::readTask)
-                    .orElse(text)
-                    .task()
-                    .tokenizer();
-            tokenizer.text(new int[] {0});
-            return Optional.of(tokenizer);
-        } catch (IllegalArgumentException | RefusedRequestException | LogSetupException e) {
-            spec.commandLine().getErr().println("without its text: " + e.getMessage());
-            return Optional.empty();
         }
     }
 

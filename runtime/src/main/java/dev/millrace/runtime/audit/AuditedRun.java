@@ -81,15 +81,23 @@ public final class AuditedRun implements AutoCloseable {
     /**
      * Opens the run that goes on in a folder by the broker that it has, without a look at the folder's lock: for the process that holds it.
      *
-     * @param bootstrapServers of that broker
+     * @param bootstrapServers of that broker; of no account for a run on a cluster, which its configuration names
      */
     public static AuditedRun at(String bootstrapServers, Path folder) {
-        return open(
-                recorded -> over(folder, recorded).set("run.bootstrap_servers", bootstrapServers),
-                null,
+        MillraceConfig whereabouts = over(folder, ConfigTree.empty()).whereabouts();
+        AuditedRun found = find(
+                whereabouts,
+                recorded -> over(folder, recorded),
                 true,
-                "--run-dir " + folder,
-                true);
+                true,
+                whereabouts.run().embedded()
+                        ? bootstrapServers
+                        : whereabouts.run().bootstrapServers(),
+                null,
+                null);
+        found.connection =
+                found.log.connection().reachedBy("--run-dir " + folder).withPatience(PATIENCE);
+        return found;
     }
 
     private static ConfigLayers over(Path folder, ObjectNode recorded) {

@@ -9,7 +9,6 @@ import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.m2po.SecondMomentFigure;
 import dev.millrace.corrections.stage.Stage;
 import dev.millrace.corrections.staleness.StalenessDamping;
-import dev.millrace.corrections.vcpo.Ess;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.view.follow.RunSource;
 import dev.millrace.view.follow.ViewedRun;
@@ -111,7 +110,11 @@ public final class RunFacts {
         if (stage.name().equals(algorithm.weights().name())) {
             return "weighs";
         }
-        return stage instanceof Ess || stage instanceof SecondMomentFigure || stage instanceof StalenessDamping
+        if (stage instanceof SecondMomentFigure) {
+            return "measures";
+        }
+        return stage instanceof StalenessDamping
+                        || stage.name().equals(algorithm.ess().name())
                 ? "scales"
                 : "masks";
     }

@@ -50,6 +50,8 @@ public final class ViewedRun implements AutoCloseable {
     private static final int RECORDS = 4000;
     /** Of one processor, what reading the rollouts of a run that goes on may take. */
     private static final double SHARE = 0.05;
+    /** A rest; longer ones, which a cold start would ask for, would leave the page behind the run. */
+    private static final long MOST_REST_MS = 2000;
 
     private final RunSource source;
     private final Path indexes;
@@ -281,7 +283,7 @@ public final class ViewedRun implements AutoCloseable {
         String runId = connection.run().runId();
         Throwable[] failure = new Throwable[1];
         try (LogReader newest = reader(connection, 500);
-                LogReader many = reader(connection, RECORDS)) {
+                LogReader many = reader(connection, growing ? RECORDS / 4 : RECORDS)) {
             Thread few = new Thread(
                     () -> {
                         try {
@@ -396,7 +398,7 @@ public final class ViewedRun implements AutoCloseable {
                     if (!growing) {
                         return whole;
                     }
-                    if (isStopped((long) (busy / 1e6 * (1 / SHARE - 1)))) {
+                    if (isStopped(Math.min(MOST_REST_MS, (long) (busy / 1e6 * (1 / SHARE - 1))))) {
                         return true;
                     }
                     if (System.nanoTime() - lookedAt[0] > LOOK_MS * 1_000_000) {

@@ -4,11 +4,21 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.log.LogConnection;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.files.RunTokenizer;
+import dev.millrace.view.answer.BatchAnswer;
+import dev.millrace.view.answer.CourseAnswer;
 import dev.millrace.view.answer.DiagnosisAnswer;
+import dev.millrace.view.answer.LedgerRows;
 import dev.millrace.view.answer.NowAnswer;
+import dev.millrace.view.answer.RecordAnswer;
+import dev.millrace.view.answer.RedecidedBatch;
+import dev.millrace.view.answer.RolloutAnswer;
+import dev.millrace.view.answer.RolloutRows;
 import dev.millrace.view.answer.RunFacts;
 import dev.millrace.view.answer.StalenessAnswer;
 import dev.millrace.view.answer.StepsAnswer;
+import dev.millrace.view.answer.WeightsRows;
 import dev.millrace.view.follow.OpenRun;
 import dev.millrace.view.follow.RunSource;
 import dev.millrace.view.follow.ViewedRun;
@@ -18,9 +28,13 @@ import dev.millrace.view.index.RunIndex;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** Which answer an address has. */
 final class Answers {
+    private static final Logger LOG = LoggerFactory.getLogger(Answers.class);
+
     private final ViewedRuns runs;
 
     Answers(ViewedRuns runs) {
@@ -46,6 +60,11 @@ final class Answers {
         if (question.equals("facts")) {
             return RunFacts.of(run).toString();
         }
+        if (question.equals("algorithms")) {
+            ArrayNode names = JsonNodeFactory.instance.arrayNode();
+            RedecidedBatch.names().forEach(names::add);
+            return JsonNodeFactory.instance.objectNode().set("names", names).toString();
+        }
         RunIndex index = run.index().orElse(null);
         Known known = run.known().orElse(null);
         if (index == null || known == null) {
@@ -59,8 +78,92 @@ final class Answers {
             case "staleness" -> StalenessAnswer.of(index, epoch).toString();
             case "lags" -> lags(run).toString();
             case "diagnosis" -> diagnosis(run).toString();
+            case "choices" -> RolloutRows.choices(index).toString();
+            case "rollouts" -> RolloutRows.list(index, query.values()).toString();
+            case "points" ->
+                RolloutRows.points(index, query.values())
+                        .orElseThrow(() -> new BadRequestException("points are of numbers that rollouts have"))
+                        .toString();
+            case "rollout" -> rollout(run, index, query.required("id"));
+            case "record" -> record(run, query.required("place"));
+            case "batch" ->
+                BatchAnswer.of(index, epoch, query.number("batch", -1))
+                        .orElseGet(() -> JsonNodeFactory.instance.objectNode())
+                        .toString();
+            case "redecide" -> redecided(run, index, epoch, query);
+            case "ledger" -> LedgerRows.of(index).toString();
+            case "letters" -> LedgerRows.letters(index, run.source().options()).toString();
+            case "account" -> account(run).toString();
+            case "weights" -> WeightsRows.of(index, epoch).toString();
             default -> throw new BadRequestException("there is nothing called " + question + " of a run");
         };
+    }
+
+    private static String rollout(ViewedRun run, RunIndex index, String id) throws BadRequestException {
+        Optional<ObjectNode> found = run.ask(open -> RolloutAnswer.of(
+                open,
+                index,
+                id,
+                RunTokenizer.of(open.config(), open.connection(), why -> LOG.info("without its text: {}", why))));
+        return found.orElseThrow(() -> new BadRequestException("there is no rollout " + id + " in the index"
+                        + (run.progress().isWhole() ? "" : ", which is still being filled")))
+                .toString();
+    }
+
+    private static String record(ViewedRun run, String place) {
+        return run.ask(open -> RecordAnswer.of(open, place)).toString();
+    }
+
+    private static String redecided(ViewedRun run, RunIndex index, int epoch, Query query)
+            throws BadRequestException, InterruptedException {
+        long batch = query.number("batch", -1);
+        String named = query.required("as");
+        ObjectNode found = BatchAnswer.of(index, epoch, batch)
+                .orElseThrow(() -> new BadRequestException("there is no batch " + batch + " in the index"));
+        try {
+            return run.ask(open -> redecided(open, found.path("offset").asLong(), named))
+                    .toString();
+        } catch (ConfigException e) {
+            throw new BadRequestException(String.valueOf(e.getMessage()));
+        }
+    }
+
+    private static ObjectNode redecided(OpenRun open, long offset, String named) {
+        try {
+            return RedecidedBatch.of(open, offset, named);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            return JsonNodeFactory.instance.objectNode().put("problem", "the page was closed");
+        }
+    }
+
+    private static ObjectNode account(ViewedRun run) {
+        return run.ask(open -> open.connection()
+                .map(LedgerRows::check)
+                .orElseGet(() -> JsonNodeFactory.instance
+                        .objectNode()
+                        .put("problem", "an archive has no log to add up; import it first")));
+    }
+
+    /** The course of a run for laying it over others: from its folder if it has one, else from its index. */
+    String course(String name) throws BadRequestException {
+        RunSource source = runs.sources().stream()
+                .filter(it -> it.name().equals(name))
+                .findFirst()
+                .orElseThrow(() -> new BadRequestException("there is no run " + name));
+        Optional<ObjectNode> table = source.folder().flatMap(CourseAnswer::of);
+        if (table.isPresent()) {
+            return table.get().toString();
+        }
+        ViewedRun run = runs.run(name).orElseThrow();
+        RunIndex index = run.index().orElse(null);
+        Known known = run.known().orElse(null);
+        return index == null || known == null
+                ? JsonNodeFactory.instance
+                        .objectNode()
+                        .put("problem", "it is being opened; look again in a few seconds")
+                        .toString()
+                : CourseAnswer.of(index, known.run().epoch()).toString();
     }
 
     private static ObjectNode lags(ViewedRun run) {

@@ -57,7 +57,11 @@ final class EventStream implements Consumer<Event> {
     private String next() throws InterruptedException {
         lock.lock();
         try {
-            if (waiting.isEmpty() && !came.await(BREATH_SECONDS, TimeUnit.SECONDS) && waiting.isEmpty()) {
+            long left = TimeUnit.SECONDS.toNanos(BREATH_SECONDS);
+            while (waiting.isEmpty() && left > 0) {
+                left = came.awaitNanos(left);
+            }
+            if (waiting.isEmpty()) {
                 return ": \n\n"; // so that one who went away is noticed
             }
             StringBuilder text = new StringBuilder();

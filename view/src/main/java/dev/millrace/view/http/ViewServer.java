@@ -123,6 +123,8 @@ public final class ViewServer implements AutoCloseable {
             Query query = new Query(exchange.getRequestURI());
             if (parts.size() == 2 && parts.get(1).equals("runs")) {
                 send(exchange, 200, answers.runs());
+            } else if (parts.size() == 4 && parts.get(3).equals("course")) {
+                send(exchange, 200, answers.course(parts.get(2)));
             } else if (parts.size() == 4 && parts.get(1).equals("runs")) {
                 ViewedRun run = runs.run(parts.get(2))
                         .orElseThrow(() -> new BadRequestException("there is no run " + parts.get(2)));

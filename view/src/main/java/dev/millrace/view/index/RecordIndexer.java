@@ -355,14 +355,17 @@ public final class RecordIndexer {
         if (decoded.isPresent()) {
             Outcome outcome = decoded.get();
             statements.run(
-                    "INSERT INTO rollout(partition, offset, epoch, id, grp, dropped) VALUES(?, ?, ?, ?, ?, ?)"
-                            + " ON CONFLICT DO UPDATE SET dropped = excluded.dropped",
+                    "INSERT INTO rollout(partition, offset, epoch, id, grp, dropped, outcome_partition, outcome_offset)"
+                            + " VALUES(?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET dropped = excluded.dropped,"
+                            + " outcome_partition = excluded.outcome_partition, outcome_offset = excluded.outcome_offset",
                     outcome.getSource().getPartition(),
                     outcome.getSource().getOffset(),
                     outcome.getEpoch(),
                     outcome.getRolloutId(),
                     outcome.getGroupId(),
-                    outcome.getReason());
+                    outcome.getReason(),
+                    record.partition(),
+                    record.offset());
         }
     }
 
@@ -455,6 +458,13 @@ public final class RecordIndexer {
                     mark.get().newOffset(),
                     mark.get().letterPartition(),
                     mark.get().letterOffset());
+            if (mark.get().sourceTopic().equals(topics.rollouts())) {
+                statements.run(
+                        "UPDATE rollout SET redriven = ? WHERE partition = ? AND offset = ?",
+                        mark.get().newOffset(),
+                        mark.get().sourcePartition(),
+                        mark.get().sourceOffset());
+            }
             return true;
         }
         Optional<DeadLetter> found = DeadLetter.of(record);

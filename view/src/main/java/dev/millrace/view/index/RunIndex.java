@@ -22,7 +22,7 @@ import org.sqlite.SQLiteConfig.SynchronousMode;
  */
 public final class RunIndex implements AutoCloseable {
     /** Of the tables; an index of another form is not read, and another folder is used. */
-    public static final int FORM = 1;
+    public static final int FORM = 2;
 
     private static final String FILE = "index.db";
 
@@ -37,7 +37,8 @@ public final class RunIndex implements AutoCloseable {
                     + " policy_tokens INTEGER, prompt_tokens INTEGER, finish TEXT, started_ms INTEGER, finished_ms INTEGER,"
                     + " log_ratio REAL, proximal_version INTEGER, trajectory_partition INTEGER, trajectory_offset INTEGER,"
                     + " batch INTEGER, entry INTEGER, advantage REAL, staleness INTEGER, trained_tokens INTEGER, masked_by TEXT,"
-                    + " dropped TEXT, refused TEXT, PRIMARY KEY(partition, offset)) WITHOUT ROWID",
+                    + " dropped TEXT, outcome_partition INTEGER, outcome_offset INTEGER, refused TEXT, redriven INTEGER,"
+                    + " PRIMARY KEY(partition, offset)) WITHOUT ROWID",
             "CREATE INDEX IF NOT EXISTS rollout_id ON rollout(id)",
             "CREATE INDEX IF NOT EXISTS rollout_grp ON rollout(grp)",
             "CREATE INDEX IF NOT EXISTS rollout_batch ON rollout(batch, entry)",

@@ -11,11 +11,13 @@ import java.nio.file.Path;
 import java.util.Optional;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.CleanupMode;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Each page of a recorded run in a real browser: it shows what it should, fits a narrow window, and complains of nothing. */
+@Tag("faults") // a browser takes a while to start: more than a test's share
 class BrowserTest {
     private static final String RUN = "#/" + RecordedArchive.NAME + "/";
 
@@ -56,9 +58,7 @@ class BrowserTest {
 
     /** Nothing sticks out: what is wider than the window scrolls in a box of its own. */
     private static void requireFits(int width) throws Exception {
-        assertThat(browser.value("document.documentElement.scrollWidth").asInt())
-                .as("width of the page in a window of " + width)
-                .isLessThanOrEqualTo(width);
+        browser.await("document.documentElement.scrollWidth <= " + width); // a chart follows its window a moment later
     }
 
     private static void requireNoComplaint() {
@@ -86,6 +86,70 @@ class BrowserTest {
         requireFits(1400);
         show("now", 360, "dark", "document.querySelectorAll('.plot canvas').length >= 8");
         requireFits(360);
+        requireNoComplaint();
+    }
+
+    /** At a wide light window and a narrow dark one. */
+    private static void requireShown(String page, String until) throws Exception {
+        show(page, 1400, "light", until);
+        requireFits(1400);
+        show(page, 360, "dark", until);
+        requireFits(360);
+        requireNoComplaint();
+    }
+
+    @Test
+    void shouldListRollouts() throws Exception {
+        requireShown(
+                "rollouts",
+                "document.querySelectorAll('table.list tbody tr').length === 50 && document.querySelector('canvas.plot')");
+        assertThat(has("372 rollouts")).isTrue();
+        show("rollouts?state=masked", 1400, "light", "document.body.innerText.includes('34 rollouts')");
+        requireNoComplaint();
+    }
+
+    @Test
+    void shouldShowARolloutTokenByToken() throws Exception {
+        show("rollouts?state=masked", 1400, "light", "document.body.innerText.includes('34 rollouts')");
+        browser.value("document.querySelector('table.list tbody a').click()");
+        browser.await(
+                "document.querySelectorAll('.token').length > 3 && document.body.innerText.includes('side by side')");
+        browser.value("document.querySelectorAll('.token')[document.querySelectorAll('.token').length - 1].focus()");
+        browser.await("document.body.innerText.includes('masked by rollout_correction')");
+        requireNoComplaint();
+    }
+
+    @Test
+    void shouldShowTheChainAndDecideABatchAgain() throws Exception {
+        requireShown("chain?batch=2", "document.querySelectorAll('.box').length === 4");
+        show(
+                "chain?batch=2&as=none",
+                1400,
+                "light",
+                "document.body.innerText.includes('would have been trained on or masked instead')");
+        browser.value("document.querySelectorAll('.box details summary')[0].click()");
+        browser.await("document.querySelector('.box pre').textContent.includes('\"batch_id\": 2')");
+        browser.value("document.querySelector('table.list tbody th a').click()");
+        browser.await(
+                "document.querySelectorAll('.box').length >= 7 && document.body.innerText.includes('prompt released')");
+        requireNoComplaint();
+    }
+
+    @Test
+    void shouldShowTheLedgerAndTheWeights() throws Exception {
+        requireShown(
+                "ledger",
+                "document.querySelectorAll('.sankey rect').length > 4 && document.body.innerText.includes('zero-variance')");
+        assertThat(has("Survivor bias")).isTrue();
+        requireShown("weights", "document.querySelectorAll('.plot canvas').length === 2");
+    }
+
+    @Test
+    void shouldLayRunsOverEachOther() throws Exception {
+        browser.window(1400, 900, "light");
+        browser.open(server.address() + "#/runs?with=" + RecordedArchive.NAME);
+        browser.await(
+                "document.querySelector('.plot canvas') && document.querySelector('input[type=checkbox]').checked");
         requireNoComplaint();
     }
 

@@ -68,7 +68,11 @@ class ViewServerTest {
         JsonNode facts = json("facts");
         assertThat(facts.path("run_id").asText()).isEqualTo("recorded");
         assertThat(facts.at("/index/whole").asBoolean()).isTrue();
-        assertThat(facts.path("stages").findValuesAsText("name")).contains("staleness", "grpo");
+        assertThat(facts.path("stages").toString())
+                .contains(
+                        "{\"name\":\"staleness\",\"does\":\"masks\"}",
+                        "{\"name\":\"grpo\",\"does\":\"credits\"}",
+                        "{\"name\":\"ess\",\"does\":\"scales\"}");
         assertThat(json("now").path("newest_version").asLong()).isEqualTo(6);
         JsonNode steps = json("steps").path("steps");
         assertThat(steps).hasSize(6);
@@ -88,6 +92,89 @@ class ViewServerTest {
             rollouts += row.path(1).asLong();
         }
         assertThat(rollouts).isEqualTo(158);
+    }
+
+    @Test
+    void shouldFindRolloutsByWhatTheyAreLike() throws Exception {
+        JsonNode trained = json("rollouts?state=trained&sort=reward&down=1&limit=20");
+        assertThat(trained.path("count").asInt()).isEqualTo(158);
+        assertThat(trained.path("rows")).hasSize(20);
+        double before = Double.POSITIVE_INFINITY;
+        for (JsonNode row : trained.path("rows")) {
+            assertThat(row.path("reward").asDouble()).isLessThanOrEqualTo(before);
+            before = row.path("reward").asDouble();
+        }
+        assertThat(json("rollouts?reason=zero-variance").path("count").asInt()).isEqualTo(84);
+        assertThat(json("rollouts?reward.from=2").path("count").asInt()).isZero();
+        JsonNode points = json("points?x=policy_tokens&y=reward&state=masked");
+        assertThat(points.path("count").asInt()).isEqualTo(points.path("points").size());
+        assertThat(get("api/runs/contract-3/points?x=nothing&y=reward").statusCode())
+                .isEqualTo(404);
+    }
+
+    @Test
+    void shouldTellTheWayOfARolloutWithItsTokensAndRecords() throws Exception {
+        String id = json("rollouts?state=masked&limit=1").at("/rows/0/id").asText();
+        JsonNode rollout = json("rollout?id=" + id.replace("/", "%2F"));
+        assertThat(rollout.path("fate").asText()).isEqualTo("masked");
+        assertThat(rollout.path("events").findValuesAsText("event"))
+                .contains("prompt released", "sampled", "scored", "joined", "batched", "masked");
+        assertThat(rollout.path("masked_by").asText()).isEqualTo("rollout_correction");
+        int tokens = rollout.path("ids").size();
+        assertThat(tokens).isPositive();
+        for (String vector : new String[] {"mask", "behavior", "proximal", "tokens", "left"}) {
+            assertThat(rollout.path(vector)).as(vector).hasSize(tokens);
+        }
+        for (JsonNode event : rollout.path("events")) {
+            JsonNode record = json("record?place=" + event.path("place").asText());
+            assertThat(record.path("problem").isMissingNode())
+                    .as(record.toString())
+                    .isTrue();
+            assertThat(record.at("/record/run_id").asText()).isEqualTo("recorded");
+        }
+        assertThat(json("record?place=passwords-0@1").path("problem").asText())
+                .contains("passwords-0@1 is no place of a record");
+        assertThat(get("api/runs/contract-3/rollout?id=0-99999%2F0").statusCode())
+                .isEqualTo(404);
+    }
+
+    @Test
+    void shouldDecideABatchAgainByAnotherAlgorithm() throws Exception {
+        JsonNode batch = json("batch?batch=2");
+        assertThat(batch.path("entries")).isNotEmpty();
+        JsonNode none = json("redecide?batch=2&as=none");
+        assertThat(none.path("is_as_recorded").asBoolean()).isTrue();
+        assertThat(none.path("recorded")).hasSameSizeAs(batch.path("entries"));
+        assertThat(none.at("/figures/1/sequences_masked").asInt()).isZero();
+        int masked = 0;
+        for (JsonNode entry : none.path("recorded")) {
+            masked += entry.path("trained_tokens").asInt() == 0 ? 1 : 0;
+        }
+        assertThat(none.at("/figures/0/sequences_masked").asInt()).isEqualTo(masked);
+        JsonNode keys = json("redecide?batch=2&as=masks%3A%20%5B%5D%0Arejection%3A%20%7B%7D");
+        assertThat(keys.path("algorithm").asText()).isEqualTo("these keys");
+        assertThat(get("api/runs/contract-3/redecide?batch=2&as=pom.xml").body())
+                .as("names are names, never files")
+                .contains("there is no algorithm called pom.xml");
+        assertThat(get("api/runs/contract-3/redecide?batch=99&as=none").body()).contains("there is no batch 99");
+    }
+
+    @Test
+    void shouldAccountForEveryRolloutAndShowWhatWasLeftOut() throws Exception {
+        long all = 0;
+        for (JsonNode end : json("ledger").path("ends")) {
+            all += end.path("rollouts").asLong();
+            assertThat(end.path("tokens_mean").asDouble()).isPositive();
+        }
+        assertThat(all).isEqualTo(372);
+        assertThat(json("letters").path("options").asText()).startsWith("--archive ");
+        assertThat(json("account").path("problem").asText()).contains("an archive has no log");
+        JsonNode weights = json("weights");
+        assertThat(weights.path("versions")).hasSize(7);
+        assertThat(weights.at("/versions/0/base").isNull())
+                .as("version 0 is whole")
+                .isTrue();
+        assertThat(json("course").path("reward")).hasSize(6);
     }
 
     @Test

@@ -1,12 +1,8 @@
-package dev.millrace.cli.trace;
+package dev.millrace.audit.trace;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.api.tokenizer.Tokenizer;
-import dev.millrace.audit.trace.Found;
-import dev.millrace.audit.trace.FoundDeadLetter;
-import dev.millrace.audit.trace.FoundEntry;
-import dev.millrace.audit.trace.GroupTrace;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.LogProbVector;
@@ -31,7 +27,7 @@ import java.util.Optional;
 import java.util.stream.Collectors;
 
 /** What happened to one rollout, in the order of time, out of the records that tell of it. */
-final class RolloutEvents {
+public final class RolloutEvents {
     private static final ObjectMapper JSON = new ObjectMapper();
 
     private final GroupTrace trace;
@@ -43,13 +39,13 @@ final class RolloutEvents {
      * @param trace of this rollout alone
      * @param tokenizer by which its tokens are text; empty if they are none
      */
-    RolloutEvents(GroupTrace trace, String prefix, Optional<Tokenizer> tokenizer) {
+    public RolloutEvents(GroupTrace trace, String prefix, Optional<Tokenizer> tokenizer) {
         this.tokenizer = tokenizer;
         this.trace = trace;
         this.prefix = prefix;
     }
 
-    List<RolloutEvent> inOrder() {
+    public List<RolloutEvent> inOrder() {
         trace.prompt().ifPresent(this::released);
         trace.rollouts().forEach(this::sampled);
         trace.scores().forEach(this::scored);
@@ -330,7 +326,8 @@ final class RolloutEvents {
                         .put("redriven_offset", found.newOffset()));
     }
 
-    static String number(double value) {
+    /** As a person reads it: whole where it is whole, else with four digits. */
+    public static String number(double value) {
         if (value == Math.rint(value) && Math.abs(value) < 1e6) {
             return Long.toString((long) value);
         }

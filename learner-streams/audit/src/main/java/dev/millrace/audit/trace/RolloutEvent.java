@@ -1,4 +1,4 @@
-package dev.millrace.cli.trace;
+package dev.millrace.audit.trace;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.List;
@@ -12,4 +12,4 @@ import java.util.List;
  * @param place of the record that tells of it, without the run's prefix
  * @param data the same for a program
  */
-record RolloutEvent(long timeMs, String what, List<String> details, String place, ObjectNode data) {}
+public record RolloutEvent(long timeMs, String what, List<String> details, String place, ObjectNode data) {}

@@ -1,9 +1,5 @@
-package dev.millrace.cli.trace;
+package dev.millrace.audit.trace;
 
-import dev.millrace.audit.trace.Found;
-import dev.millrace.audit.trace.FoundDeadLetter;
-import dev.millrace.audit.trace.FoundEntry;
-import dev.millrace.audit.trace.GroupTrace;
 import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.StepEntry;
 import dev.millrace.schemas.TrainingStep;
@@ -15,14 +11,14 @@ import java.util.Optional;
  * @param word trained, masked, dropped, refused, in flight, or superseded: in flight in an epoch that the run has left
  * @param detail what else there is to say
  */
-record RolloutStatus(String word, String detail) {
+public record RolloutStatus(String word, String detail) {
     private static final String IN_FLIGHT = "in flight";
 
     /**
      * @param trace of this rollout alone
      * @param epoch in which the run is
      */
-    static RolloutStatus of(GroupTrace trace, String prefix, int epoch) {
+    public static RolloutStatus of(GroupTrace trace, String prefix, int epoch) {
         RolloutStatus found = of(trace, prefix);
         boolean isOfOlderEpoch = !trace.rollouts().isEmpty()
                 && trace.rollouts().stream().allMatch(rollout -> rollout.value().getEpoch() < epoch);

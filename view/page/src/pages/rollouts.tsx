@@ -1,0 +1,286 @@
+import { useState } from "preact/hooks";
+import { useAnswer } from "../api";
+import { Problem, Section } from "../parts/basics";
+import { Scatter } from "../parts/scatter";
+import { Tokens } from "../parts/tokens";
+import { count, number, seconds } from "../numbers";
+import { address, changed } from "../route";
+import type { PageProps } from "../main";
+
+const COLUMNS: [string, string][] = [
+  ["ordinal", "rollout"],
+  ["state", "what became of it"],
+  ["reward", "reward"],
+  ["advantage", "advantage"],
+  ["policy_tokens", "tokens"],
+  ["staleness", "staleness"],
+  ["ratio", "mean ratio"],
+  ["version", "version"],
+  ["seconds", "sampled in"],
+  ["finish", "ended by"],
+];
+const NUMBERS: [string, string][] = [
+  ["policy_tokens", "tokens of the policy"],
+  ["tokens", "response tokens"],
+  ["reward", "reward"],
+  ["staleness", "staleness"],
+  ["ratio", "mean log ratio"],
+  ["advantage", "advantage"],
+  ["seconds", "seconds of sampling"],
+  ["ordinal", "place in the run"],
+];
+const FILTERS = ["state", "reason", "generator", "group", "batch", "reward.from", "reward.to", "policy_tokens.from", "policy_tokens.to", "staleness.from"];
+const SIZE = 50;
+
+export function RolloutsPage(props: PageProps) {
+  const id = props.route.query.get("id");
+  return id === null ? <List {...props} /> : <One {...props} id={id} />;
+}
+
+function query(params: URLSearchParams, names: string[]): string {
+  const chosen = new URLSearchParams();
+  for (const name of names) {
+    const value = params.get(name);
+    if (value) {
+      chosen.set(name, value);
+    }
+  }
+  return chosen.toString();
+}
+
+function List({ run, route, news }: PageProps) {
+  const path = `runs/${encodeURIComponent(run)}`;
+  const params = route.query;
+  const offset = Number(params.get("offset") ?? 0);
+  const x = params.get("x") ?? "policy_tokens";
+  const y = params.get("y") ?? "reward";
+  const when = Math.floor((news.index?.read ?? 0) / 20_000);
+  const list = useAnswer(`${path}/rollouts?${query(params, [...FILTERS, "sort", "down", "offset"])}&limit=${SIZE}`, when, news.index?.whole);
+  const points = useAnswer(`${path}/points?${query(params, FILTERS)}&x=${x}&y=${y}`, when, news.index?.whole);
+  const choices = useAnswer(`${path}/choices`, news.index?.whole);
+  const go = (values: Record<string, string | number | null>) => {
+    location.hash = changed(route, { offset: null, ...values });
+  };
+  const states: any[] = choices.data?.states ?? [];
+  const field = (name: string, label: string, width = 5) => (
+    <label>
+      {label} <input style={{ width: `${width}em` }} inputMode="decimal" value={params.get(name) ?? ""} onChange={(e) => go({ [name]: e.currentTarget.value })} />
+    </label>
+  );
+  const rows: any[] = list.data?.rows ?? [];
+  const all = list.data?.count ?? 0;
+  return (
+    <>
+      <h1>Rollouts</h1>
+      <form class="filters" onSubmit={(e) => e.preventDefault()}>
+        <label>
+          what became of it{" "}
+          <select
+            value={`${params.get("state") ?? ""}|${params.get("reason") ?? ""}`}
+            onChange={(e) => {
+              const [state = "", reason = ""] = e.currentTarget.value.split("|");
+              go({ state, reason });
+            }}
+          >
+            <option value="|">all</option>
+            {[...new Set(states.map((s) => s.state))].map((state) => (
+              <option key={state} value={`${state}|`}>
+                {state} ({count(states.filter((s) => s.state === state).reduce((n, s) => n + s.count, 0))})
+              </option>
+            ))}
+            {states
+              .filter((s) => s.reason)
+              .map((s) => (
+                <option key={`${s.state}${s.reason}`} value={`${s.state}|${s.reason}`}>
+                  {s.state}: {s.reason} ({count(s.count)})
+                </option>
+              ))}
+          </select>
+        </label>
+        {field("reward.from", "reward from")}
+        {field("reward.to", "to")}
+        {field("policy_tokens.from", "tokens from")}
+        {field("policy_tokens.to", "to")}
+        {field("staleness.from", "staleness from", 3)}
+        {field("batch", "batch", 4)}
+        {field("group", "group", 7)}
+        <a href={address(run, "rollouts")}>clear</a>
+      </form>
+      <Problem text={list.problem || points.problem} />
+      <details open>
+        <summary>
+          As points{points.data?.every > 1 ? `, one of every ${points.data.every}` : ""}
+        </summary>
+        <p class="filters">
+          <Choice label="across" value={x} onChange={(v) => go({ x: v })} />
+          <Choice label="up" value={y} onChange={(v) => go({ y: v })} />
+        </p>
+        <Scatter points={points.data?.points ?? []} x={title(x)} y={title(y)} onPick={(id) => (location.hash = address(run, "rollouts", { id }))} />
+      </details>
+      <p class="about">
+        {count(all)} rollouts{all > SIZE ? `, ${count(offset + 1)} to ${count(Math.min(all, offset + SIZE))}` : ""}
+        {news.index && !news.index.whole ? "; the index is still being filled" : ""}
+      </p>
+      <div class="scroll">
+        <table class="list">
+          <thead>
+            <tr>
+              {COLUMNS.map(([key, name]) => {
+                const isSorted = (params.get("sort") ?? "ordinal") === key;
+                const down = isSorted ? (params.get("down") ?? (params.has("sort") ? "0" : "1")) === "1" : false;
+                return (
+                  <th key={key} scope="col" class={TEXTS.has(key) ? "" : "num"} aria-sort={isSorted ? (down ? "descending" : "ascending") : "none"}>
+                    <a href={changed(route, { sort: key, down: isSorted && !down ? "1" : "0", offset: null })}>
+                      {name}
+                      {isSorted ? (down ? " ↓" : " ↑") : ""}
+                    </a>
+                  </th>
+                );
+              })}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map((row) => (
+              <tr key={row.place}>
+                <th scope="row">
+                  <a href={address(run, "rollouts", { id: row.id })}>{row.id}</a>
+                </th>
+                <td>
+                  {row.state}
+                  {row.reason ? `: ${row.reason}` : ""}
+                </td>
+                <td class="num">{number(row.reward)}</td>
+                <td class="num">{number(row.advantage)}</td>
+                <td class="num">{count(row.policy_tokens)}</td>
+                <td class="num">{number(row.staleness)}</td>
+                <td class="num">{row.ratio === null ? "–" : Math.exp(row.ratio).toFixed(3)}</td>
+                <td class="num">{row.oldest_version === row.version ? row.version : `${row.oldest_version}–${row.version}`}</td>
+                <td class="num">{seconds(row.seconds)}</td>
+                <td>{(row.finish ?? "").toLowerCase()}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <p class="pager">
+        {offset > 0 && <a href={changed(route, { offset: Math.max(0, offset - SIZE) })}>← before</a>} {offset + SIZE < all && <a href={changed(route, { offset: offset + SIZE })}>next →</a>}
+      </p>
+    </>
+  );
+}
+
+const TEXTS = new Set(["ordinal", "state", "finish"]);
+
+function title(key: string): string {
+  return NUMBERS.find(([name]) => name === key)?.[1] ?? key;
+}
+
+function Choice({ label, value, onChange }: { label: string; value: string; onChange: (value: string) => void }) {
+  return (
+    <label>
+      {label}{" "}
+      <select value={value} onChange={(e) => onChange(e.currentTarget.value)}>
+        {NUMBERS.map(([key, name]) => (
+          <option key={key} value={key}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+function One({ run, route, id }: PageProps & { id: string }) {
+  const path = `runs/${encodeURIComponent(run)}`;
+  const answer = useAnswer(`${path}/rollout?id=${encodeURIComponent(id)}`);
+  const data = answer.data;
+  const [beside, setBeside] = useState<string[]>([]);
+  const way = route.query.get("by") ?? "ratio";
+  const by = (chosen: string) => (location.hash = changed(route, { by: chosen }));
+  return (
+    <>
+      <h1>Rollout {id}</h1>
+      <p>
+        <a href={address(run, "rollouts")}>all rollouts</a> · <a href={address(run, "rollouts", { group: data?.group })}>its group</a> · <a href={address(run, "chain", { id })}>its chain</a>
+        {data?.batch !== undefined && (
+          <>
+            {" "}
+            · <a href={address(run, "chain", { batch: data.batch })}>batch {data.batch}</a>
+          </>
+        )}
+      </p>
+      <Problem text={answer.problem} />
+      {data && (
+        <>
+          <p>
+            <b>{data.fate}</b>
+            {data.detail ? `: ${data.detail}` : ""}; reward {number(data.reward)}
+            {data.advantage !== undefined ? `, advantage ${number(data.advantage)}` : ""}
+          </p>
+          <Tokens data={data} way={way} onWay={by} />
+          <Section title="Its group, side by side" about="The samples of one prompt are compared with each other. Choose some to read beside this one.">
+            <div class="scroll">
+              <table class="list">
+                <thead>
+                  <tr>
+                    <th scope="col">sample</th>
+                    <th scope="col" class="num">
+                      reward
+                    </th>
+                    <th scope="col" class="num">
+                      advantage
+                    </th>
+                    <th scope="col" class="num">
+                      tokens
+                    </th>
+                    <th scope="col">what became of it</th>
+                    <th scope="col">beside</th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {data.siblings.map((sibling: any) => (
+                    <tr key={sibling.id}>
+                      <th scope="row">{sibling.id === id ? `${sibling.id} (this)` : <a href={address(run, "rollouts", { id: sibling.id })}>{sibling.id}</a>}</th>
+                      <td class="num">{number(sibling.reward)}</td>
+                      <td class="num">{number(sibling.advantage)}</td>
+                      <td class="num">{count(sibling.tokens)}</td>
+                      <td>{sibling.state}</td>
+                      <td>
+                        {sibling.id !== id && (
+                          <input
+                            type="checkbox"
+                            aria-label={`show ${sibling.id}`}
+                            checked={beside.includes(sibling.id)}
+                            onChange={() => setBeside((all) => (all.includes(sibling.id) ? all.filter((one) => one !== sibling.id) : [...all, sibling.id].slice(-4)))}
+                          />
+                        )}
+                      </td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            </div>
+            <div class="charts">
+              {beside.map((other) => (
+                <Other key={other} path={path} id={other} way={way} onWay={by} />
+              ))}
+            </div>
+          </Section>
+        </>
+      )}
+    </>
+  );
+}
+
+function Other({ path, id, way, onWay }: { path: string; id: string; way: string; onWay: (way: string) => void }) {
+  const answer = useAnswer(`${path}/rollout?id=${encodeURIComponent(id)}`);
+  return (
+    <div>
+      <h3>
+        {id}: reward {number(answer.data?.reward)}, {answer.data?.fate}
+      </h3>
+      <Problem text={answer.problem} />
+      {answer.data && <Tokens data={answer.data} way={way} onWay={onWay} />}
+    </div>
+  );
+}
