@@ -12,12 +12,18 @@ import dev.millrace.log.LogConnection;
 import dev.millrace.log.alarm.Alarm;
 import dev.millrace.log.follow.LogReader;
 import dev.millrace.report.Lines;
+import dev.millrace.runtime.audit.AuditedRun;
 import dev.millrace.runtime.config.ConfigBinder;
+import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.topology.TopologyRunner;
 import dev.millrace.topology.watch.LogStalls;
+import dev.millrace.view.answer.LedgerRows;
+import dev.millrace.view.follow.RunSource;
+import dev.millrace.view.follow.ViewedRun;
+import dev.millrace.view.follow.ViewedRuns;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.io.PrintWriter;
 import java.io.StringWriter;
@@ -349,8 +355,57 @@ class AuditIT {
                 .hasSize(2);
     }
 
+    /** While the run may go on: what the page's index gathers from the topics is what the ledger says of them. */
     @Test
     @Order(9)
+    void shouldShowOnThePageWhatTheLedgerSays() throws Exception {
+        RunSource source = new RunSource.Cluster(
+                CraftedRun.RUN,
+                () -> AuditedRun.open(
+                        recorded -> new ConfigLayers()
+                                .begunWith(recorded)
+                                .set("run.bootstrap_servers", broker.bootstrapServers())
+                                .set("run.id", CraftedRun.RUN),
+                        null,
+                        false,
+                        "--run " + CraftedRun.RUN,
+                        true),
+                "--run " + CraftedRun.RUN);
+        try (ViewedRuns runs = new ViewedRuns(List.of(source), null, folder.resolve("indexes"))) {
+            ViewedRun viewed = runs.run(CraftedRun.RUN).orElseThrow();
+            long deadline = System.nanoTime() + PATIENCE.toNanos();
+            while (!isIndexed(viewed)) {
+                assertThat(System.nanoTime())
+                        .as("waited too long for the index: " + viewed.progress() + " " + viewed.problem())
+                        .isLessThan(deadline);
+                LockSupport.parkNanos(20_000_000);
+            }
+            JsonNode index = LedgerRows.of(viewed.index().orElseThrow());
+            assertThat(index.path("ends").findValuesAsText("state"))
+                    .containsExactlyInAnyOrder("trained", "dropped", "dropped", "dropped", "refused");
+            assertThat(index.path("redriven").asInt()).isEqualTo(2);
+            for (JsonNode end : index.path("ends")) {
+                assertThat(end.path("rollouts").asInt())
+                        .as(end.toString())
+                        .isEqualTo(end.path("state").asText().equals("trained") ? 6 : 1);
+            }
+        }
+    }
+
+    private static boolean isIndexed(ViewedRun viewed) {
+        return viewed.progress().isWhole()
+                && viewed.index()
+                        .orElseThrow()
+                        .numbers("SELECT count(*) FROM step")
+                        .equals(List.of(2L))
+                && viewed.index()
+                        .orElseThrow()
+                        .numbers("SELECT count(*) FROM letter WHERE redriven >= 0")
+                        .equals(List.of(2L));
+    }
+
+    @Test
+    @Order(10)
     void shouldCountCopiesOfDecisionsInALineOfTheirOwn() throws Exception {
         JsonNode before = ledger();
         int outcomes = run.copyAll(run.topics().outcomes());
@@ -386,7 +441,7 @@ class AuditIT {
     }
 
     @Test
-    @Order(10)
+    @Order(11)
     void shouldNotCountWhatAProcessHadNotCommittedWhenItWasKilled() throws Exception {
         try (KafkaProducer<byte[], byte[]> killed = new KafkaProducer<>(
                 run.connection().producer(Map.of("transactional.id", "killed")),
@@ -429,7 +484,7 @@ class AuditIT {
     }
 
     @Test
-    @Order(11)
+    @Order(12)
     void shouldSayThatDeletedDecisionsAreDeletedAndNotThatRolloutsAreMissing() throws Exception {
         try (var admin = Admin.create(run.connection().admin())) {
             var partition = new TopicPartition(run.topics().batches(), 0);
@@ -453,7 +508,7 @@ class AuditIT {
     }
 
     @Test
-    @Order(12)
+    @Order(13)
     void shouldDiagnoseTheRun() throws Exception {
         Said said = millrace("doctor", "--json");
         assertThat(said.status).as(said.toString()).isEqualTo(4); // 2 of 11 rollouts are refused for good
@@ -463,7 +518,7 @@ class AuditIT {
     }
 
     @Test
-    @Order(13)
+    @Order(14)
     void shouldFailAndNameWhatContradictsItself() throws Exception {
         run.step(0, 4);
         Said said = millrace("ledger");
@@ -487,7 +542,7 @@ class AuditIT {
 
     /** What an earlier commit recorded and archived: its schemas, its claim and its configuration are those of then. */
     @Test
-    @Order(14)
+    @Order(15)
     @Tag("faults")
     void shouldImportAnArchiveOfAnEarlierContractAndAnswerQuestionsAboutItsTopics() throws Exception {
         Path archive = Path.of("src", "test", "resources", "archives", "contract-3");
