@@ -24,11 +24,19 @@ for (const name of sources()) {
 const from = hash.digest("hex");
 
 const options = { bundle: true, minify: true, write: false, legalComments: "none", target: "es2022", absWorkingDir: here };
-const script = (await build({ ...options, entryPoints: ["src/main.tsx"], format: "esm", jsx: "automatic", jsxImportSource: "preact" }))
+const bundled = await build({ ...options, metafile: true, entryPoints: ["src/main.tsx"], format: "esm", jsx: "automatic", jsxImportSource: "preact" });
+// every copy of the page, also a saved one, says what it is made of and under which licences
+const packages = new Set(Object.keys(bundled.metafile.inputs).map((path) => /^node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1]).filter((name) => name));
+const licenses = [...packages]
+  .sort()
+  .map((name) => `${name} ${JSON.parse(readFileSync(join(here, "node_modules", name, "package.json"), "utf8")).version}\n\n${readFileSync(join(here, "node_modules", name, "LICENSE"), "utf8").trim()}\n`)
+  .join("\n----\n\n");
+const script = bundled
   .outputFiles[0].text.trim().replaceAll("</script", "<\\/script");
 const style = (await build({ ...options, entryPoints: ["src/style.css"] })).outputFiles[0].text.trim();
 const page = readFileSync(join(here, "src/index.html"), "utf8")
   .replace("/* style */", () => style)
+  .replace("/* licenses */", () => licenses.replaceAll("</", "<\\/"))
   .replace("/* app */", () => script)
   .replace("FROM", () => from);
 mkdirSync(target, { recursive: true });
