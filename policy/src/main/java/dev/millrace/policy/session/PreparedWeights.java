@@ -33,7 +33,7 @@ public final class PreparedWeights {
     private final List<WeightedGraph> graphs = new CopyOnWriteArrayList<>();
     private final Map<Weights, Form> forms = Collections.synchronizedMap(new WeakHashMap<>());
 
-    /** What a graph is fed. */
+    /** What a graph is fed that the weights do not hold. */
     private record Form(List<Floats> floats, List<Integers> integers) {}
 
     private record Floats(String name, FloatBuffer values, long[] dims) {}
@@ -59,7 +59,9 @@ public final class PreparedWeights {
 
     /** Makes the form of weights, and what the graphs that were compiled so far need of it, unless it is there. */
     public void prepare(Weights weights) {
-        form(weights);
+        if (makes(weights)) {
+            form(weights);
+        }
         graphs.forEach(graph -> graph.prepare(weights));
     }
 
@@ -87,13 +89,28 @@ public final class PreparedWeights {
 
     /** Feeds the form of weights, which is made first unless it is there. */
     Feeds feed(Feeds feeds, Weights weights) {
-        if (precision == Precision.F32) {
+        if (!makes(weights)) {
             return feeds.set(weights.tensors(), "");
+        }
+        if (precision == Precision.INT8) {
+            for (TensorSpec spec : weights.tensors().specs()) {
+                if (!QuantizedNames.isQuantized(spec)) { // read where they are
+                    feeds.floats(spec.name(), weights.tensor(spec.name()), spec.dimsArray());
+                }
+            }
         }
         Form form = form(weights);
         form.floats().forEach(tensor -> feeds.floats(tensor.name(), tensor.values(), tensor.dims()));
         form.integers().forEach(tensor -> feeds.integers(tensor.name(), tensor.values(), tensor.dims()));
         return feeds;
+    }
+
+    /**
+     * Whether the form is something else than the weights themselves. What is not made is not kept: a form with parts of the weights' own memory
+     * would hold that until somebody asks for another, and who loads the next version may find no room for it.
+     */
+    private boolean makes(Weights weights) {
+        return precision == Precision.INT8 || precision == Precision.BF16 && weights.dtype() != Dtype.BF16;
     }
 
     private Form form(Weights weights) {
@@ -108,8 +125,7 @@ public final class PreparedWeights {
     }
 
     private Form floats(Weights weights) {
-        boolean rounds = precision == Precision.BF16 && weights.dtype() != Dtype.BF16;
-        Weights of = rounds ? weights.as(Dtype.BF16) : weights;
+        Weights of = weights.as(Dtype.BF16);
         List<Floats> floats = new ArrayList<>();
         of.tensors().specs().forEach(spec -> floats.add(floats(of, spec)));
         return new Form(List.copyOf(floats), List.of());
@@ -125,8 +141,6 @@ public final class PreparedWeights {
         for (TensorSpec spec : weights.tensors().specs()) {
             if (QuantizedNames.isQuantized(spec)) {
                 quantize(weights.tensor(spec.name()), spec, floats, integers);
-            } else {
-                floats.add(floats(weights, spec));
             }
         }
         return new Form(List.copyOf(floats), List.copyOf(integers));
