@@ -45,6 +45,8 @@ final class CounterfactualReplay {
     private final CounterfactualOptions options;
     private final StepRangeOptions range;
     private final List<Variant> variants;
+    private final RewardOptions rewards;
+    private RewardOptions.@Nullable Given others;
     private final PrintWriter out;
     private final PrintWriter err;
     private final String command;
@@ -54,27 +56,47 @@ final class CounterfactualReplay {
             CounterfactualOptions options,
             StepRangeOptions range,
             List<String> corrections,
+            RewardOptions rewards,
             PrintWriter out,
             PrintWriter err,
             String command) {
         this.replayed = replayed;
         this.options = options;
         this.range = range;
+        this.rewards = rewards;
         this.variants = variants(corrections, replayed.config());
         this.out = out;
         this.err = err;
         this.command = command;
     }
 
-    private static List<Variant> variants(List<String> corrections, MillraceConfig config) {
-        List<Variant> variants = new ArrayList<>(List.of(
-                new Variant("recorded", config.algorithm(), config.learner().step(), config.adapter())));
-        corrections.forEach(named -> variants.add(VariantOption.parse(named, config)));
+    /** The run's own first; with other rewards the run under these, and all that is asked for under these. */
+    private List<Variant> variants(List<String> corrections, MillraceConfig config) {
+        Variant own =
+                new Variant("recorded", config.algorithm(), config.learner().step(), config.adapter());
+        List<Variant> variants = new ArrayList<>();
+        if (!isWithoutRecordedRewards()) {
+            variants.add(own);
+        }
+        if (rewards.isGiven()) {
+            variants.add(new Variant("other rewards", own.algorithm(), own.step(), own.lora()).rewarded());
+        }
+        corrections.forEach(named -> {
+            Variant variant = VariantOption.parse(named, config);
+            variants.add(rewards.isGiven() ? variant.rewarded() : variant);
+        });
         List<String> names = variants.stream().map(Variant::name).toList();
         if (new HashSet<>(names).size() < names.size()) {
             throw new ConfigException("--corrections names two that are called alike: " + names);
         }
         return variants;
+    }
+
+    /** Rollouts are sampled anew, and nobody can be asked for the rewards that the run's came with: all see the other ones. */
+    private boolean isWithoutRecordedRewards() {
+        return rewards.isGiven()
+                && options.live()
+                && replayed.config().topology().join().reward();
     }
 
     /**
@@ -85,6 +107,18 @@ final class CounterfactualReplay {
      */
     int run(@Nullable Path place) throws IOException {
         options.check();
+        try (RewardOptions.Given given = rewards.isGiven() ? rewards.begin(replayed, err) : null) {
+            if (given != null && options.live() && !given.judgesAnew()) {
+                throw new ConfigException(
+                        "--live samples rollouts anew, and a file or a topic of rewards knows the recorded ones"
+                                + " alone; name a kind of reward, or a program with --rewarder, or leave out --live");
+            }
+            others = given;
+            return replayed(place);
+        }
+    }
+
+    private int replayed(@Nullable Path place) throws IOException {
         if (range.isByTimeOrOffset()) {
             throw new ConfigException(
                     "--retrain and --gradients go from version to version; choose with --from-version and --to-version"
@@ -121,6 +155,17 @@ final class CounterfactualReplay {
                 report.finish();
                 out.println("all of it is in " + place
                         + ": counterfactual.html, counterfactual.json, CSV files and pictures");
+            }
+            if (others != null) {
+                Lines.wrapped("", RewardOptions.judged(others.rewards().comparison()))
+                        .forEach(out::println);
+            }
+            if (isWithoutRecordedRewards()) {
+                Lines.wrapped(
+                                "",
+                                "The run's rewards came on a topic, and whoever wrote them cannot be asked about what is sampled"
+                                        + " now: every variant saw the other rewards, and none can be as recorded.")
+                        .forEach(out::println);
             }
             out.flush();
             return status;
@@ -217,7 +262,7 @@ final class CounterfactualReplay {
         if (report != null) {
             report.add(found, text);
         }
-        return found.first().parted().isEmpty() ? 0 : ReplayCommand.DIFFERS;
+        return found.first().parted().isEmpty() || isWithoutRecordedRewards() ? 0 : ReplayCommand.DIFFERS;
     }
 
     private List<RetrainRecord> live(
@@ -232,7 +277,8 @@ final class CounterfactualReplay {
                         steps,
                         source,
                         engine,
-                        config.learner().step().tokensPerMicrobatch())) {
+                        config.learner().step().tokensPerMicrobatch(),
+                        isWithoutRecordedRewards())) {
             for (int seed = 0; seed < options.seeds(); seed++) {
                 found.add(learn(
                         versions, steps, engine, task, Optional.of(new FreshRolloutOptions(sampling, seed)), before));
@@ -254,6 +300,9 @@ final class CounterfactualReplay {
                 new RetrainRecord(variants.stream().map(Variant::name).toList());
         Retraining retraining =
                 new Retraining(replayed.recorded(), versions, engine, variants, live, task, options.evaluateEvery());
+        if (others != null) {
+            retraining.rewardedBy(others.rewards());
+        }
         ProgressLine.during(
                 "learning again",
                 () -> before.get() + retraining.passed(),
@@ -276,6 +325,9 @@ final class CounterfactualReplay {
         GradientRecord found =
                 new GradientRecord(variants.stream().map(Variant::name).toList());
         StepGradients gradients = new StepGradients(replayed.recorded(), versions, engine, variants, task);
+        if (others != null) {
+            gradients.rewardedBy(others.rewards());
+        }
         List<Long> at = options.atVersions();
         long start = System.nanoTime();
         ProgressLine.during(

@@ -59,6 +59,7 @@ import picocli.CommandLine.Spec;
             "millrace replay --run-dir runs/<run id> --rescore own,at-step --corrections none",
             "millrace replay --run-dir runs/<run id> --corrections decoupled_geo_rs --report report --keep",
             "millrace replay --archive my-run.archive --rewarder 'python3 verify.py' --report report",
+            "millrace replay --run-dir runs/<run id> --rewards numeric --retrain --live --from-version 20",
             "",
             "Exit codes: 0 the same; 4 a difference; 5 not all could be replayed; 1 a failure; 2 a mistake in the command line."
         })
@@ -151,9 +152,9 @@ public final class ReplayCommand implements Callable<Integer> {
                         "--keep keeps in the folder of --report what --corrections or --rescore make of the run; "
                                 + "give --report and one of these, or leave it out");
             }
-            if (rewards.isGiven() && (counterfactual.isGiven() || rescore != null || keep)) {
+            if (rewards.isGiven() && (rescore != null || keep)) {
                 throw new ConfigException(
-                        "--rewards and --rewarder are seen by --corrections alone; leave out --rescore, --keep, --retrain and --gradients");
+                        "--rewards and --rewarder are seen by --corrections, --retrain and --gradients; leave out --rescore and --keep");
             }
             if (counterfactual.isGiven()) {
                 return new CounterfactualReplay(
@@ -161,6 +162,7 @@ public final class ReplayCommand implements Callable<Integer> {
                                 counterfactual,
                                 range,
                                 corrections,
+                                rewards,
                                 out,
                                 spec.commandLine().getErr(),
                                 TypedCommand.of(spec))
@@ -207,7 +209,9 @@ public final class ReplayCommand implements Callable<Integer> {
         ReplayTotals totals = new ReplayTotals(names);
         long start = System.nanoTime();
         try (RescoreSetup rescoring = new RescoreSetup(rescore, replayed);
-                RewardOptions.Given others = rewards.isGiven() ? rewards.begin(replayed) : null;
+                RewardOptions.Given others = rewards.isGiven()
+                        ? rewards.begin(replayed, spec.commandLine().getErr())
+                        : null;
                 KeptAlternatives kept = keep
                         ? KeptAlternatives.begin(
                                 report, names, spec.commandLine().getErr())

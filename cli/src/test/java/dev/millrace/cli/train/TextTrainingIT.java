@@ -24,6 +24,8 @@ import dev.millrace.runtime.pipeline.Role;
 import dev.millrace.runtime.pipeline.SingleRole;
 import dev.millrace.runtime.report.StepRow;
 import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.Speaker;
+import dev.millrace.schemas.Turn;
 import dev.millrace.schemas.packed.PackedInts;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -31,6 +33,7 @@ import java.io.StringWriter;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
@@ -224,6 +227,57 @@ class TextTrainingIT {
         assertThat(named.algorithm().kl().against())
                 .as("a named algorithm stays as it is")
                 .isEmpty();
+    }
+
+    /** The two examples as they stand in the tree, one playing and one rewarding, each on its input and output. */
+    @Test
+    void shouldTrainOnWhatAnEnvironmentAndAVerifierInPythonSay() throws Exception {
+        assumeTrue(Files.isExecutable(Path.of("/usr/bin/python3")), "there is no /usr/bin/python3 here");
+        Path examples = Path.of("..", "infra", "examples").toAbsolutePath().normalize();
+        Path model = tinyModel();
+        Path run = folder.resolve("played");
+        train(
+                run,
+                new ConfigLayers()
+                        .set("model.checkpoint", model.toString())
+                        .set("run.id=text")
+                        .set("admission.batch_sequences=16")
+                        .set("topology.batch.sequences=16")
+                        .set(
+                                "data.file",
+                                examples.resolve("environment/numbers.jsonl").toString())
+                        .set("task.environment.kind=remote")
+                        .set("task.environment.command", "/usr/bin/python3 " + examples.resolve("environment/guess.py"))
+                        .set("task.environment.concurrency=2")
+                        .set("task.environment.frame", "there was {text}")
+                        .set("reward={kind: remote, concurrency: 1}")
+                        .set("reward.command", "/usr/bin/python3 " + examples.resolve("verifier/verify.py"))
+                        .set("task.response_tokens=48")
+                        .set("learner.max_steps=1"));
+        List<Rollout> rollouts = rollouts(run);
+        assertThat(rollouts).hasSizeGreaterThanOrEqualTo(16).allSatisfy(rollout -> {
+            assertThat(rollout.getError()).isNull();
+            assertThat(rollout.getEnvironment()).isEqualTo("remote");
+            assertThat(rollout.getReward()).isZero(); // a random policy does not add one to digits
+            assertThat(rollout.getRewardComponents()).containsOnlyKeys("right");
+        });
+        // the tiny vocabulary has few of these words
+        Tokenizer tokenizer = new TokenizerDirectory(model.toString()).open();
+        List<Rollout> answered = rollouts.stream()
+                .filter(rollout -> rollout.getTurns().size() > 1)
+                .toList();
+        assertThat(answered).as("some have ended a turn").isNotEmpty().allSatisfy(rollout -> {
+            Turn said = rollout.getTurns().get(1);
+            assertThat(said.getSpeaker()).isEqualTo(Speaker.ENVIRONMENT);
+            int[] tokens = PackedInts.toArray(rollout.getResponseTokens());
+            assertThat(tokenizer.text(Arrays.copyOfRange(tokens, said.getStart(), said.getEnd())))
+                    .startsWith("there was");
+        });
+        assertThat(ConfigTree.read(run.resolve("config.yaml"))
+                        .at("/reward/command")
+                        .asText())
+                .as("the run's folder has it, to go on")
+                .contains("verify.py");
     }
 
     @Test

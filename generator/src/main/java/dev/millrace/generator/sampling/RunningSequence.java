@@ -16,6 +16,8 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * One rollout being sampled: its tokens, who wrote them, under which version and with which log-prob.
@@ -28,6 +30,7 @@ import org.jspecify.annotations.Nullable;
  * <p>Owned by the sampling thread.
  */
 final class RunningSequence implements Transcript {
+    private static final Logger LOG = LoggerFactory.getLogger(RunningSequence.class);
     private static final int INITIAL_RESPONSE_TOKENS = 64;
     private static final int LONGEST_FAILURE = 500;
 
@@ -261,7 +264,7 @@ final class RunningSequence implements Transcript {
         String sentence = by + ": " + (reason.getMessage() == null ? reason.toString() : reason.getMessage());
         failure = sentence.length() <= LONGEST_FAILURE ? sentence : sentence.substring(0, LONGEST_FAILURE) + "...";
         finishReason = FinishReason.FAILED;
-        episode.abandon();
+        abandon();
     }
 
     private void append(int token, byte trained, float logProb, float temperedLogProb) {
@@ -321,7 +324,11 @@ final class RunningSequence implements Transcript {
 
     /** Nobody waits for it any more. */
     void abandon() {
-        episode.abandon();
+        try {
+            episode.abandon();
+        } catch (RuntimeException e) {
+            LOG.debug("the episode of {} failed as it was given up", rolloutId(), e); // it is, either way
+        }
     }
 
     /** Cannot be played. */

@@ -14,22 +14,24 @@ import java.util.Optional;
  * What a verifier is asked about one rollout, the same whether it is being sampled or replayed.
  *
  * @param rolloutId of the rollout
- * @param prompt its text
- * @param response what the policy wrote, as text
+ * @param prompt its text; empty where the vocabulary is not at hand
+ * @param response what the policy wrote, as text; empty where the vocabulary is not at hand
  * @param promptTokens not to be written
  * @param responseTokens not to be written
  * @param mask 1 for each token of the response that the policy wrote; not to be written
  * @param metadata the state of the request: the row of data without its prompt; empty where it is not known
+ * @param finishReason of a recorded rollout
  * @param reward what the environment, or the record, says by itself
  */
 public record VerdictQuestion(
         String rolloutId,
-        String prompt,
-        String response,
+        Optional<String> prompt,
+        Optional<String> response,
         int[] promptTokens,
         int[] responseTokens,
         byte[] mask,
         Optional<String> metadata,
+        Optional<String> finishReason,
         double reward) {
     private static final int PROTOCOL = 1;
 
@@ -43,12 +45,13 @@ public record VerdictQuestion(
         }
         return new VerdictQuestion(
                 finished.rolloutId(),
-                finished.tokenizer().decode(finished.promptTokens()),
-                finished.text(),
+                Optional.of(finished.tokenizer().decode(finished.promptTokens())),
+                Optional.of(finished.text()),
                 finished.promptTokens(),
                 tokens,
                 mask,
                 Optional.of(finished.environmentState()),
+                Optional.empty(),
                 finished.verified().reward());
     }
 
@@ -58,8 +61,9 @@ public record VerdictQuestion(
                 .put("protocol", PROTOCOL)
                 .put("id", id())
                 .put("rollout_id", rolloutId)
-                .put("prompt", prompt)
-                .put("response", response);
+                .put("group_id", rolloutId.substring(0, Math.max(0, rolloutId.lastIndexOf('/'))));
+        prompt.ifPresent(text -> body.put("prompt", text));
+        response.ifPresent(text -> body.put("response", text));
         add(body.putArray("prompt_tokens"), promptTokens);
         add(body.putArray("response_tokens"), responseTokens);
         ArrayNode byPolicy = body.putArray("mask");
@@ -67,6 +71,7 @@ public record VerdictQuestion(
             byPolicy.add(one);
         }
         metadata.ifPresent(state -> body.set("metadata", PartnerJson.metadata(state)));
+        finishReason.ifPresent(reason -> body.put("finish_reason", reason));
         return body.put("reward", reward);
     }
 

@@ -16,7 +16,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
-import java.util.TreeMap;
+import java.util.concurrent.ConcurrentSkipListMap;
 import org.apache.kafka.clients.consumer.Consumer;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.common.PartitionInfo;
@@ -63,9 +63,9 @@ public final class LiveRun implements RecordedRun {
         this.ranges = readRanges();
     }
 
-    private TreeMap<TopicPartition, Range> readRanges() {
-        TreeMap<TopicPartition, Range> found =
-                new TreeMap<>(Comparator.comparing(TopicPartition::topic).thenComparing(TopicPartition::partition));
+    private ConcurrentSkipListMap<TopicPartition, Range> readRanges() {
+        ConcurrentSkipListMap<TopicPartition, Range> found = new ConcurrentSkipListMap<>(
+                Comparator.comparing(TopicPartition::topic).thenComparing(TopicPartition::partition));
         try (LogReader log = reader()) {
             Consumer<byte[], byte[]> consumer = log.consumer();
             // a list of all: to ask for one topic that is not there makes it on a cluster that creates topics by itself
@@ -87,6 +87,28 @@ public final class LiveRun implements RecordedRun {
             }
         }
         return found;
+    }
+
+    /**
+     * Has another topic of the cluster read beside the run's own, all that it holds now; before anything is read.
+     *
+     * @return whether it is there
+     */
+    public boolean alsoRead(String topic) {
+        try (LogReader log = reader()) {
+            Consumer<byte[], byte[]> consumer = log.consumer();
+            if (!consumer.listTopics(PATIENCE).containsKey(topic)) {
+                return false;
+            }
+            List<TopicPartition> partitions = consumer.partitionsFor(topic, PATIENCE).stream()
+                    .map(info -> new TopicPartition(topic, info.partition()))
+                    .toList();
+            Map<TopicPartition, Long> begins = consumer.beginningOffsets(partitions, PATIENCE);
+            consumer.endOffsets(partitions, PATIENCE)
+                    .forEach((partition, end) -> ranges.putIfAbsent(
+                            partition, new Range(Objects.requireNonNull(begins.get(partition)), end)));
+            return true;
+        }
     }
 
     /** What the epoch has of a partition; of versions also what it inherits, which may be all there were. */

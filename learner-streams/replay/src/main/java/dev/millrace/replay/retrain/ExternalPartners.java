@@ -14,10 +14,15 @@ import java.util.Optional;
 final class ExternalPartners {
     private ExternalPartners() {}
 
-    /** @throws ArchiveException naming the first rollout that could not be made again without them */
-    static void requireNone(Collection<Trajectory> trajectories) {
+    /**
+     * Refuses rollouts that could not be made again without them.
+     *
+     * @param areRewarded whether somebody rewards what is sampled now, so that the recorded rewards are not needed
+     * @throws ArchiveException naming the first of them
+     */
+    static void requireNone(Collection<Trajectory> trajectories, boolean areRewarded) {
         for (Trajectory trajectory : trajectories) {
-            Optional<String> part = trajectory.getRewardSource() != null
+            Optional<String> part = trajectory.getRewardSource() != null && !areRewarded
                     ? Optional.of("was rewarded by a record of its own (topic rewards)")
                     : trajectory.getReferenceLogProbs() != null
                             ? Optional.of("carries log-probs of a reference (topic reference-scores)")
@@ -27,7 +32,10 @@ final class ExternalPartners {
             part.ifPresent(what -> {
                 throw new ArchiveException(
                         "rollout " + trajectory.getRolloutId() + " " + what
-                                + ", and whoever wrote it cannot be asked about a rollout that is sampled now; leave out --live");
+                                + ", and whoever wrote it cannot be asked about a rollout that is sampled now; leave out --live"
+                                + (trajectory.getRewardSource() == null
+                                        ? ""
+                                        : ", or name who rewards these: --rewarder COMMAND, or --rewards with a kind of reward"));
             });
         }
     }

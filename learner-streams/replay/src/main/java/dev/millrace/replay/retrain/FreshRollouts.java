@@ -57,6 +57,7 @@ public final class FreshRollouts implements AutoCloseable {
     private final RolloutSource source;
     private final StretchScoring scoring;
     private final WeightCache recorded;
+    private final boolean areRewarded;
     private long requestsOf = -1;
     private Map<String, PromptRequest> requests = Map.of();
 
@@ -73,10 +74,22 @@ public final class FreshRollouts implements AutoCloseable {
         }
     }
 
+    /** Where rewards are those of the run's environments. */
+    public FreshRollouts(
+            RecordedRun run,
+            RecordedVersions versions,
+            VersionInterval range,
+            RolloutSource source,
+            Engine engine,
+            int tokenBudget) {
+        this(run, versions, range, source, engine, tokenBudget, false);
+    }
+
     /**
      * Reads the batches of the range, the first one's trajectories and the run's prompts once.
      *
      * @param tokenBudget padded tokens of a micro-batch when scoring
+     * @param areRewarded whether every variant sees other rewards, so that those of a partner of the run's are not needed
      * @throws ArchiveException if others had a part in the rollouts, a prompt is not there or cannot be sampled here, or the weights
      *     that sampled are not there
      */
@@ -86,7 +99,8 @@ public final class FreshRollouts implements AutoCloseable {
             VersionInterval range,
             RolloutSource source,
             Engine engine,
-            int tokenBudget) {
+            int tokenBudget,
+            boolean areRewarded) {
         Needs needs = new Needs();
         RecordedSteps steps = new RecordedSteps(run, versions);
         steps.forEachBatch(
@@ -95,9 +109,10 @@ public final class FreshRollouts implements AutoCloseable {
         steps.forEach(
                 new VersionInterval(range.from(), range.from() + 1),
                 first -> true,
-                first -> ExternalPartners.requireNone(first.batch().members().stream()
-                        .map(Member::trajectory)
-                        .toList())); // a run has them from its beginning
+                first -> ExternalPartners.requireNone(
+                        first.batch().members().stream().map(Member::trajectory).toList(),
+                        areRewarded)); // a run has them from its beginning
+        this.areRewarded = areRewarded;
         this.firstVersion = range.from();
         this.lag = Math.toIntExact(needs.lag);
         this.source = source;
@@ -167,7 +182,7 @@ public final class FreshRollouts implements AutoCloseable {
 
     private List<Trajectory> sample(TrainingBatch batch, long draws, LongFunction<Weights> weights) {
         List<Trajectory> like = batch.members().stream().map(Member::trajectory).toList();
-        ExternalPartners.requireNone(like);
+        ExternalPartners.requireNone(like, areRewarded);
         if (batch.batch().getBatchId() != requestsOf) {
             requests = prompts.of(
                     like.stream().map(Trajectory::getGroupId).collect(Collectors.toCollection(TreeSet::new)));

@@ -9,18 +9,20 @@ import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import java.util.Collection;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.function.Consumer;
+import java.util.function.Predicate;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Deserializer;
 
 /** The requests that a run's groups answered, by group: some dozens of bytes each, and read again when asked for. */
-final class RecordedPrompts implements AutoCloseable {
+public final class RecordedPrompts implements AutoCloseable {
     private final RecordedRun run;
     private final Deserializer<PromptRequest> deserializer;
     private final Map<String, Place> places = new HashMap<>();
@@ -36,6 +38,14 @@ final class RecordedPrompts implements AutoCloseable {
      * @throws ArchiveException if one of them is not there
      */
     RecordedPrompts(RecordedRun run, Set<String> groups, Consumer<PromptRequest> check) {
+        this(run, groups::contains, check);
+        groups.stream().filter(group -> !places.containsKey(group)).findFirst().ifPresent(lost -> {
+            close();
+            throw gone(lost);
+        });
+    }
+
+    private RecordedPrompts(RecordedRun run, Predicate<String> wanted, Consumer<PromptRequest> check) {
         this.run = run;
         this.deserializer = AvroSerde.of(PromptRequest.class, run.registry()).deserializer();
         for (TopicPartition partition : run.partitions(run.topics().prompts())) {
@@ -45,7 +55,7 @@ final class RecordedPrompts implements AutoCloseable {
                         next = cursor.next()) {
                     long offset = next.get().offset();
                     ours(next.get())
-                            .filter(request -> groups.contains(request.getGroupId()))
+                            .filter(request -> wanted.test(request.getGroupId()))
                             .ifPresent(request -> {
                                 check.accept(request);
                                 places.put(request.getGroupId(), new Place(partition, offset));
@@ -53,9 +63,6 @@ final class RecordedPrompts implements AutoCloseable {
                 }
             }
         }
-        groups.stream().filter(group -> !places.containsKey(group)).findFirst().ifPresent(lost -> {
-            throw gone(lost);
-        });
         this.fetcher = run.fetcher();
     }
 
@@ -63,6 +70,18 @@ final class RecordedPrompts implements AutoCloseable {
         return new ArchiveException(
                 "the prompt of group " + group + " is not on " + run.topics().prompts()
                         + ", so it cannot be sampled again; choose a later --from-version, replay an archive that was exported in time, or leave out --live");
+    }
+
+    /** Of every group whose prompt is still there. */
+    public static RecordedPrompts all(RecordedRun run) {
+        return new RecordedPrompts(run, any -> true, any -> {});
+    }
+
+    /** The request of a group; empty where it is not there. Thread-safe. */
+    public synchronized Optional<PromptRequest> find(String group) {
+        return places.containsKey(group)
+                ? Optional.of(Objects.requireNonNull(of(List.of(group)).get(group)))
+                : Optional.empty();
     }
 
     private Optional<PromptRequest> ours(ConsumerRecord<byte[], byte[]> record) {

@@ -8,6 +8,7 @@ import dev.millrace.policy.session.NonFiniteScoreException;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.replay.archive.RecordedRun;
 import dev.millrace.replay.archive.RecordedVersions;
+import dev.millrace.replay.rewards.OtherRewards;
 import dev.millrace.weights.VersionUnavailableException;
 import java.util.ArrayList;
 import java.util.List;
@@ -41,6 +42,7 @@ public final class Retraining {
     private final List<Optional<VariantTraining>> learners = new ArrayList<>();
     private @Nullable Weights recordedAtHand;
     private long recordedVersion;
+    private Optional<OtherRewards> others = Optional.empty();
 
     /**
      * @param variants the run's own first
@@ -68,6 +70,12 @@ public final class Retraining {
         this.evaluateEvery = evaluateEvery;
     }
 
+    /** Has the variants that are to see other rewards see these; before the replay. */
+    public Retraining rewardedBy(OtherRewards rewards) {
+        others = Optional.of(rewards);
+        return this;
+    }
+
     /** Steps taken so far; from any thread. */
     public long passed() {
         return passed.get();
@@ -80,6 +88,9 @@ public final class Retraining {
      * @throws dev.millrace.replay.archive.ArchiveException if it does not hold a batch or a trajectory
      */
     public void replay(VersionInterval range, RetrainListener listener) {
+        if (others.isEmpty() && variants.stream().anyMatch(Variant::isRewarded)) {
+            throw new IllegalStateException("nobody gives the other rewards that a variant is to see");
+        }
         RecordedSteps steps = new RecordedSteps(run, versions);
         steps.requireAll(range);
         Weights first = versions.load(range.from(), none -> null);
@@ -94,6 +105,7 @@ public final class Retraining {
                         variants.get(c),
                         isRecorded,
                         live,
+                        others,
                         first,
                         state,
                         versions.manifest(range.from()));

@@ -12,6 +12,7 @@ import dev.millrace.corrections.rollout.Rejection;
 import dev.millrace.corrections.vcpo.Ess;
 import dev.millrace.corrections.weights.None;
 import dev.millrace.learner.batch.TrainingBatch;
+import dev.millrace.learner.batch.TrainingBatch.Member;
 import dev.millrace.learner.step.BatchGradient;
 import dev.millrace.learner.step.BatchOptimizer;
 import dev.millrace.learner.step.NonFiniteStepException;
@@ -20,7 +21,9 @@ import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.replay.archive.RecordedRun;
 import dev.millrace.replay.archive.RecordedVersions;
+import dev.millrace.replay.rewards.OtherRewards;
 import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.Trajectory;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
@@ -48,6 +51,7 @@ public final class StepGradients {
     private final AtomicLong passed = new AtomicLong();
     private @Nullable Weights atHand;
     private long versionAtHand = -1;
+    private Optional<OtherRewards> others = Optional.empty();
 
     /**
      * @param variants the run's own first
@@ -64,6 +68,12 @@ public final class StepGradients {
         this.engine = engine;
         this.variants = List.copyOf(variants);
         this.trials = trials;
+    }
+
+    /** Has the variants that are to see other rewards see these; before the replay. */
+    public StepGradients rewardedBy(OtherRewards rewards) {
+        others = Optional.of(rewards);
+        return this;
     }
 
     /** Steps looked at so far; from any thread. */
@@ -93,7 +103,7 @@ public final class StepGradients {
             BatchOptimizer onPolicy = onPolicy(variants.get(0));
             optimizers.add(onPolicy);
             List<Optional<RecomputedBatch>> decisions = variants.stream()
-                    .map(variant -> variant.algorithm().equals(variants.get(0).algorithm())
+                    .map(variant -> variant.algorithm().equals(variants.get(0).algorithm()) && !variant.isRewarded()
                             ? Optional.<RecomputedBatch>empty()
                             : Optional.of(new RecomputedBatch(variant.algorithm())))
                     .toList();
@@ -152,8 +162,9 @@ public final class StepGradients {
                 from.getOptimizerSteps()));
         List<Optional<VariantGradient>> found = new ArrayList<>();
         for (int c = 0; c < variants.size(); c++) {
+            List<Trajectory> seen = rewarded(variants.get(c), step.batch());
             TrainingBatch batch =
-                    decisions.get(c).map(anew -> anew.of(step.batch())).orElse(step.batch());
+                    decisions.get(c).map(anew -> anew.of(step.batch(), seen)).orElse(step.batch());
             try {
                 found.add(Optional.of(figures(
                         optimizers
@@ -178,6 +189,12 @@ public final class StepGradients {
                 reference.map(of -> new ReferenceGradient(
                         of.sequenceNorms().length, of.sum().l2Norm(), of.signal(), of.noise(), of.isSomething())),
                 found);
+    }
+
+    private List<Trajectory> rewarded(Variant variant, TrainingBatch batch) {
+        List<Trajectory> recorded =
+                batch.members().stream().map(Member::trajectory).toList();
+        return variant.isRewarded() ? others.orElseThrow().of(recorded) : recorded;
     }
 
     private Weights weights(long version) {

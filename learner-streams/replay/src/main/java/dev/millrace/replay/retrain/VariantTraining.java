@@ -4,6 +4,7 @@ import dev.millrace.corrections.control.ControlState;
 import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.vcpo.EffectiveSampleSize;
 import dev.millrace.learner.batch.TrainingBatch;
+import dev.millrace.learner.batch.TrainingBatch.Member;
 import dev.millrace.learner.step.BatchOptimizer;
 import dev.millrace.learner.step.StepMetric;
 import dev.millrace.learner.step.StepMetrics;
@@ -12,12 +13,14 @@ import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.weights.Weights;
+import dev.millrace.replay.rewards.OtherRewards;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedMask;
 import dev.millrace.weights.VersionHash;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.stream.IntStream;
@@ -35,6 +38,8 @@ final class VariantTraining implements AutoCloseable {
     private final Optional<RecomputedBatch> decisions;
     /** Where its rollouts come from; empty where they are the recorded ones. */
     private final Optional<FreshRollouts.OfCourse> rollouts;
+    /** What they are worth; empty where that is as recorded, or as their environment says. */
+    private final Optional<OtherRewards> rewards;
 
     private ControlState controls;
     private String sha256;
@@ -45,6 +50,7 @@ final class VariantTraining implements AutoCloseable {
     /**
      * @param isRecorded whether its corrections are the run's
      * @param live empty where it learns from the recorded rollouts
+     * @param others rewards, for a variant that sees them
      * @param weights copied
      * @param state copied
      */
@@ -54,6 +60,7 @@ final class VariantTraining implements AutoCloseable {
             Variant variant,
             boolean isRecorded,
             Optional<FreshRolloutOptions> live,
+            Optional<OtherRewards> others,
             Weights weights,
             AdamW.State state,
             PolicyVersion from) {
@@ -61,8 +68,10 @@ final class VariantTraining implements AutoCloseable {
         this.adamW = optimizer.newOptimizer();
         adamW.restore(state);
         this.weights = optimizer.trainable(weights.copy());
-        this.decisions =
-                isRecorded && live.isEmpty() ? Optional.empty() : Optional.of(new RecomputedBatch(variant.algorithm()));
+        this.rewards = others.filter(any -> variant.isRewarded());
+        this.decisions = isRecorded && live.isEmpty() && rewards.isEmpty()
+                ? Optional.empty()
+                : Optional.of(new RecomputedBatch(variant.algorithm()));
         this.rollouts = live.map(of -> of.sampling().variant(weights, of.draws()));
         this.controls = new ControlState(from.getControls());
         this.sha256 = VersionHash.of(weights);
@@ -92,8 +101,9 @@ final class VariantTraining implements AutoCloseable {
      * @param recorded those of the run's policy of the same version
      */
     VariantStep take(RecordedStep step, boolean startsAsRecorded, float[] own, float[] recorded) {
-        Judged judged = judge(step.batch(), own, recorded);
         TrainingBatch batch = batch(step.batch());
+        // what this policy would earn with the recorded rollouts, under the rewards that it sees
+        Judged judged = judge(rewards.isPresent() && rollouts.isEmpty() ? batch : step.batch(), own, recorded);
         optimizer.departFromRecord(!startsAsRecorded && rollouts.isEmpty());
         StepReport report = optimizer.train(batch, step.from(), controls, weights, adamW);
         controls = report.controls();
@@ -118,10 +128,13 @@ final class VariantTraining implements AutoCloseable {
     }
 
     private TrainingBatch batch(TrainingBatch recorded) {
-        if (rollouts.isPresent()) {
-            return decisions.orElseThrow().of(recorded, rollouts.get().trajectories(recorded));
+        if (decisions.isEmpty()) {
+            return recorded;
         }
-        return decisions.isEmpty() ? recorded : decisions.get().of(recorded);
+        List<Trajectory> trajectories = rollouts.isPresent()
+                ? rollouts.get().trajectories(recorded)
+                : recorded.members().stream().map(Member::trajectory).toList();
+        return decisions.get().of(recorded, rewards.isPresent() ? rewards.get().of(trajectories) : trajectories);
     }
 
     /** Members whose rollouts, rewards and log-probs are the recorded ones, bit for bit. */

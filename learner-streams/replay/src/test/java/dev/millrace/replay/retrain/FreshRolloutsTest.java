@@ -2,6 +2,7 @@ package dev.millrace.replay.retrain;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.learner.SyntheticRollouts;
@@ -10,6 +11,8 @@ import dev.millrace.policy.weights.Weights;
 import dev.millrace.replay.archive.ArchiveException;
 import dev.millrace.replay.archive.RecordedRun;
 import dev.millrace.replay.archive.RecordedVersions;
+import dev.millrace.replay.rewards.OtherRewards;
+import dev.millrace.replay.rewards.Verifier.Verdict;
 import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.Rollout;
@@ -222,7 +225,7 @@ class FreshRolloutsTest {
             Replayed source = new Replayed();
             assertThatThrownBy(() -> live(learnt.run, source, 1, 0, OWN))
                     .isInstanceOf(ArchiveException.class)
-                    .hasMessage(
+                    .hasMessageStartingWith(
                             "rollout " + other.getRolloutId() + " " + what
                                     + ", and whoever wrote it cannot be asked about a rollout that is sampled now; leave out --live");
             assertThat(source.asked).as("refused before anything is sampled").isEmpty();
@@ -243,6 +246,39 @@ class FreshRolloutsTest {
         requireRefused(
                 rollout -> rollout.setTeacherLogProbs(rollout.getProximalLogProbs()),
                 "carries log-probs of a teacher (topic teacher-scores)");
+    }
+
+    @Test
+    void shouldSampleWhatAPartnerRewardedWhereSomebodyElseRewardsIt() {
+        Trajectory partners = Trajectory.newBuilder(learnt.trajectories.get(LearntRun.MEMBERS))
+                .setRewardSource(new LogCoordinates("test.partners", 0, 0L))
+                .build();
+        var own = learnt.with(partners, LearntRun.MEMBERS);
+        RetrainingTest.Heard heard = new RetrainingTest.Heard();
+        try (RecordedVersions versions = new RecordedVersions(learnt.run, WeightsConfig.defaults())) {
+            VersionInterval range = VersionInterval.of(1L, null, versions);
+            try (FreshRollouts sampling =
+                    new FreshRollouts(learnt.run, versions, range, new Replayed(), Engine.cpu(), 1024, true)) {
+                new Retraining(
+                                learnt.run,
+                                versions,
+                                Engine.cpu(),
+                                List.of(OWN.rewarded()),
+                                Optional.of(new FreshRolloutOptions(sampling, 0)),
+                                Optional.empty(),
+                                3)
+                        .rewardedBy(new OtherRewards(rollout -> new Verdict(1 - rollout.getReward(), Map.of())))
+                        .replay(range, heard);
+            }
+        } finally {
+            learnt.run.put(own);
+        }
+        double recorded = learnt.trajectories.subList(LearntRun.MEMBERS, 2 * LearntRun.MEMBERS).stream()
+                .mapToDouble(Trajectory::getReward)
+                .average()
+                .orElseThrow();
+        assertThat(heard.of(0)).hasSize(LearntRun.STEPS - 1);
+        assertThat(heard.of(0).get(0).batchReward()).isCloseTo(1 - recorded, within(1e-9));
     }
 
     @Test

@@ -16,12 +16,16 @@ import dev.millrace.policy.weights.Weights;
 import dev.millrace.replay.archive.ArchiveException;
 import dev.millrace.replay.archive.RecordedRun;
 import dev.millrace.replay.archive.RecordedVersions;
+import dev.millrace.replay.rewards.OtherRewards;
+import dev.millrace.replay.rewards.Verifier;
+import dev.millrace.replay.rewards.Verifier.Verdict;
 import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.weights.VersionHash;
 import dev.millrace.weights.WeightsConfig;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalDouble;
 import org.junit.jupiter.api.BeforeAll;
@@ -95,10 +99,25 @@ class RetrainingTest {
     }
 
     static Heard retrain(RecordedRun run, Optional<PolicyEvaluation> trials, long from, long to, Variant... variants) {
+        return retrain(run, trials, from, to, RetrainingTest::asRecorded, variants);
+    }
+
+    private static Verdict asRecorded(Trajectory rollout) {
+        return new Verdict(rollout.getReward(), rollout.getRewardComponents());
+    }
+
+    private static Heard retrain(
+            RecordedRun run,
+            Optional<PolicyEvaluation> trials,
+            long from,
+            long to,
+            Verifier others,
+            Variant... variants) {
         Heard heard = new Heard();
         try (RecordedVersions versions = new RecordedVersions(run, WeightsConfig.defaults())) {
-            Retraining retraining =
-                    new Retraining(run, versions, Engine.cpu(), List.of(variants), Optional.empty(), trials, 3);
+            Retraining retraining = new Retraining(
+                            run, versions, Engine.cpu(), List.of(variants), Optional.empty(), trials, 3)
+                    .rewardedBy(new OtherRewards(others));
             retraining.replay(VersionInterval.of(from, to, versions), heard);
             assertThat(retraining.passed()).isEqualTo(to - from);
         }
@@ -121,6 +140,32 @@ class RetrainingTest {
                 assertThat(step.gradNorm()).isPositive();
             });
         }
+    }
+
+    @Test
+    void shouldLearnFromTheRecordedRolloutsUnderOtherRewards() {
+        Heard same = retrain(Optional.empty(), 0, LearntRun.STEPS, OWN, OWN.rewarded());
+        assertThat(same.of(1)).as("a verifier that says what the record says").allMatch(VariantStep::isAsRecorded);
+
+        Heard other = retrain(
+                learnt.run,
+                Optional.empty(),
+                0,
+                LearntRun.STEPS,
+                rollout -> new Verdict(1 - rollout.getReward(), Map.of()),
+                OWN,
+                OWN.rewarded());
+        assertThat(other.of(0)).allMatch(VariantStep::isAsRecorded);
+        for (int step = 0; step < LearntRun.STEPS; step++) {
+            VariantStep own = other.of(0).get(step);
+            VariantStep rewarded = other.of(1).get(step);
+            assertThat(rewarded.isAsRecorded()).isFalse();
+            assertThat(rewarded.batchReward()).isCloseTo(1 - own.batchReward(), within(1e-9));
+            assertThat(rewarded.rolloutsAsRecorded()).isLessThan(LearntRun.MEMBERS);
+        }
+        assertThat(other.of(1).get(0).rewardEstimate())
+                .as("of the same policy, by the rewards that it sees")
+                .isCloseTo(1 - other.of(0).get(0).rewardEstimate(), within(1e-9));
     }
 
     /** Only version 2 has the optimiser's state, and version 0, whose state is nothing but zeros. */

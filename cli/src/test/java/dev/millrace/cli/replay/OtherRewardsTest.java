@@ -3,6 +3,9 @@ package dev.millrace.cli.replay;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.generator.environment.Symbols;
+import dev.millrace.generator.environment.remote.RemoteReward;
+import dev.millrace.generator.environment.text.ExactReward;
 import dev.millrace.replay.rewards.Verifier.Verdict;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.schemas.LogCoordinates;
@@ -13,15 +16,14 @@ import dev.millrace.schemas.packed.PackedMask;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-class RewardCommandTest {
-    private static final Duration LIMIT = Duration.ofSeconds(30);
+class OtherRewardsTest {
+    private static final int LIMIT = 1_000 * (30);
 
     @TempDir
     private Path directory;
@@ -55,10 +57,9 @@ class RewardCommandTest {
                 .build();
     }
 
-    private static Verdict ask(String command, String id, Duration limit) {
-        try (RewardCommand program = new RewardCommand(command, Optional.empty(), limit)) {
-            return program.verify(rollout(id));
-        }
+    private static Verdict ask(String command, String id, int limitMs) {
+        RemoteReward program = new RemoteReward("", command, "", limitMs, 1, 0, 1, 4_096);
+        return new AskedReward("--rewarder", program, null, group -> Optional.empty()).verify(rollout(id));
     }
 
     @Test
@@ -66,26 +67,46 @@ class RewardCommandTest {
         Path asked = directory.resolve("asked");
         String script = "while read line; do echo \"$line\" >> " + asked
                 + "; n=$((n+1)); echo '{\"rollout_id\": \"g/'$n'\", \"reward\": '$n', \"reward_components\": {\"n\": 7}}'; done";
-        try (RewardCommand program = new RewardCommand(script, Optional.empty(), LIMIT)) {
-            assertThat(program.verify(rollout("g/1"))).isEqualTo(new Verdict(1, Map.of("n", 7.0)));
-            assertThat(program.verify(rollout("g/2"))).isEqualTo(new Verdict(2, Map.of("n", 7.0)));
-        }
+        assertThat(ask(script, "g/1", LIMIT)).isEqualTo(new Verdict(1, Map.of("n", 7.0)));
+        assertThat(ask(script, "g/2", LIMIT)).isEqualTo(new Verdict(2, Map.of("n", 7.0)));
         assertThat(Files.readAllLines(asked).get(1))
-                .isEqualTo("{\"rollout_id\":\"g/2\",\"group_id\":\"g\",\"finish_reason\":\"STOP\",\"reward\":0.25,"
-                        + "\"prompt_tokens\":[1],\"response_tokens\":[2,3]}");
+                .startsWith("{\"protocol\":1,\"id\":\"g/2#")
+                .endsWith(
+                        "\"rollout_id\":\"g/2\",\"group_id\":\"g\",\"prompt_tokens\":[1],\"response_tokens\":[2,3],\"mask\":[1,1],"
+                                + "\"finish_reason\":\"STOP\",\"reward\":0.25}");
     }
 
     @Test
     void shouldSayWhatIsWrongWithAnAnswer() {
-        assertThatThrownBy(() -> ask("read x; echo '{\"rollout_id\": \"g/2\", \"reward\": 1}'", "g/1", LIMIT))
+        assertThatThrownBy(() -> ask("read x; echo '{\"rollout_id\": \"g/2\", \"reward\": 1}'; cat", "g/1", LIMIT))
                 .isInstanceOf(RefusedRequestException.class)
-                .hasMessageEndingWith("it is about rollout g/2; answers come in the order of the questions");
-        assertThatThrownBy(() -> ask("read x; echo '{\"rollout_id\": \"g/1\", \"reward\": \"1\"}'", "g/1", LIMIT))
-                .hasMessageEndingWith("with what is no verdict: reward must be a finite number: \"1\"");
+                .hasMessageStartingWith("--rewarder does not say what rollout g/1 is worth: ")
+                .hasMessageEndingWith("answered another question: rollout_id is \"g/2\", asked was \"g/1\"");
+        assertThatThrownBy(() -> ask("read x; echo '{\"rollout_id\": \"g/1\", \"reward\": \"1\"}'; cat", "g/1", LIMIT))
+                .hasMessageEndingWith("no finite number as reward: \"1\"");
         assertThatThrownBy(() -> ask("read x; exit 3", "g/1", LIMIT))
-                .hasMessage("--rewarder 'read x; exit 3' ended with status 3 before it said what rollout g/1 is worth");
-        assertThatThrownBy(() -> ask("exec sleep 1000", "g/1", Duration.ofMillis(50)))
-                .hasMessageContaining("has not answered about rollout g/1 within 0 s");
+                .hasMessage(
+                        "--rewarder does not say what rollout g/1 is worth: 'read x; exit 3' gives no answer: it ended"
+                                + " with status 3");
+        assertThatThrownBy(() -> ask("exec sleep 1000", "g/1", 50))
+                .hasMessageContaining("it has not answered within 50 ms");
+        assertThatThrownBy(() -> ask(
+                        "read x; echo '{\"rollout_id\": \"g/1\", \"reward\": 1, \"token_rewards\": [1, 2]}'; cat",
+                        "g/1",
+                        LIMIT))
+                .hasMessageEndingWith(
+                        "gives rewards to turns or tokens of rollout g/1, and a replay takes one number for a"
+                                + " rollout");
+    }
+
+    @Test
+    void shouldRefuseAKindThatNeedsARowWhereThePromptIsGone() {
+        AskedReward exact =
+                new AskedReward("--rewards", ExactReward.defaults(), Symbols.tokenizer(), group -> Optional.empty());
+        assertThatThrownBy(() -> exact.verify(rollout("g/1")))
+                .isInstanceOf(RefusedRequestException.class)
+                .hasMessageStartingWith(
+                        "--rewards judges by the row of the prompt, and that of group g is not on the log");
     }
 
     @Test
