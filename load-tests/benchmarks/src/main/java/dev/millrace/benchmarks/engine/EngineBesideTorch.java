@@ -8,6 +8,7 @@ import dev.millrace.workloads.engine.EngineModel;
 import dev.millrace.workloads.engine.EnginePlan;
 import dev.millrace.workloads.engine.EngineWork;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Locale;
@@ -18,7 +19,8 @@ import java.util.Map;
  * that what else runs on the machine meets both alike. PyTorch runs in {@code load-tests/benchmarks/src/main/python/torch_engine.py}.
  *
  * <p>Arguments: a size of {@link EngineModel}, how many rounds, and by choice prompt and sampled tokens of each sequence.
- * {@code -Dpacked=true} packs the weights into the graphs that generate.
+ * {@code -Dpacked=true} packs the weights into the graphs that generate, {@code -Dupdate=false}
+ * leaves the optimisers out, which take twice the weights each.
  */
 public final class EngineBesideTorch {
     private static final int SEQUENCES = 8;
@@ -76,6 +78,9 @@ public final class EngineBesideTorch {
         WeightPlacement placement = Boolean.getBoolean("packed") ? WeightPlacement.PACKED : WeightPlacement.FED;
         EnginePlan plan = new EnginePlan(SEQUENCES, prompt, sampled, PER_CALL, TOKEN_BUDGET, placement, rounds);
         DecoderShape shape = model.shape();
+        List<Work> works = Arrays.stream(Work.values())
+                .filter(work -> work.goal > 0 || Boolean.parseBoolean(System.getProperty("update", "true")))
+                .toList();
         Map<Work, List<Turn>> turns = new EnumMap<>(Work.class);
         try (TorchEngine torch = TorchEngine.start(shape, plan);
                 EngineWork ours = new EngineWork(Engine.cpu(), Weights.random(shape, 1), plan)) {
@@ -92,7 +97,7 @@ public final class EngineBesideTorch {
                     sampled,
                     torch.version());
             for (int round = -1; round < rounds; round++) {
-                for (Work work : Work.values()) {
+                for (Work work : works) {
                     Turn turn = turn(work, ours, torch, round % 2 == 0);
                     if (round >= 0) {
                         turns.computeIfAbsent(work, w -> new ArrayList<>()).add(turn);

@@ -10,6 +10,7 @@ import dev.millrace.policy.session.SequenceBatch;
 import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.Weights;
 import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What generator, scorer and learner ask of an engine, piece by piece: prompts in, tokens behind them, their scores, the gradient
@@ -29,7 +30,7 @@ public final class EngineWork implements AutoCloseable {
     private final ScoringSession scoring;
     private final GradientSession gradient;
     private final Gradients gradients;
-    private final AdamW optimizer;
+    private @Nullable AdamW optimizer; // made with the first step: it takes twice the weights
 
     /**
      * @param weights written by every {@link #update()}
@@ -44,7 +45,6 @@ public final class EngineWork implements AutoCloseable {
         this.scoring = new ScoringSession(engine, weights.shape(), plan.tokenBudget());
         this.gradient = new GradientSession(engine, weights.shape(), plan.tokenBudget());
         this.gradients = new Gradients(weights.shape());
-        this.optimizer = new AdamW(OPTIMIZER, weights.shape());
     }
 
     private static float[] filled(int length) {
@@ -87,6 +87,9 @@ public final class EngineWork implements AutoCloseable {
 
     /** One step of AdamW by the gradient; {@link #prepare()} before there are prompts again. */
     public void update() {
+        if (optimizer == null) {
+            optimizer = new AdamW(OPTIMIZER, weights.shape());
+        }
         optimizer.step(weights, gradients, LEARNING_RATE);
     }
 
