@@ -144,13 +144,52 @@ class AgentSessionsIT {
         assertThat(answer.at("/usage/prompt_tokens").asInt()).isEqualTo(prompt.size());
         assertThat(answer.at("/choices/0/logprobs/content").size())
                 .isEqualTo(answer.at("/usage/completion_tokens").asInt());
+        requireSameForClientsOfAnthropic(url + "/sessions/" + id, session, message, prompt.size());
 
-        String end = "{\"reward\": " + (Math.abs(id.hashCode()) % 7) + ", \"reward_components\": {\"found\": 1}}";
+        String end = "{\"reward\": " + (Math.abs(id.hashCode()) % 7)
+                + ", \"reward_components\": {\"found\": 1}, \"turn\": 1}";
         JsonNode completed = post(url + "/v1/sessions/" + id + "/complete", end, 200);
         assertThat(completed.get("rollout_id")).isEqualTo(session.get("rollout_id"));
         assertThat(post(url + "/v1/sessions/" + id + "/complete", end, 200))
                 .as("a second time")
                 .isEqualTo(completed);
+    }
+
+    /** The same prompt goes on from the first turn once more; of the two that do, the end names the other. */
+    private void requireSameForClientsOfAnthropic(String base, JsonNode session, JsonNode message, int promptTokens)
+            throws Exception {
+        var call = JSON.createObjectNode();
+        call.put("model", "policy").put("max_tokens", 2).put("system", "there was a tool");
+        var messages = call.putArray("messages");
+        messages.addObject()
+                .put("role", "user")
+                .put("content", session.get("prompt").asText());
+        messages.addObject()
+                .put("role", "assistant")
+                .putArray("content")
+                .addObject()
+                .put("type", "text")
+                .put("text", message.get("content").asText());
+        messages.addObject()
+                .put("role", "user")
+                .putArray("content")
+                .addObject()
+                .put("type", "tool_result")
+                .put("tool_use_id", "none")
+                .put("content", "the park");
+        JsonNode answer = post(base + "/v1/messages", call.toString(), 200);
+        assertThat(answer.get("type").asText()).isEqualTo("message");
+        assertThat(answer.at("/usage/input_tokens").asInt()).isEqualTo(promptTokens);
+        assertThat(answer.at("/millrace/turns/0/parent_turn").asInt()).isZero();
+        String stream =
+                send(base + "/v1/messages", call.put("stream", true).toString()).body();
+        assertThat(stream)
+                .startsWith("event: message_start\n")
+                .contains("event: message_delta\n")
+                .endsWith("event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n");
+        JsonNode refused = post(base + "/v1/messages", "{\"messages\": []}", 400);
+        assertThat(refused.get("type").asText()).isEqualTo("error");
+        assertThat(refused.at("/error/type").asText()).isEqualTo("invalid_request_error");
     }
 
     private static void requireTrained(LogConnection connection) {

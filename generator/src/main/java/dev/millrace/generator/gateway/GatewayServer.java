@@ -25,13 +25,12 @@ import org.slf4j.LoggerFactory;
 
 /**
  * The gateway's HTTP side: reads a call within its limits, hands it on, and writes the answer or an error as clients of the OpenAI
- * API know it. A thread for each call that is under way.
+ * API, or Anthropic's, know it. A thread for each call that is under way.
  */
 final class GatewayServer implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(GatewayServer.class);
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final int BACKLOG = 1024;
-    private static final byte[] DONE = "data: [DONE]\n\n".getBytes(StandardCharsets.UTF_8);
     private static final long STREAM_POLL_MS = 20;
 
     private final GatewayConfig config;
@@ -128,11 +127,19 @@ final class GatewayServer implements AutoCloseable {
         if (refusal.status() == 429 || refusal.status() == 503) {
             exchange.getResponseHeaders().set("Retry-After", "1");
         }
-        write(exchange, refusal.status(), AnswerJson.error(refusal));
+        write(
+                exchange,
+                refusal.status(),
+                isOfMessages(exchange) ? MessagesAnswer.error(refusal) : AnswerJson.error(refusal));
+    }
+
+    private static boolean isOfMessages(HttpExchange exchange) {
+        return exchange.getRequestURI().getPath().endsWith("/v1/messages");
     }
 
     private void requireToken(HttpExchange exchange) {
-        if (!token.lets(exchange.getRequestHeaders().getFirst("Authorization"))) {
+        String key = exchange.getRequestHeaders().getFirst("X-Api-Key"); // as Anthropic's clients send it
+        if (!token.lets(key == null ? exchange.getRequestHeaders().getFirst("Authorization") : "Bearer " + key)) {
             throw RefusedCallException.unauthorized();
         }
     }
@@ -157,11 +164,13 @@ final class GatewayServer implements AutoCloseable {
             answer(exchange, parts[2], true);
         } else if (post && parts.length == 5 && path.startsWith("/sessions/") && path.endsWith("/v1/completions")) {
             answer(exchange, parts[2], false);
+        } else if (post && parts.length == 5 && path.startsWith("/sessions/") && path.endsWith("/v1/messages")) {
+            answerMessage(exchange, parts[2]);
         } else {
             throw RefusedCallException.notFound(
                     "there is no " + exchange.getRequestMethod() + " " + path
                             + " here; there are POST /v1/sessions, GET /v1/sessions/S, POST /v1/sessions/S/complete, and with the"
-                            + " base_url of a session POST BASE/v1/chat/completions, POST BASE/v1/completions and GET BASE/v1/models");
+                            + " base_url of a session POST BASE/v1/chat/completions, POST BASE/v1/completions, POST BASE/v1/messages and GET BASE/v1/models");
         }
     }
 
@@ -187,19 +196,31 @@ final class GatewayServer implements AutoCloseable {
         Session session = desk.session(sessionId);
         AgentCall call = AgentCall.of(chat, json(body), PromptMatcher.sha256(body), isRepeated(exchange));
         if (call.stream()) {
-            stream(exchange, session, call);
+            stream(exchange, session, call, new StreamForm.Chunks());
         } else {
             write(exchange, 200, desk.answer(session, call));
         }
     }
 
-    /** OpenAI's clients say how often they have tried before. */
+    private void answerMessage(HttpExchange exchange, String sessionId) throws IOException {
+        byte[] body = body(exchange);
+        Session session = desk.session(sessionId);
+        AgentCall call =
+                AgentCall.of(true, MessagesCall.asChat(json(body)), PromptMatcher.sha256(body), isRepeated(exchange));
+        if (call.stream()) {
+            stream(exchange, session, call, new MessagesStream(call));
+        } else {
+            write(exchange, 200, desk.message(session, call));
+        }
+    }
+
+    /** OpenAI's clients and Anthropic's say how often they have tried before. */
     private static boolean isRepeated(HttpExchange exchange) {
         String tries = exchange.getRequestHeaders().getFirst("X-Stainless-Retry-Count");
         return tries != null && !tries.equals("0");
     }
 
-    private void stream(HttpExchange exchange, Session session, AgentCall call) throws IOException {
+    private void stream(HttpExchange exchange, Session session, AgentCall call, StreamForm form) throws IOException {
         AnswerStream answer = desk.stream(session, call);
         CompletableFuture<List<PlayedTurn>> played =
                 CompletableFuture.supplyAsync(() -> desk.play(session, call, answer::listener), streams);
@@ -209,22 +230,22 @@ final class GatewayServer implements AutoCloseable {
         exchange.sendResponseHeaders(200, 0);
         OutputStream out = exchange.getResponseBody();
         for (ObjectNode piece : answer.first()) {
-            send(out, piece);
+            send(out, form.of(piece));
         }
         for (AnswerStream.Tokens next = first; next != null; next = await(answer, played)) {
-            send(out, answer.next(next));
+            send(out, form.of(answer.next(next)));
         }
         try {
             for (ObjectNode piece : answer.last(played.join())) {
-                send(out, piece);
+                send(out, form.of(piece));
             }
-            out.write(DONE);
+            send(out, form.end(played.join()));
         } catch (CompletionException e) {
             RefusedCallException refusal = e.getCause() instanceof RefusedCallException refused
                     ? refused
                     : RefusedCallException.notNow("internal", "the gateway failed: " + e.getCause());
             meters.refused(refusal);
-            send(out, AnswerJson.error(refusal)); // and no end
+            send(out, form.failed(refusal));
         }
         out.close();
     }
@@ -264,8 +285,8 @@ final class GatewayServer implements AutoCloseable {
         }
     }
 
-    private static void send(OutputStream out, ObjectNode piece) throws IOException {
-        out.write(("data: " + JSON.writeValueAsString(piece) + "\n\n").getBytes(StandardCharsets.UTF_8));
+    private static void send(OutputStream out, String events) throws IOException {
+        out.write(events.getBytes(StandardCharsets.UTF_8));
         out.flush();
     }
 

@@ -167,6 +167,12 @@ final class SessionDesk {
         return json(session, call).answer(turns);
     }
 
+    /** The same for a client of Anthropic's. */
+    ObjectNode message(Session session, AgentCall call) {
+        List<PlayedTurn> turns = play(session, call, choice -> TokenListener.NONE);
+        return MessagesAnswer.of(turns.get(0), call, json(session, call).answer(turns));
+    }
+
     List<PlayedTurn> play(Session session, AgentCall call, IntFunction<TokenListener> listeners) {
         return player.play(session, call, listeners);
     }
