@@ -44,6 +44,7 @@ class PublicApiTest {
     private static String signatures(String module) {
         return new ClassFileImporter()
                         .withImportOption(ImportOption.Predefined.DO_NOT_INCLUDE_TESTS)
+                        .withImportOption(location -> !location.contains("-tests.jar"))
                         .importPackages(packageOf(module))
                         .stream()
                         .filter(PublicApiTest::isOffered)

@@ -18,16 +18,18 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.Callable;
+import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/** {@code millrace conformance}: computes golden cases, and compares them with their answers if asked to. */
+/** {@code millrace conformance}: computes golden cases, and compares them with their answers if asked to; and asks engines. */
 @Command(
         name = "conformance",
         mixinStandardHelpOptions = true,
         description = "Computes golden cases with Millrace's corrections and writes one result per case.",
+        subcommands = EngineConformanceCommand.class,
         footer = {
             "",
             "Exit codes: 0 every case was computed or refused (with --check: as the reference did);",
@@ -44,12 +46,11 @@ public final class ConformanceCommand implements Callable<Integer> {
 
     @Option(
             names = "--cases",
-            required = true,
             paramLabel = "FILE_OR_DIR",
             description = "A case file, or a directory of case files (*.json).")
     private Path cases;
 
-    @Option(names = "--out", required = true, paramLabel = "FILE", description = "Where to write the results, as JSON.")
+    @Option(names = "--out", paramLabel = "FILE", description = "Where to write the results, as JSON.")
     private Path out;
 
     @Option(
@@ -73,6 +74,10 @@ public final class ConformanceCommand implements Callable<Integer> {
 
     @Override
     public Integer call() {
+        if (cases == null || out == null) {
+            throw new CommandLine.ParameterException(
+                    spec.commandLine(), "--cases and --out are both needed, or the command engine");
+        }
         try {
             return run(GoldenFile.under(cases, json));
         } catch (IOException | MalformedCaseException e) {

@@ -1,4 +1,4 @@
-/** {@code millrace conformance}: golden cases of the corrections, computed and compared. */
+/** {@code millrace conformance}: golden cases of the corrections, computed and compared, and other programs' engines, asked. */
 @NullMarked
 package dev.millrace.cli.conformance;
 

@@ -35,23 +35,13 @@ import org.slf4j.LoggerFactory;
 public final class Gateway implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(Gateway.class);
 
-    /** Makes what answers, when the policy is known; it is closed with the role. */
-    @FunctionalInterface
-    public interface EngineDoor {
-        /**
-         * @param weights that are followed; the caller's
-         * @param shape of the policy
-         */
-        TurnEngine open(NewestWeights weights, DecoderShape shape);
-    }
-
     private final LogConnection connection;
     private final PolicyFeed feed;
     private final Environments environments;
     private final Tokenizer tokenizer;
     private final GeneratorConfig generator;
     private final GatewayConfig config;
-    private final EngineDoor door;
+    private final TurnEngine.Door door;
     private final Clock clock;
     private final SessionTable sessions;
     private final SessionLog log;
@@ -99,7 +89,7 @@ public final class Gateway implements AutoCloseable {
             PolicyFeed feed,
             Environments environments,
             Tokenizer tokenizer,
-            EngineDoor door,
+            TurnEngine.Door door,
             GeneratorConfig generator,
             GatewayConfig config,
             MeterRegistry meters,

@@ -18,7 +18,11 @@ final class MessagesAnswer {
 
     private MessagesAnswer() {}
 
-    /** The whole answer. @param chat the same as clients of the OpenAI API are given it */
+    /**
+     * The whole answer.
+     *
+     * @param chat the same as clients of the OpenAI API are given it
+     */
     static ObjectNode of(PlayedTurn turn, AgentCall call, ObjectNode chat) {
         ObjectNode answer =
                 head("msg_" + chat.path("id").asText(), chat.path("model").asText());

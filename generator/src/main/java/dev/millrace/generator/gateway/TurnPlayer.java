@@ -155,11 +155,25 @@ final class TurnPlayer {
                     + " tokens, and with an answer it must" + " not have more than " + engine.capacityTokens()
                     + " (generator.capacity_tokens); shorten it");
         }
-        return SamplingParameters.newBuilder(wanted)
+        SamplingParameters sampling = SamplingParameters.newBuilder(wanted)
                 .setKeepSamplingMask(ofRun.getKeepSamplingMask() && ComparedDistribution.isTruncated(wanted))
                 .setTopLogProbs(ofRun.getTopLogProbs())
                 .setMaxTokens(Math.min(room, call.maxTokens().orElse(ofRun.getMaxTokens())))
                 .build();
+        requireEngineCan(call, sampling);
+        return sampling;
+    }
+
+    private void requireEngineCan(AgentCall call, SamplingParameters sampling) {
+        engine.refusal(sampling).ifPresent(refusal -> {
+            throw RefusedCallException.unsupported(refusal.substring(0, refusal.indexOf(' ')), refusal);
+        });
+        if (call.seed().isPresent() && !engine.isSeeded()) {
+            throw RefusedCallException.unsupported(
+                    "seed",
+                    "seed is not done by the engine behind this gateway ("
+                            + engine.identity().getName() + "), which draws as it likes; leave it out");
+        }
     }
 
     private static OptionalDouble ofInt(OptionalInt value) {

@@ -12,6 +12,8 @@ import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import java.nio.charset.StandardCharsets;
+import java.util.Optional;
+import java.util.function.Function;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Deserializer;
@@ -30,8 +32,11 @@ public final class PromptCheck {
     private final String tokenizerHash;
     private final int vocabSize;
     private final int capacityTokens;
+    private final Function<SamplingParameters, Optional<String>> refusals;
 
     /**
+     * Of the policy's own engine.
+     *
      * @param tokenizerHash vocabulary of the policy
      * @param vocabSize its tokens
      * @param capacityTokens positions of a slot
@@ -42,6 +47,22 @@ public final class PromptCheck {
             String tokenizerHash,
             int vocabSize,
             int capacityTokens) {
+        this(connection, environments, tokenizerHash, vocabSize, capacityTokens, sampling -> Optional.empty());
+    }
+
+    /**
+     * Of another engine.
+     *
+     * @param refusals why it cannot sample so, if it cannot
+     */
+    public PromptCheck(
+            LogConnection connection,
+            Environments environments,
+            String tokenizerHash,
+            int vocabSize,
+            int capacityTokens,
+            Function<SamplingParameters, Optional<String>> refusals) {
+        this.refusals = refusals;
         this.run = connection.run();
         this.requests = AvroSerde.of(PromptRequest.class, connection.registry()).deserializer();
         this.environments = environments;
@@ -148,6 +169,10 @@ public final class PromptCheck {
                         RefusalReason.SAMPLING,
                         "sampling.max_tokens",
                         "max_tokens must be at least 1: " + sampling.getMaxTokens());
+            }
+            Optional<String> refusal = refusals.apply(sampling);
+            if (refusal.isPresent()) {
+                return refuse(RefusalReason.UNSUPPORTED, "sampling", refusal.get());
             }
             return checkRecording(sampling);
         }

@@ -4,7 +4,7 @@ import dev.millrace.api.environment.VerifiedReward;
 import dev.millrace.schemas.LogProbDistribution;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.Rollout;
-import dev.millrace.schemas.SamplingParameters;
+import dev.millrace.schemas.Sampler;
 import dev.millrace.schemas.Speaker;
 import dev.millrace.schemas.Turn;
 import dev.millrace.schemas.packed.PackedFloats;
@@ -16,6 +16,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 
 /** Writes down a finished rollout as the record that leaves the generator. */
 final class RolloutRecords {
@@ -26,11 +27,16 @@ final class RolloutRecords {
     }
 
     Rollout of(RunningSequence sequence, long finishedAtMs) {
+        return of(sequence, finishedAtMs, null);
+    }
+
+    /** @param sampler who sampled it, where that is another than the generator's own engine */
+    Rollout of(RunningSequence sequence, long finishedAtMs, @Nullable Sampler sampler) {
         PromptRequest request = sequence.prompt().request();
         Optional<VerifiedReward> verdict = sequence.verdict();
         byte[] mask = sequence.mask();
         List<Turn> turns = turnsOf(mask);
-        LogProbDistribution distribution = distributionOf(request.getSampling());
+        LogProbDistribution distribution = ComparedDistribution.sampled(request.getSampling());
         ByteBuffer tempered =
                 distribution == LogProbDistribution.TRUNCATED ? PackedFloats.of(sequence.temperedLogProbs()) : null;
         return Rollout.newBuilder()
@@ -59,19 +65,12 @@ final class RolloutRecords {
                 .setAdmittedVersion(request.getAdmittedVersion())
                 .setStartedAtMs(sequence.startedAtMs())
                 .setFinishedAtMs(finishedAtMs)
+                .setSampler(sampler)
                 .setTask(request.getTask())
                 .setSamplingTrace(sequence.trace())
                 .setCredit(verdict.map(found -> VerifiedCredit.of(found, turns)).orElse(null))
                 .setError(sequence.failure())
                 .build();
-    }
-
-    /** Which distribution these parameters make the engine sample from. */
-    static LogProbDistribution distributionOf(SamplingParameters sampling) {
-        if (ComparedDistribution.isTruncated(sampling)) {
-            return LogProbDistribution.TRUNCATED;
-        }
-        return sampling.getTemperature() == 1 ? LogProbDistribution.RAW : LogProbDistribution.TEMPERED;
     }
 
     /** Whoever wrote neighbouring tokens wrote one turn; the mask says who wrote what. */

@@ -3,6 +3,7 @@ package dev.millrace.generator.sampling;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.transaction.TransactionalWriter;
 import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.Sampler;
 import dev.millrace.schemas.Serving;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
@@ -41,8 +42,17 @@ import org.jspecify.annotations.Nullable;
 final class RolloutWriter implements AutoCloseable {
     private static final int TRANSACTION_TIMEOUT_MS = 30_000;
 
-    /** A rollout and when its last token was there. */
-    record Finished(RunningSequence sequence, long atMs) {}
+    /**
+     * A rollout and when its last token was there.
+     *
+     * @param sampler who sampled it, where that is another than the generator's own engine
+     */
+    record Finished(
+            RunningSequence sequence, long atMs, @Nullable Sampler sampler) {
+        Finished(RunningSequence sequence, long atMs) {
+            this(sequence, atMs, null);
+        }
+    }
 
     /**
      * What one transaction holds.
@@ -177,7 +187,7 @@ final class RolloutWriter implements AutoCloseable {
 
     private void write(Work work, Producer<byte[], byte[]> out) {
         for (Finished finished : work.rollouts()) {
-            Rollout rollout = records.of(finished.sequence(), finished.atMs());
+            Rollout rollout = records.of(finished.sequence(), finished.atMs(), finished.sampler());
             send(out, topics.rollouts(), rollout.getGroupId(), rollouts.serialize(topics.rollouts(), rollout));
         }
         for (RefusedPrompt refused : work.refused()) {

@@ -14,6 +14,7 @@ import dev.millrace.schemas.FinishReason;
 import dev.millrace.schemas.LogProbDistribution;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.packed.PackedInts;
+import dev.millrace.schemas.rollout.ComparedDistribution;
 import dev.millrace.weights.NewestWeights;
 import io.micrometer.core.instrument.MeterRegistry;
 import java.time.Clock;
@@ -280,7 +281,7 @@ public final class SlotTurnEngine implements TurnEngine {
     }
 
     private SampledTurn answer(RunningSequence sequence, Turn turn) {
-        LogProbDistribution distribution = RolloutRecords.distributionOf(turn.order.sampling());
+        LogProbDistribution distribution = ComparedDistribution.sampled(turn.order.sampling());
         return new SampledTurn(
                 sequence.responseTokens(),
                 sequence.logProbs(),

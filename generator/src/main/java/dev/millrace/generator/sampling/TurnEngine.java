@@ -1,6 +1,10 @@
 package dev.millrace.generator.sampling;
 
+import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.schemas.EngineIdentity;
+import dev.millrace.schemas.SamplingParameters;
+import dev.millrace.weights.NewestWeights;
+import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.concurrent.CompletableFuture;
 
@@ -27,6 +31,18 @@ public interface TurnEngine extends AutoCloseable {
         void sampled(int[] tokens, float[] logProbs);
     }
 
+    /** Makes one, when the policy is known. */
+    @FunctionalInterface
+    interface Door {
+        /**
+         * Opens it; whoever asks for it closes it.
+         *
+         * @param weights that are followed; the caller's
+         * @param shape of the policy
+         */
+        TurnEngine open(NewestWeights weights, DecoderShape shape);
+    }
+
     /**
      * Begins to sample one answer.
      *
@@ -34,6 +50,16 @@ public interface TurnEngine extends AutoCloseable {
      * @return the answer; fails with a sentence. Cancelling it gives it up
      */
     CompletableFuture<SampledTurn> sample(TurnOrder order, TokenListener listener);
+
+    /** Why it cannot sample so that it could be trained on, a sentence that begins with the parameter; empty if it can. */
+    default Optional<String> refusal(SamplingParameters sampling) {
+        return Optional.empty();
+    }
+
+    /** Whether the seed of an order decides what is drawn. */
+    default boolean isSeeded() {
+        return true;
+    }
 
     /** Most tokens of a prompt with its answer. */
     int capacityTokens();

@@ -9,7 +9,7 @@ import org.slf4j.LoggerFactory;
  *
  * <p>Owned by one thread.
  */
-final class VersionWait {
+public final class VersionWait {
     private static final Logger LOG = LoggerFactory.getLogger(VersionWait.class);
 
     private final GeneratorConfig config;
@@ -17,15 +17,17 @@ final class VersionWait {
     private long awaitedSince;
     private long gaveUpWaitingFor = -1;
 
-    VersionWait(GeneratorConfig config) {
+    public VersionWait(GeneratorConfig config) {
         this.config = config;
     }
 
     /**
+     * Whether it may.
+     *
      * @param admittedVersion that admission knew
      * @param served that would sample it now
      */
-    boolean mayBegin(long admittedVersion, long served) {
+    public boolean mayBegin(long admittedVersion, long served) {
         if (admittedVersion <= Math.max(served, gaveUpWaitingFor)) {
             return true;
         }

@@ -11,6 +11,12 @@ import dev.millrace.api.environment.Prompt;
 import dev.millrace.api.environment.StepResult;
 import dev.millrace.api.environment.Transcript;
 import dev.millrace.api.environment.VerifiedReward;
+import dev.millrace.generator.engine.EngineConfig;
+import dev.millrace.generator.engine.EngineDtype;
+import dev.millrace.generator.engine.EngineKind;
+import dev.millrace.generator.engine.EngineLogProbs;
+import dev.millrace.generator.engine.RemoteEngines;
+import dev.millrace.generator.engine.VllmDouble;
 import dev.millrace.generator.environment.Environments;
 import dev.millrace.generator.environment.Symbols;
 import dev.millrace.generator.environment.answer.FixedAnswer;
@@ -31,6 +37,7 @@ import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.session.SequenceBatch;
 import dev.millrace.policy.session.TokenScores;
 import dev.millrace.policy.session.WeightPlacement;
+import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.Admission;
 import dev.millrace.schemas.EngineIdentity;
 import dev.millrace.schemas.FinishReason;
@@ -194,6 +201,85 @@ class GeneratorIT {
             role.stop();
             rollouts.stream().filter(r -> r.getVersionSpans().size() > 1).forEach(this::assertSpansAgree);
         }
+    }
+
+    @Test
+    void shouldSampleWithAnotherProgramsEngineUnderTheVersionsOfTheRun(@TempDir Path shared) {
+        run.publish(0, 0);
+        releaseInc(0, 4, 2);
+        releaseGuess(4, 2, 2);
+        String prompts = run.connection().topics().prompts();
+        run.write(
+                prompts,
+                "0-900",
+                run.bytes(
+                        PromptRequest.class,
+                        prompts,
+                        inc(900, 2).setSampling(Requests.sampling(1, 3, 1, 5)).build()));
+        try (VllmDouble other = new VllmDouble(Weights.random(TestRun.SHAPE, 7), EngineLogProbs.PROCESSED);
+                TurnGenerator generator = turnGenerator(other.url(), shared)) {
+            RunningRole role = new RunningRole("generator", generator::run, generator::stop);
+            String topic = run.connection().topics().rollouts();
+            run.await(topic, records -> role.hasEnded() || records.size() >= 12);
+            run.publish(1, 0);
+            release(inc(6, 2).setAdmittedVersion(1).build());
+            run.await(topic, records -> role.hasEnded() || records.size() >= 14);
+            role.stop();
+
+            List<Rollout> rollouts = run.await(Rollout.class, topic, 14);
+            assertThat(rollouts).hasSize(14).allSatisfy(this::assertSpansAgree);
+            assertThat(rollouts)
+                    .allSatisfy(rollout -> assertThat(rollout.getSampler().getEngine())
+                            .isEqualTo(new EngineIdentity("vllm", "0.32.0", "float32", null)));
+            assertThat(rollouts)
+                    .filteredOn(rollout -> rollout.getOrdinal() == 6)
+                    .allSatisfy(rollout ->
+                            assertThat(rollout.getVersionSpans()).containsExactly(new VersionSpan(1L, 0, 5)));
+            assertThat(rollouts)
+                    .filteredOn(rollout -> rollout.getEnvironment().equals("guess"))
+                    .hasSize(4)
+                    .allSatisfy(rollout -> assertThat(rollout.getTurns()).isNotEmpty());
+            assertThat(other.violations()).isEmpty();
+        }
+        assertThat(header(
+                        run.await(run.connection().topics().deadLetters(), records -> !records.isEmpty())
+                                .get(0),
+                        "reason"))
+                .isEqualTo("unsupported");
+        assertThat(run.await(Serving.class, run.connection().topics().serving(), 2))
+                .anySatisfy(serving -> {
+                    assertThat(serving.getVersion()).isEqualTo(1);
+                    assertThat(serving.getEngine().getName()).isEqualTo("vllm");
+                })
+                .anySatisfy(serving -> assertThat(serving.getLeft()).isTrue());
+    }
+
+    private TurnGenerator turnGenerator(String url, Path shared) {
+        EngineConfig engine = new EngineConfig(
+                EngineKind.VLLM,
+                url,
+                "",
+                "",
+                shared.toString(),
+                "",
+                EngineDtype.F32,
+                EngineLogProbs.PROCESSED,
+                8,
+                0.05,
+                2,
+                20_000,
+                20_000,
+                20_000);
+        GeneratorConfig config = config("g", 4, 1, 500);
+        return new TurnGenerator(
+                run.connection(),
+                run.feed(),
+                Environments.builtIn(),
+                List.of(),
+                RemoteEngines.door(engine, config, run.connection().run(), "", Engine.cpu(), meters, Clock.systemUTC()),
+                config,
+                meters,
+                Clock.systemUTC());
     }
 
     @Test

@@ -24,6 +24,7 @@ import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.packed.PackedMask;
+import dev.millrace.schemas.rollout.ComparedDistribution;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -348,9 +349,9 @@ class RunningSequenceTest {
         assertThat(rollout.getLogProbDistribution()).isEqualTo(LogProbDistribution.TRUNCATED);
         assertThat(PackedFloats.toArray(rollout.getBehaviorLogProbs())).containsExactly(-0.5f, -0.25f);
         assertThat(PackedFloats.toArray(rollout.getTemperedLogProbs())).containsExactly(-0.75f, -1f);
-        assertThat(RolloutRecords.distributionOf(Requests.sampling(0.7, 0, 1, 2)))
+        assertThat(ComparedDistribution.sampled(Requests.sampling(0.7, 0, 1, 2)))
                 .isEqualTo(LogProbDistribution.TEMPERED);
-        assertThat(RolloutRecords.distributionOf(Requests.sampling(1, 0, 0.9, 2)))
+        assertThat(ComparedDistribution.sampled(Requests.sampling(1, 0, 0.9, 2)))
                 .isEqualTo(LogProbDistribution.TRUNCATED);
     }
 

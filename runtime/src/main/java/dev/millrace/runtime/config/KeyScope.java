@@ -64,6 +64,8 @@ public enum KeyScope {
         put(DEFAULT, "generator.commit_interval_ms", "generator.heartbeat_ms", "generator.drain_ms");
         put(DEFAULT, "generator.first_version_timeout_ms", "generator.commit_timeout_ms");
 
+        put(PROCESS, "engine"); // which one stands where, and what it is called there
+
         put(PROCESS, "gateway.host", "gateway.port", "gateway.public_url", "gateway.token_variable");
         put(DEFAULT, "gateway"); // agents' limits, and whether train has one
 

@@ -9,6 +9,7 @@ import dev.millrace.corrections.algorithm.StalenessRules;
 import dev.millrace.corrections.kl.KlConfig;
 import dev.millrace.corrections.kl.ReferenceConfig;
 import dev.millrace.corrections.stage.StageInput;
+import dev.millrace.generator.engine.EngineConfig;
 import dev.millrace.generator.environment.Environments;
 import dev.millrace.generator.environment.OwnVerdict;
 import dev.millrace.generator.environment.answer.FixedAnswer;
@@ -19,6 +20,7 @@ import dev.millrace.generator.environment.remote.RemoteReward;
 import dev.millrace.generator.gateway.GatewayConfig;
 import dev.millrace.generator.sampling.GeneratorConfig;
 import dev.millrace.generator.sampling.SlotTurnEngine;
+import dev.millrace.generator.staleness.SamplingConfig;
 import dev.millrace.generator.staleness.StalenessControllerConfig;
 import dev.millrace.infra.broker.BrokerConfig;
 import dev.millrace.learner.LearnerConfig;
@@ -29,6 +31,7 @@ import dev.millrace.log.secret.SecretSettings;
 import dev.millrace.log.secret.SecretText;
 import dev.millrace.log.topics.TopicsConfig;
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.schemas.SamplingParameters;
 import dev.millrace.scorer.FixedPolicyConfig;
 import dev.millrace.scorer.ScorerConfig;
 import dev.millrace.topology.TopologyConfig;
@@ -55,6 +58,7 @@ import java.util.Optional;
  * @param model the decoder
  * @param admission when prompts are released and what they ask for
  * @param generator sampling
+ * @param engine another program's engine, that a generator or gateway of this process samples with
  * @param gateway agents that play the run's samples
  * @param scorer scoring
  * @param algorithm how batches become updates: advantages, corrections, objective, size of the step
@@ -79,6 +83,7 @@ public record MillraceConfig(
         ModelConfig model,
         StalenessControllerConfig admission,
         GeneratorConfig generator,
+        EngineConfig engine,
         GatewayConfig gateway,
         ScorerConfig scorer,
         Algorithm algorithm,
@@ -149,9 +154,13 @@ public record MillraceConfig(
                     + " and model.max_positions is " + model.maxPositions()
                     + "; a sequence could outgrow the model, so lower the former or raise the latter");
         }
-        if (gateway.enabled()) {
+        refuseWith("generator", () -> engine.require(generator));
+        if (gateway.enabled() && !engine.isRemote()) {
             refuseWith("generator", () -> SlotTurnEngine.requireUpdates(generator.weightUpdate()));
         }
+        engine.refusal(asked(admission.sampling())).ifPresent(refusal -> {
+            throw new ConfigException("admission.sampling." + refusal);
+        });
         refuseWith("model", () -> model.shape(task.task().tokenizer().vocabSize()));
         DecoderShape shape = model.shape(task.task().tokenizer().vocabSize());
         try {
@@ -164,6 +173,19 @@ public record MillraceConfig(
         }
         ModelSizes kept = ModelSizes.of(shape, learner.lora().shape(), weights, algorithm);
         refuseWith("topics", () -> topics.requireRoomFor(kept.weights(), kept.optimizer()));
+    }
+
+    /** As requests carry it, as far as it says how tokens are drawn. */
+    private static SamplingParameters asked(SamplingConfig sampling) {
+        return new SamplingParameters(
+                sampling.temperature(),
+                sampling.topK(),
+                sampling.topP(),
+                sampling.maxTokens(),
+                sampling.seed(),
+                sampling.keepSamplingMask(),
+                sampling.topLogProbs(),
+                sampling.minP());
     }
 
     /** What the run's topics are made with: what is left to the model's size is decided by it. */
@@ -326,6 +348,7 @@ public record MillraceConfig(
                 ModelConfig.defaults(),
                 StalenessControllerConfig.defaults(),
                 GeneratorConfig.defaults(),
+                EngineConfig.defaults(),
                 GatewayConfig.defaults(),
                 ScorerConfig.defaults(),
                 Algorithm.defaults()
@@ -383,6 +406,7 @@ public record MillraceConfig(
                 model,
                 admission,
                 generator,
+                engine,
                 gateway,
                 scorer,
                 algorithm,

@@ -2,10 +2,12 @@ package dev.millrace.runtime.pipeline;
 
 import dev.millrace.api.environment.Task;
 import dev.millrace.api.step.StepObserver;
+import dev.millrace.generator.engine.RemoteEngines;
 import dev.millrace.generator.environment.Environments;
 import dev.millrace.generator.gateway.Gateway;
 import dev.millrace.generator.sampling.Generator;
 import dev.millrace.generator.sampling.TurnEngine;
+import dev.millrace.generator.sampling.TurnGenerator;
 import dev.millrace.generator.staleness.StalenessController;
 import dev.millrace.learner.InitialPolicy;
 import dev.millrace.learner.Learner;
@@ -102,9 +104,36 @@ public final class Pipeline implements AutoCloseable {
     public Role generator() {
         config.requirePartners();
         config.requireTokenizer();
+        if (config.engine().isRemote()) {
+            TurnGenerator other = keep(new TurnGenerator(
+                    connection,
+                    feed(),
+                    environments,
+                    task.tokenizer().stopTokens(),
+                    remoteEngine(),
+                    config.generator(),
+                    meters,
+                    clock));
+            return new Role("generator", other::run, other::stop);
+        }
         Generator generator =
                 keep(new Generator(connection, feed(), environments, engine(), config.generator(), meters, clock));
         return new Role("generator", generator::run, generator::stop);
+    }
+
+    private TurnEngine.Door remoteEngine() {
+        try {
+            return RemoteEngines.door(
+                    config.engine(),
+                    config.generator(),
+                    connection.run(),
+                    config.model().checkpoint(),
+                    engine(),
+                    meters,
+                    clock);
+        } catch (IllegalArgumentException e) {
+            throw new ConfigException(String.valueOf(e.getMessage()), e);
+        }
     }
 
     /**
@@ -115,6 +144,9 @@ public final class Pipeline implements AutoCloseable {
     public Role gateway(Consumer<String> listening) {
         config.requirePartners();
         config.requireTokenizer();
+        if (config.engine().isRemote()) {
+            return gatewayOf(listening, remoteEngine());
+        }
         return gateway(
                 listening,
                 () -> new Gateway(
@@ -136,6 +168,10 @@ public final class Pipeline implements AutoCloseable {
      * @param other answers in the policy's place; closed with the role
      */
     public Role gateway(Consumer<String> listening, TurnEngine other) {
+        return gatewayOf(listening, (weights, shape) -> other);
+    }
+
+    private Role gatewayOf(Consumer<String> listening, TurnEngine.Door door) {
         return gateway(
                 listening,
                 () -> new Gateway(
@@ -143,7 +179,7 @@ public final class Pipeline implements AutoCloseable {
                         feed(),
                         environments,
                         task.tokenizer(),
-                        (weights, shape) -> other,
+                        door,
                         config.generator(),
                         config.gateway(),
                         meters,

@@ -1,6 +1,7 @@
 package dev.millrace.schemas.rollout;
 
 import dev.millrace.schemas.KeptSupport;
+import dev.millrace.schemas.LogProbDistribution;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.SamplingParameters;
 import dev.millrace.schemas.packed.PackedInts;
@@ -20,6 +21,14 @@ public final class ComparedDistribution {
     /** Whether tokens were left out at all. */
     public static boolean isTruncated(SamplingParameters sampling) {
         return sampling.getTopK() > 0 || sampling.getTopP() < 1 || sampling.getMinP() > 0;
+    }
+
+    /** Which distribution these parameters have tokens sampled from. */
+    public static LogProbDistribution sampled(SamplingParameters sampling) {
+        if (isTruncated(sampling)) {
+            return LogProbDistribution.TRUNCATED;
+        }
+        return sampling.getTemperature() == 1 ? LogProbDistribution.RAW : LogProbDistribution.TEMPERED;
     }
 
     /** The behavior policy's log-probs in it. */

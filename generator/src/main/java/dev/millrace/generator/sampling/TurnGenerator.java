@@ -1,0 +1,113 @@
+package dev.millrace.generator.sampling;
+
+import dev.millrace.generator.environment.Environments;
+import dev.millrace.log.LogConnection;
+import dev.millrace.log.quarantine.Quarantines;
+import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.weights.NewestWeights;
+import dev.millrace.weights.PolicyFeed;
+import io.micrometer.core.instrument.MeterRegistry;
+import java.time.Clock;
+import java.util.List;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The role that samples with another program's engine: a {@link Generator} that plays environments turn by turn.
+ *
+ * <p>The engine is asked for what follows the tokens so far, up to the sample's limit or a stop. What it says is shown to the
+ * environment token by token; where that reacts, what the engine sampled behind is left out, and it is asked again. So an environment
+ * that reacts in the middle costs calls, and one that ends with a stop costs one.
+ *
+ * <p>Commits, quarantine and meters are as a generator's; those of the engine are beside.
+ */
+public final class TurnGenerator implements AutoCloseable {
+    private final LogConnection connection;
+    private final PolicyFeed feed;
+    private final Environments environments;
+    private final List<Integer> stopTokens;
+    private final TurnEngine.Door door;
+    private final GeneratorConfig config;
+    private final GeneratorMeters meters;
+    private final Clock clock;
+    private final RolloutWriter writer;
+    private volatile boolean stopped;
+    private volatile @Nullable PromptSource source;
+
+    /**
+     * Of another program's engine.
+     *
+     * @param feed stays the caller's; it must outlive {@link #run()}
+     * @param environments that requests may name
+     * @param stopTokens that end a response where the environment names no token that does
+     * @param door of the engine that sampling runs on
+     */
+    public TurnGenerator(
+            LogConnection connection,
+            PolicyFeed feed,
+            Environments environments,
+            List<Integer> stopTokens,
+            TurnEngine.Door door,
+            GeneratorConfig config,
+            MeterRegistry meters,
+            Clock clock) {
+        this.connection = connection;
+        this.feed = feed;
+        this.environments = environments;
+        this.stopTokens = List.copyOf(stopTokens);
+        this.door = door;
+        this.config = config;
+        this.meters = new GeneratorMeters(meters);
+        this.clock = clock;
+        this.writer = new RolloutWriter(connection, config, this.meters);
+    }
+
+    /**
+     * Samples until {@link #stop()}; then finishes what is under way, at most {@code drain_ms}, and commits it.
+     *
+     * @throws dev.millrace.weights.VersionUnavailableException if no policy version appears in time
+     * @throws IllegalStateException if another generator has taken this one's id, commits do not end, or the engine cannot be used
+     */
+    public void run() {
+        Optional<PolicyVersion> first =
+                feed.awaitFirst(connection.limit(config.firstVersionTimeoutMs()), () -> stopped);
+        if (first.isEmpty() || !writer.takeOver(() -> stopped)) {
+            return;
+        }
+        Quarantines quarantines = Quarantines.of(connection);
+        quarantines.open();
+        try (quarantines;
+                NewestWeights weights = new NewestWeights(feed, connection.limit(config.firstVersionTimeoutMs()));
+                TurnEngine engine = door.open(weights, PolicyFeed.shapeOf(first.get()))) {
+            int vocabSize = PolicyFeed.shapeOf(first.get()).vocabSize();
+            PromptCheck check = new PromptCheck(
+                    connection,
+                    environments,
+                    first.get().getTokenizerHash(),
+                    vocabSize,
+                    config.capacityTokens(),
+                    engine::refusal);
+            TurnLoop loop = new TurnLoop(
+                    connection, config, meters, clock, writer, engine, stopTokens, vocabSize, check, quarantines);
+            try (PromptSource prompts = loop.prompts()) {
+                source = prompts;
+                loop.run(() -> stopped);
+            }
+        }
+    }
+
+    /** Makes {@link #run()} finish. Thread-safe; returns at once. */
+    public void stop() {
+        stopped = true;
+        PromptSource waiting = source;
+        if (waiting != null) {
+            waiting.wakeup();
+        }
+    }
+
+    /** Call after {@link #run()} has returned. */
+    @Override
+    public void close() {
+        writer.close();
+    }
+}
