@@ -134,7 +134,7 @@ final class BatchScoring implements Scoring {
                 asking.add(rollouts.get(i));
             }
         }
-        SequenceBatch batch = Scorable.batch(asking);
+        SequenceBatch batch = Scorable.routed(asking);
         @Nullable TopLogProbs[] top = new TopLogProbs[asking.size()];
         TokenScores scores = all && config.topLogProbs()
                 ? new LikeliestScoring(session, weights).score(asking, batch, top)

@@ -1,5 +1,6 @@
 package dev.millrace.scorer;
 
+import dev.millrace.policy.session.RoutedExperts;
 import dev.millrace.policy.session.SampledSupport;
 import dev.millrace.policy.session.SequenceBatch;
 import dev.millrace.schemas.Rollout;
@@ -20,6 +21,7 @@ sealed interface RolloutReading {
      * @param mask one per response token
      * @param temperature it was sampled at
      * @param kept what its tokens were drawn from, where policies are compared over that; else null
+     * @param routing through which experts its tokens go, where that is the generator's choice; else null
      */
     record Scorable(
             Rollout rollout,
@@ -29,7 +31,8 @@ sealed interface RolloutReading {
             int promptLength,
             byte[] mask,
             float temperature,
-            @Nullable SampledSupport kept)
+            @Nullable SampledSupport kept,
+            @Nullable RoutedExperts routing)
             implements RolloutReading {
 
         /** Some of them as the engine takes them. */
@@ -38,6 +41,12 @@ sealed interface RolloutReading {
                     rollouts.stream().map(Scorable::tokens).toArray(int[][]::new),
                     rollouts.stream().mapToInt(Scorable::promptLength).toArray(),
                     rollouts.stream().map(Scorable::kept).toArray(SampledSupport[]::new));
+        }
+
+        /** The same, with the generator's routing where a rollout has it: of the policy that is trained, and of no other. */
+        static SequenceBatch routed(List<Scorable> rollouts) {
+            return batch(rollouts)
+                    .routed(rollouts.stream().map(Scorable::routing).toArray(RoutedExperts[]::new));
         }
 
         /** One per rollout. */

@@ -2,8 +2,10 @@ package dev.millrace.scorer;
 
 import dev.millrace.log.LogConnection;
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.session.RoutedExperts;
 import dev.millrace.policy.session.SampledSupport;
 import dev.millrace.schemas.KeptSupport;
+import dev.millrace.schemas.RecordedRouting;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.packed.PackedMask;
@@ -19,6 +21,7 @@ import dev.millrace.scorer.RolloutReading.Skipped;
 import java.util.Arrays;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.serialization.Deserializer;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Accepts a record of the rollouts topic or says why it cannot be scored.
@@ -29,9 +32,11 @@ import org.apache.kafka.common.serialization.Deserializer;
 final class ScorableCheck {
     private final Deserializer<Rollout> rollouts;
     private final RolloutValidator validator;
+    private final DecoderShape shape;
 
     ScorableCheck(LogConnection connection, String tokenizerHash, DecoderShape shape) {
         this.rollouts = AvroSerde.of(Rollout.class, connection.registry()).deserializer();
+        this.shape = shape;
         this.validator = new RolloutValidator(
                 connection.run(),
                 new RolloutLimits(
@@ -66,6 +71,12 @@ final class ScorableCheck {
         int[] response = PackedInts.toArray(rollout.getResponseTokens());
         int[] tokens = Arrays.copyOf(prompt, prompt.length + response.length);
         System.arraycopy(response, 0, tokens, prompt.length, response.length);
+        RoutedExperts routing;
+        try {
+            routing = routing(rollout);
+        } catch (IllegalArgumentException e) {
+            return new Skipped(RefusalReason.SAMPLING.code(), String.valueOf(e.getMessage()));
+        }
         KeptSupport kept = ComparedDistribution.keptTokens(rollout);
         return new Scorable(
                 rollout,
@@ -79,6 +90,19 @@ final class ScorableCheck {
                         ? null
                         : new SampledSupport(
                                 ComparedDistribution.keptCounts(kept, rollout.getMask()),
-                                PackedInts.toArray(kept.getTokenIds())));
+                                PackedInts.toArray(kept.getTokenIds())),
+                routing);
+    }
+
+    /** @throws IllegalArgumentException if it is not one of the policy's model */
+    private @Nullable RoutedExperts routing(Rollout rollout) {
+        RecordedRouting recorded = ComparedDistribution.routing(rollout);
+        if (recorded == null) {
+            return null;
+        }
+        RoutedExperts routing = RoutedExperts.of(
+                recorded.getLayers(), recorded.getExpertsPerToken(), recorded.getExperts(), recorded.getWeights());
+        routing.require(shape, "rollout " + rollout.getRolloutId());
+        return routing;
     }
 }

@@ -45,9 +45,9 @@ class LikeliestScoringTest {
     @Test
     void shouldFindTheLogProbsThatTheRolloutsRecorded() {
         List<Scorable> rollouts = new ArrayList<>();
-        rollouts.addAll(sampled(new SamplingParameters(1.2, 3, 1.0, 3, 9L, true, 5, 0.0)));
-        rollouts.addAll(sampled(new SamplingParameters(0.8, 0, 1.0, 3, 9L, false, 2, 0.0)));
-        rollouts.addAll(sampled(new SamplingParameters(0.8, 0, 0.7, 3, 9L, false, 0, 0.0)));
+        rollouts.addAll(sampled(new SamplingParameters(1.2, 3, 1.0, 3, 9L, true, 5, 0.0, false)));
+        rollouts.addAll(sampled(new SamplingParameters(0.8, 0, 1.0, 3, 9L, false, 2, 0.0, false)));
+        rollouts.addAll(sampled(new SamplingParameters(0.8, 0, 0.7, 3, 9L, false, 0, 0.0, false)));
         SequenceBatch batch = Scorable.batch(rollouts);
         TopLogProbs[] top = new TopLogProbs[rollouts.size()];
         try (ScoringSession session = new ScoringSession(Engine.cpu(), SHAPE, 64)) {
@@ -136,6 +136,7 @@ class LikeliestScoringTest {
                         ? null
                         : new SampledSupport(
                                 ComparedDistribution.keptCounts(kept, rollout.getMask()),
-                                PackedInts.toArray(kept.getTokenIds())));
+                                PackedInts.toArray(kept.getTokenIds())),
+                null);
     }
 }

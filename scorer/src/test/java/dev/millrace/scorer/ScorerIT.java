@@ -243,7 +243,7 @@ class ScorerIT {
         write(rollout("0-1/3", new VersionSpan(0L, 0, 3)).setResponseTokens(PackedInts.of(3, 99, 4)));
         write(rollout("0-1/4", new VersionSpan(0L, 0, 3)).setMask(PackedMask.of((byte) 1)));
         write(rollout("0-1/5", new VersionSpan(0L, 0, 3))
-                .setSampling(new SamplingParameters(0.0, 0, 1.0, 3, 1L, false, 0, 0.0)));
+                .setSampling(new SamplingParameters(0.0, 0, 1.0, 3, 1L, false, 0, 0.0, false)));
         write(rollout("0-1/6", new VersionSpan(0L, 0, 3)));
         List<Score> scores = scoreAll(1, false);
         assertThat(scores).extracting(Score::getRolloutId).containsExactly("0-1/6");
@@ -362,7 +362,7 @@ class ScorerIT {
                 .setEnvironmentState(prompt.environmentState())
                 .setPromptTokens(PackedInts.of(prompt.tokens()))
                 .setSamples(4)
-                .setSampling(new SamplingParameters(0.9, 0, 1.0, 8, 1L, false, 0, 0.0))
+                .setSampling(new SamplingParameters(0.9, 0, 1.0, 8, 1L, false, 0, 0.0, false))
                 .setTokenizerHash(Symbols.tokenizer().hash())
                 .setAdmittedVersion(0)
                 .setReleasedAtMs(1)
@@ -393,7 +393,7 @@ class ScorerIT {
                 .setMask(PackedMask.of((byte) 1, (byte) 0, (byte) 1))
                 .setBehaviorLogProbs(PackedFloats.of(-1f, 0f, -1f))
                 .setLogProbDistribution(LogProbDistribution.TEMPERED)
-                .setSampling(new SamplingParameters(0.5, 0, 1.0, 3, 1L, false, 0, 0.0))
+                .setSampling(new SamplingParameters(0.5, 0, 1.0, 3, 1L, false, 0, 0.0, false))
                 .setTurns(List.of(
                         new Turn(Speaker.POLICY, 0, 1, null),
                         new Turn(Speaker.ENVIRONMENT, 1, 2, null),

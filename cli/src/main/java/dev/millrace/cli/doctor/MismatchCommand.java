@@ -24,9 +24,11 @@ import dev.millrace.weights.PolicyFeed;
 import dev.millrace.workloads.engine.EnginePlan;
 import dev.millrace.workloads.engine.MismatchTrial;
 import dev.millrace.workloads.engine.MismatchTrial.Mismatch;
+import dev.millrace.workloads.engine.MismatchTrial.Routing;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.Callable;
@@ -43,7 +45,8 @@ import picocli.CommandLine.Spec;
         sortOptions = false,
         description = {
             "Draws sequences with the generator's engine in each precision and scores them with the scorer's, under the same",
-            "weights: what is left of the gap between behavior and old log-probs where nothing is stale.",
+            "weights: what is left of the gap between behavior and old log-probs where nothing is stale. Of a mixture of",
+            "experts also where the scorer's tokens go through the experts that the generator's went through.",
             "The model is a directory, or the newest version of a run. Prompts are random tokens."
         },
         footer = {
@@ -55,6 +58,10 @@ import picocli.CommandLine.Spec;
         })
 public final class MismatchCommand implements Callable<Integer> {
     private static final int TOKEN_BUDGET = 4096;
+    private static final List<Column<Mismatch>> OF_EXPERTS = List.of(
+            Column.text("routing", each -> each.routing() == Routing.REPLAYED ? "the generator's, replayed" : "each its own"),
+            Column.<Mismatch>number("other experts", 2, each -> 100 * each.otherExperts())
+                    .in("% of choices"));
     private static final List<Column<Mismatch>> COLUMNS = List.of(
             Column.text("generator.precision", each -> each.precision().name().toLowerCase(Locale.ROOT)),
             Column.<Mismatch>number("sampled", 0, Mismatch::sampledRate).in("tokens/s"),
@@ -147,14 +154,27 @@ public final class MismatchCommand implements Callable<Integer> {
 
     private List<Mismatch> measure(Engine engine, Weights weights, EnginePlan plan) {
         MismatchTrial trial = new MismatchTrial(engine, weights, plan);
-        return precisions.stream().distinct().map(trial::measure).toList();
+        return precisions.stream()
+                .distinct()
+                .flatMap(precision -> trial.measure(precision).stream())
+                .toList();
+    }
+
+    /** What is said of experts only where there are some. */
+    private static List<Column<Mismatch>> columns(List<Mismatch> found) {
+        if (found.get(0).routing() == Routing.DENSE) {
+            return COLUMNS;
+        }
+        List<Column<Mismatch>> columns = new ArrayList<>(COLUMNS);
+        columns.addAll(1, OF_EXPERTS);
+        return columns;
     }
 
     private int tell(String title, List<Mismatch> found) {
         PrintWriter out = spec.commandLine().getOut();
         Report report = Report.of(title, List.of())
                 .with(Section.of("Drawn by the generator's engine, scored by the scorer's")
-                        .with(Table.of("", COLUMNS, found)));
+                        .with(Table.of("", columns(found), found)));
         out.println(title);
         out.print(ReportText.markdown(report));
         Lines.wrapped(

@@ -98,7 +98,7 @@ final class CraftedRun implements AutoCloseable {
                 "",
                 PackedInts.of(1, 2),
                 GROUP_SIZE,
-                new SamplingParameters(1.0, 0, 1.0, 8, 42L, false, 0, 0.0),
+                new SamplingParameters(1.0, 0, 1.0, 8, 42L, false, 0, 0.0, false),
                 "vocabulary",
                 0L,
                 System.currentTimeMillis(),
@@ -127,7 +127,7 @@ final class CraftedRun implements AutoCloseable {
                 .setBehaviorLogProbs(logProbs())
                 .setLogProbDistribution(LogProbDistribution.TEMPERED)
                 .setTemperedLogProbs(null)
-                .setSampling(new SamplingParameters(1.0, 0, 1.0, 8, 42L, false, 0, 0.0))
+                .setSampling(new SamplingParameters(1.0, 0, 1.0, 8, 42L, false, 0, 0.0, false))
                 .setTurns(List.of(new Turn(Speaker.POLICY, 0, 3, null)))
                 .setVersionSpans(List.of(new VersionSpan(0L, 0, 3)))
                 .setReward(reward)

@@ -181,7 +181,7 @@ class PythonConsumerIT {
                 PackedFloats.of(-0.5f, 0f, -3.25f),
                 LogProbDistribution.TEMPERED,
                 null,
-                new SamplingParameters(1.0, 0, 1.0, 8, 7L, false, 0, 0.0),
+                new SamplingParameters(1.0, 0, 1.0, 8, 7L, false, 0, 0.0, false),
                 List.of(new Turn(Speaker.POLICY, 0, 3, null)),
                 List.of(new VersionSpan(6L, 0, 2), new VersionSpan(7L, 2, 3)),
                 0.5,

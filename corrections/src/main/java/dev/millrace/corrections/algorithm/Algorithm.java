@@ -61,6 +61,7 @@ import java.util.function.UnaryOperator;
  * @param lengthGuard what a surge of response lengths does to the step
  * @param minibatches optimiser steps per pass over a batch; members are cut into so many stretches of equal length
  * @param epochs passes over a batch
+ * @param routingReplay of a mixture of experts: through which ones tokens go while they are scored and trained on
  */
 public record Algorithm(
         String variant,
@@ -79,7 +80,8 @@ public record Algorithm(
         Ess ess,
         LengthGuardConfig lengthGuard,
         int minibatches,
-        int epochs) {
+        int epochs,
+        RoutingReplay routingReplay) {
 
     private static final Set<StageInput> COMPARED = Set.of(StageInput.OLD, StageInput.PROXIMAL);
 
@@ -89,6 +91,11 @@ public record Algorithm(
         atLeastOne("minibatches", minibatches);
         atLeastOne("epochs", epochs);
         requireUpdates(objective, minibatches, epochs);
+        if (routingReplay == RoutingReplay.LEARNER && minibatches * (long) epochs == 1) {
+            throw new IllegalArgumentException("routing_replay=learner has the later updates of a step go through the experts of"
+                    + " its start, and with minibatches=1 and epochs=1 there is one update; raise one of them, or choose"
+                    + " routing_replay=none or generator");
+        }
         requireAdvantage(objective, advantage);
         requireRatios(objective, weights, ess);
         if (mode == Mode.BYPASS) {

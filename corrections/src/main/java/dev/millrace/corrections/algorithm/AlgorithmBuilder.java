@@ -32,6 +32,7 @@ public final class AlgorithmBuilder {
     private LengthGuardConfig lengthGuard;
     private int minibatches;
     private int epochs;
+    private RoutingReplay routingReplay;
 
     AlgorithmBuilder(Algorithm from) {
         variant = from.variant();
@@ -51,6 +52,7 @@ public final class AlgorithmBuilder {
         lengthGuard = from.lengthGuard();
         minibatches = from.minibatches();
         epochs = from.epochs();
+        routingReplay = from.routingReplay();
     }
 
     /** Under the name that the others are put over. */
@@ -165,6 +167,12 @@ public final class AlgorithmBuilder {
         return this;
     }
 
+    /** With another {@link Algorithm#routingReplay}. */
+    public AlgorithmBuilder routingReplay(RoutingReplay other) {
+        routingReplay = other;
+        return this;
+    }
+
     /** @throws IllegalArgumentException if the parts do not go together */
     Algorithm build() {
         return new Algorithm(
@@ -184,6 +192,7 @@ public final class AlgorithmBuilder {
                 ess,
                 lengthGuard,
                 minibatches,
-                epochs);
+                epochs,
+                routingReplay);
     }
 }

@@ -63,7 +63,8 @@ public final class NamedAlgorithms {
             Ess.defaults(),
             new LengthGuardConfig.Off(),
             1,
-            1);
+            1,
+            RoutingReplay.NONE);
 
     private static final Map<String, Algorithm> BY_NAME = new LinkedHashMap<>();
 

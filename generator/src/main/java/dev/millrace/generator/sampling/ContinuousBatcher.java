@@ -143,6 +143,9 @@ final class ContinuousBatcher implements AutoCloseable {
     private void emitIfFinished(int slot, Consumer<RunningSequence> finished) {
         RunningSequence sequence = slots[slot];
         if (sequence.finishReason() != null) {
+            if (sequence.recordsRouting()) {
+                session.routing(slot, sequence.held()).ifPresent(sequence::routed);
+            }
             free(slot);
             finished.accept(sequence);
         }

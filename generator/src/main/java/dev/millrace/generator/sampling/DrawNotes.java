@@ -91,6 +91,6 @@ final class DrawNotes {
                                 PackedInts.of(Arrays.copyOf(keptCounts, draws)),
                                 PackedInts.of(Arrays.copyOf(keptIds, keptLength)))
                         : null,
-                null);
+                null, null);
     }
 }

@@ -90,7 +90,14 @@ public final class Generator implements AutoCloseable {
         }
         DecoderShape shape = PolicyFeed.shapeOf(first.get());
         PromptCheck check = new PromptCheck(
-                connection, environments, first.get().getTokenizerHash(), shape.vocabSize(), config.capacityTokens());
+                connection,
+                environments,
+                first.get().getTokenizerHash(),
+                shape.vocabSize(),
+                config.capacityTokens(),
+                shape.traits().experts().present()
+                        ? config.twoRoutings().orElse("")
+                        : "the policy has no experts");
         Quarantines quarantines = Quarantines.of(connection);
         quarantines.open();
         PreparedWeights prepared = config.prepared(engine);

@@ -5,6 +5,7 @@ import dev.millrace.policy.decoder.Precision;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.PreparedWeights;
 import dev.millrace.policy.session.WeightPlacement;
+import java.util.Optional;
 import java.util.regex.Pattern;
 
 /**
@@ -143,6 +144,15 @@ public record GeneratorConfig(
     /** Nothing yet, in the form that this generator's engine takes it in. */
     PreparedWeights prepared(Engine engine) {
         return new PreparedWeights(precision, weightPlacement.packsOn(engine.device()));
+    }
+
+    /** Why a token may go through other experts later than when what follows it was sampled; empty if it does not. */
+    public Optional<String> twoRoutings() {
+        return weightUpdate == WeightUpdate.IN_FLIGHT && cacheOnSwap == CacheOnSwap.RECOMPUTE
+                ? Optional.of("with weight_update=in_flight and cache_on_swap=recompute a token goes through other experts when it"
+                        + " is computed again, and one routing says nothing of both; choose weight_update=multi_version,"
+                        + " drain or group_end, or cache_on_swap=keep")
+                : Optional.empty();
     }
 
     private static void atLeast(long bound, String key, long value) {

@@ -33,9 +33,10 @@ public final class PromptCheck {
     private final int vocabSize;
     private final int capacityTokens;
     private final Function<SamplingParameters, Optional<String>> refusals;
+    private final String unrouted;
 
     /**
-     * Of the policy's own engine.
+     * Of the policy's own engine, for answers that agents ask for.
      *
      * @param tokenizerHash vocabulary of the policy
      * @param vocabSize its tokens
@@ -47,7 +48,35 @@ public final class PromptCheck {
             String tokenizerHash,
             int vocabSize,
             int capacityTokens) {
-        this(connection, environments, tokenizerHash, vocabSize, capacityTokens, sampling -> Optional.empty());
+        this(
+                connection,
+                environments,
+                tokenizerHash,
+                vocabSize,
+                capacityTokens,
+                "of the answers that agents ask for no routing is recorded");
+    }
+
+    /**
+     * Of the policy's own engine.
+     *
+     * @param unrouted why no routing can be recorded; empty if it can
+     */
+    PromptCheck(
+            LogConnection connection,
+            Environments environments,
+            String tokenizerHash,
+            int vocabSize,
+            int capacityTokens,
+            String unrouted) {
+        this(
+                connection,
+                environments,
+                tokenizerHash,
+                vocabSize,
+                capacityTokens,
+                sampling -> Optional.empty(),
+                unrouted);
     }
 
     /**
@@ -62,13 +91,32 @@ public final class PromptCheck {
             int vocabSize,
             int capacityTokens,
             Function<SamplingParameters, Optional<String>> refusals) {
-        this.refusals = refusals;
+        this(
+                connection,
+                environments,
+                tokenizerHash,
+                vocabSize,
+                capacityTokens,
+                refusals,
+                "of another engine's answers no routing is recorded");
+    }
+
+    private PromptCheck(
+            LogConnection connection,
+            Environments environments,
+            String tokenizerHash,
+            int vocabSize,
+            int capacityTokens,
+            Function<SamplingParameters, Optional<String>> refusals,
+            String unrouted) {
         this.run = connection.run();
         this.requests = AvroSerde.of(PromptRequest.class, connection.registry()).deserializer();
         this.environments = environments;
         this.tokenizerHash = tokenizerHash;
         this.vocabSize = vocabSize;
         this.capacityTokens = capacityTokens;
+        this.refusals = refusals;
+        this.unrouted = unrouted;
     }
 
     PromptReading read(ConsumerRecord<byte[], byte[]> record) {
@@ -195,6 +243,12 @@ public final class PromptCheck {
                         "sampling.top_log_probs",
                         "top_log_probs must be at least 0 and at most the " + vocabSize + " tokens of the vocabulary: "
                                 + sampling.getTopLogProbs());
+            }
+            if (sampling.getRecordRouting() && !unrouted.isEmpty()) {
+                return refuse(
+                        RefusalReason.SAMPLING,
+                        "sampling.record_routing",
+                        "record_routing must be false, since " + unrouted + ": true");
             }
             return checkTokens();
         }

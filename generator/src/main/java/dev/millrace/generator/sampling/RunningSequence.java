@@ -7,9 +7,13 @@ import dev.millrace.api.environment.Transcript;
 import dev.millrace.api.environment.VerifiedReward;
 import dev.millrace.generator.random.CounterBasedRandom;
 import dev.millrace.policy.session.DecodeSteps;
+import dev.millrace.policy.session.RoutedExperts;
 import dev.millrace.policy.session.Sampling;
 import dev.millrace.schemas.FinishReason;
+import dev.millrace.schemas.RecordedRouting;
 import dev.millrace.schemas.SamplingTrace;
+import dev.millrace.schemas.packed.PackedFloats;
+import dev.millrace.schemas.packed.PackedMask;
 import java.util.Arrays;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
@@ -50,6 +54,7 @@ final class RunningSequence implements Transcript {
     private float[] logProbs;
     private float[] temperedLogProbs;
     private int length;
+    private @Nullable RecordedRouting routing;
     private int held;
     private long begunWith = -1;
     private boolean waits;
@@ -367,7 +372,25 @@ final class RunningSequence implements Transcript {
     /** What the draws were made from; null where that is not recorded. */
     @Nullable
     SamplingTrace trace() {
-        return notes == null ? null : notes.trace();
+        SamplingTrace drawn = notes == null ? null : notes.trace();
+        if (routing == null) {
+            return drawn;
+        }
+        return drawn == null
+                ? new SamplingTrace(null, null, null, routing)
+                : new SamplingTrace(drawn.getTopLogProbs(), drawn.getKeptTokens(), null, routing);
+    }
+
+    /** Whether it is to be said through which experts its tokens went. */
+    boolean recordsRouting() {
+        return prompt.request().getSampling().getRecordRouting();
+    }
+
+    /** Says through which experts the tokens that the slot holds went. */
+    void routed(RoutedExperts fed) {
+        RoutedExperts all = fed.of(known() - 1);
+        routing = new RecordedRouting(
+                all.layers(), all.perToken(), PackedMask.of(all.ids()), PackedFloats.of(all.weights()));
     }
 
     @Override

@@ -83,11 +83,27 @@ public final class StalenessController implements AutoCloseable {
             StalenessControllerConfig config,
             MeterRegistry meters,
             Clock clock) {
+        this(connection, feed, task, config, false, meters, clock);
+    }
+
+    /**
+     * @param task as above
+     * @param feed as above
+     * @param recordsRouting whether rollouts are to say through which experts their tokens went
+     */
+    public StalenessController(
+            LogConnection connection,
+            PolicyFeed feed,
+            Task task,
+            StalenessControllerConfig config,
+            boolean recordsRouting,
+            MeterRegistry meters,
+            Clock clock) {
         this.connection = connection;
         this.feed = feed;
         this.task = task;
         this.config = config;
-        this.sampling = samplingOf(config.sampling(), task);
+        this.sampling = samplingOf(config.sampling(), recordsRouting, task);
         this.clock = clock;
         this.gate = new StalenessCapacity(config.eta(), config.batchSequences(), config.groupSize());
         this.log = new ControllerLog(connection);
@@ -135,7 +151,7 @@ public final class StalenessController implements AutoCloseable {
                 .register(meters);
     }
 
-    private static SamplingParameters samplingOf(SamplingConfig config, Task task) {
+    private static SamplingParameters samplingOf(SamplingConfig config, boolean recordsRouting, Task task) {
         int maxTokens = config.maxTokens() == 0 ? task.responseTokens() : config.maxTokens();
         return SamplingParameters.newBuilder()
                 .setTemperature(config.temperature())
@@ -146,6 +162,7 @@ public final class StalenessController implements AutoCloseable {
                 .setSeed(config.seed())
                 .setKeepSamplingMask(config.keepSamplingMask())
                 .setTopLogProbs(config.topLogProbs())
+                .setRecordRouting(recordsRouting)
                 .build();
     }
 

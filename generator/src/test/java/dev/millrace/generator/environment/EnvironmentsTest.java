@@ -106,7 +106,7 @@ class EnvironmentsTest {
                 .setEnvironmentState("42")
                 .setPromptTokens(PackedInts.of(new int[] {0, 1, 2}))
                 .setSamples(1)
-                .setSampling(new SamplingParameters(1.0, 0, 1.0, 2, 7L, false, 0, 0.0))
+                .setSampling(new SamplingParameters(1.0, 0, 1.0, 2, 7L, false, 0, 0.0, false))
                 .setTokenizerHash("vocabulary")
                 .setAdmittedVersion(0)
                 .setReleasedAtMs(1)

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.millrace.generator.environment.Environments;
 import dev.millrace.log.LogConnection;
 import dev.millrace.schemas.PromptRequest;
+import dev.millrace.schemas.SamplingParameters;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.refusal.RefusalReason;
 import dev.millrace.schemas.registry.InMemorySchemaRegistry;
@@ -70,6 +71,11 @@ class PromptCheckTest {
                 "sampling.top_log_probs",
                 "at most the 16 tokens of the vocabulary: 17",
                 r -> r.setSampling(Requests.recorded(0, 1, false, 17)));
+        refuses(
+                RefusalReason.SAMPLING,
+                "sampling.record_routing",
+                "record_routing must be false, since of the answers that agents ask for no routing is recorded: true",
+                r -> r.setSampling(new SamplingParameters(1.0, 0, 1.0, 5, 77L, false, 0, 0.0, true)));
         refuses(
                 RefusalReason.CAPACITY,
                 "sampling.max_tokens",

@@ -29,17 +29,17 @@ final class Requests {
     }
 
     static SamplingParameters sampling(double temperature, int topK, double topP, int maxTokens) {
-        return new SamplingParameters(temperature, topK, topP, maxTokens, 77L, false, 0, 0.0);
+        return new SamplingParameters(temperature, topK, topP, maxTokens, 77L, false, 0, 0.0, false);
     }
 
     /** At temperature 1. */
     static SamplingParameters minP(double share) {
-        return new SamplingParameters(1.0, 0, 1.0, 5, 77L, false, 0, share);
+        return new SamplingParameters(1.0, 0, 1.0, 5, 77L, false, 0, share, false);
     }
 
     /** At temperature 1, with something recorded of each draw. */
     static SamplingParameters recorded(int topK, double topP, boolean keepSamplingMask, int topLogProbs) {
-        return new SamplingParameters(1.0, topK, topP, 5, 77L, keepSamplingMask, topLogProbs, 0.0);
+        return new SamplingParameters(1.0, topK, topP, 5, 77L, keepSamplingMask, topLogProbs, 0.0, false);
     }
 
     static AcceptedPrompt accepted(PromptRequest request, int[] tokens, Environment environment) {

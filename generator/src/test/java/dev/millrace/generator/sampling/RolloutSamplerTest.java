@@ -10,8 +10,12 @@ import dev.millrace.generator.environment.answer.FixedAnswer;
 import dev.millrace.generator.environment.answer.IncPrompts;
 import dev.millrace.generator.environment.guess.Guess;
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.DecoderTraits;
+import dev.millrace.policy.decoder.Experts;
 import dev.millrace.policy.decoder.Precision;
+import dev.millrace.policy.decoder.RopeScaling;
 import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.RoutedExperts;
 import dev.millrace.policy.session.SampledSupport;
 import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.session.SequenceBatch;
@@ -19,6 +23,7 @@ import dev.millrace.policy.session.WeightPlacement;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.KeptSupport;
 import dev.millrace.schemas.PromptRequest;
+import dev.millrace.schemas.RecordedRouting;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.SamplingParameters;
 import dev.millrace.schemas.VersionSpan;
@@ -108,7 +113,7 @@ class RolloutSamplerTest {
                     .setEnvironmentState(prompt.environmentState())
                     .setPromptTokens(PackedInts.of(prompt.tokens()))
                     .setSamples(samples)
-                    .setSampling(new SamplingParameters(1.0, 0, 1.0, maxTokens, 9L, false, 0, 0.0))
+                    .setSampling(new SamplingParameters(1.0, 0, 1.0, maxTokens, 9L, false, 0, 0.0, false))
                     .setTokenizerHash("h")
                     .setAdmittedVersion(0)
                     .setReleasedAtMs(0)
@@ -195,7 +200,7 @@ class RolloutSamplerTest {
     @ParameterizedTest
     @CsvSource({"0, 0.9", "5, 1.0", "6, 0.8"})
     void shouldRecordTheKeptTokensOverWhichScoringGivesTheSameLogProbs(int topK, double topP) throws Exception {
-        SamplingParameters keeping = new SamplingParameters(1.3, topK, topP, 3, 9L, true, 4, 0.0);
+        SamplingParameters keeping = new SamplingParameters(1.3, topK, topP, 3, 9L, true, 4, 0.0, false);
         List<PromptRequest> requests = requests(6, 4, DIGITS).stream()
                 .map(request -> PromptRequest.newBuilder(request)
                         .setEnvironment(new Guess().name())
@@ -239,6 +244,84 @@ class RolloutSamplerTest {
         }
         assertThat(largestGap).as("what truncation gives to a token, in nats").isGreaterThan(0.05);
         assertThat(environmentSpoke).isTrue();
+    }
+
+    /** An engine of another precision chooses other experts now and then; through its own ones the scorer is nearer to it. */
+    @Test
+    void shouldRecordTheRoutingThatScoringReplays() throws Exception {
+        DecoderShape experts = new DecoderShape(
+                16,
+                32,
+                2,
+                4,
+                2,
+                8,
+                48,
+                64,
+                100,
+                1e-6,
+                false,
+                false,
+                new DecoderTraits(new RopeScaling.None(), false, false, true, 0, 0, new Experts(6, 2, 16, true)));
+        Weights ofExperts = Weights.random(experts, 4);
+        GeneratorConfig config = new GeneratorConfig(
+                "g",
+                5,
+                16,
+                3,
+                3,
+                7,
+                Precision.INT8,
+                WeightUpdate.MULTI_VERSION,
+                CacheOnSwap.KEEP,
+                0,
+                0,
+                1000,
+                0,
+                1,
+                1);
+        SamplingParameters recording = new SamplingParameters(1.0, 0, 1.0, 8, 9L, false, 0, 0.0, true);
+        List<PromptRequest> requests = requests(8, 4, DIGITS).stream()
+                .map(request -> PromptRequest.newBuilder(request)
+                        .setEnvironment(new Guess().name())
+                        .setEnvironmentState("7/3")
+                        .setSampling(recording)
+                        .build())
+                .toList();
+        RolloutValidator validator =
+                new RolloutValidator(new RunIdentity("run", 0, "p"), new RolloutLimits("h", 16, 16, 4, 10));
+        double own = 0;
+        double replayed = 0;
+        try (RolloutSampler routed =
+                        new RolloutSampler(Engine.cpu(), experts, Environments.builtIn(), config, STILL);
+                ScoringSession scoring = new ScoringSession(Engine.cpu(), experts, 64)) {
+            for (Rollout rollout : routed.sample(requests, ofExperts, 0)) {
+                validator.validate(rollout, rollout.getGroupId().getBytes(StandardCharsets.UTF_8));
+                int prompt = PackedInts.length(rollout.getPromptTokens());
+                int[] tokens = new int[prompt + PackedInts.length(rollout.getResponseTokens())];
+                PackedInts.copyTo(rollout.getPromptTokens(), tokens, 0);
+                PackedInts.copyTo(rollout.getResponseTokens(), tokens, prompt);
+                RecordedRouting record = Objects.requireNonNull(ComparedDistribution.routing(rollout));
+                RoutedExperts routing = RoutedExperts.of(
+                        record.getLayers(), record.getExpertsPerToken(), record.getExperts(), record.getWeights());
+                routing.require(experts, rollout.getRolloutId());
+                assertThat(routing.isNoted(prompt - 1, 1)).isTrue();
+                SequenceBatch one = new SequenceBatch(new int[][] {tokens}, new int[] {prompt});
+                float[] behavior = PackedFloats.toArray(rollout.getBehaviorLogProbs());
+                float[] alone =
+                        scoring.score(ofExperts, one, new float[] {1}).logProbs();
+                float[] through = scoring.score(
+                                ofExperts, one.routed(new RoutedExperts[] {routing}), new float[] {1})
+                        .logProbs();
+                for (int t = 0; t < behavior.length; t++) {
+                    if (PackedMask.get(rollout.getMask(), t) == 1) {
+                        own = Math.max(own, Math.abs(behavior[t] - alone[t]));
+                        replayed = Math.max(replayed, Math.abs(behavior[t] - through[t]));
+                    }
+                }
+            }
+        }
+        assertThat(replayed).as("largest difference in nats").isPositive().isLessThan(own / 2);
     }
 
     @Test

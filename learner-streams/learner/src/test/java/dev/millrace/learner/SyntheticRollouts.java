@@ -120,7 +120,7 @@ public final class SyntheticRollouts implements AutoCloseable {
                 .setMask(trajectory.getMask())
                 .setBehaviorLogProbs(trajectory.getBehaviorLogProbs())
                 .setLogProbDistribution(LogProbDistribution.TEMPERED)
-                .setSampling(new SamplingParameters(1.0, 0, 1.0, tokens, 1L, false, 0, 0.0))
+                .setSampling(new SamplingParameters(1.0, 0, 1.0, tokens, 1L, false, 0, 0.0, false))
                 .setTurns(List.of(new Turn(Speaker.POLICY, 0, tokens, null)))
                 .setVersionSpans(trajectory.getVersionSpans())
                 .setReward(trajectory.getReward())

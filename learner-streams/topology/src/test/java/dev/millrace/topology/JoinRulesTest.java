@@ -95,8 +95,8 @@ class JoinRulesTest {
                 .setLogProbDistribution(LogProbDistribution.TRUNCATED)
                 .setBehaviorLogProbs(PackedFloats.of(-0.1f, -0.1f, -0.1f))
                 .setTemperedLogProbs(PackedFloats.of(-0.5f, -0.5f, -0.5f))
-                .setSampling(new SamplingParameters(1.0, 2, 1.0, 8, 42L, true, 0, 0.0))
-                .setSamplingTrace(new SamplingTrace(null, kept, null))
+                .setSampling(new SamplingParameters(1.0, 2, 1.0, 8, 42L, true, 0, 0.0, false))
+                .setSamplingTrace(new SamplingTrace(null, kept, null, null))
                 .build();
         topology.pipe(
                 score(rollout, topology.pipe(rollout), -0.1f, -0.1f, -0.1f).build());
@@ -109,7 +109,7 @@ class JoinRulesTest {
     void shouldDeadLetterARolloutThatKeepsItsSamplingMaskAndDidNotRecordIt() {
         topology.pipe(rollout("g", 0)
                 .setLogProbDistribution(LogProbDistribution.TRUNCATED)
-                .setSampling(new SamplingParameters(1.0, 2, 1.0, 8, 42L, true, 0, 0.0))
+                .setSampling(new SamplingParameters(1.0, 2, 1.0, 8, 42L, true, 0, 0.0, false))
                 .build());
         assertThat(topology.deadLetters())
                 .singleElement()

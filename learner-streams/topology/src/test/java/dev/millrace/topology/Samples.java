@@ -50,7 +50,7 @@ public final class Samples {
                 .setBehaviorLogProbs(PackedFloats.of(-0.5f, -1f, -1.5f))
                 .setLogProbDistribution(LogProbDistribution.TEMPERED)
                 .setTemperedLogProbs(null)
-                .setSampling(new SamplingParameters(1.0, 0, 1.0, 8, 42L, false, 0, 0.0))
+                .setSampling(new SamplingParameters(1.0, 0, 1.0, 8, 42L, false, 0, 0.0, false))
                 .setTurns(List.of(new Turn(Speaker.POLICY, 0, 3, null)))
                 .setVersionSpans(List.of(new VersionSpan(3L, 0, 3)))
                 .setReward(1.0)
@@ -73,7 +73,7 @@ public final class Samples {
                 .setResponseTokens(PackedInts.of(ids))
                 .setMask(PackedMask.of(mask))
                 .setBehaviorLogProbs(PackedFloats.of(filled(tokens, logProb)))
-                .setSampling(new SamplingParameters(1.0, 0, 1.0, Math.max(8, tokens), 42L, false, 0, 0.0))
+                .setSampling(new SamplingParameters(1.0, 0, 1.0, Math.max(8, tokens), 42L, false, 0, 0.0, false))
                 .setTurns(List.of(new Turn(Speaker.POLICY, 0, tokens, null)))
                 .setVersionSpans(List.of(new VersionSpan(version, 0, tokens)));
     }

@@ -55,7 +55,7 @@ final class IncSeries {
                             .setPromptTokens(PackedInts.of(prompt.tokens()))
                             .setSamples(samples)
                             .setSampling(
-                                    new SamplingParameters(1.0, 0, 1.0, task.responseTokens(), ofSeed, false, 0, 0.0))
+                                    new SamplingParameters(1.0, 0, 1.0, task.responseTokens(), ofSeed, false, 0, 0.0, false))
                             .setTokenizerHash(task.tokenizer().hash())
                             .setAdmittedVersion(0)
                             .setReleasedAtMs(0)

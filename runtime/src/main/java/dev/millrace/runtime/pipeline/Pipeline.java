@@ -1,5 +1,6 @@
 package dev.millrace.runtime.pipeline;
 
+import dev.millrace.corrections.algorithm.RoutingReplay;
 import dev.millrace.api.environment.Task;
 import dev.millrace.api.step.StepObserver;
 import dev.millrace.generator.engine.RemoteEngines;
@@ -96,8 +97,13 @@ public final class Pipeline implements AutoCloseable {
         config.requireData();
         config.requireTokenizer();
         StalenessController admission =
-                keep(new StalenessController(connection, feed(), task, config.admission(), meters, clock));
+                keep(new StalenessController(
+                        connection, feed(), task, config.admission(), recordsRouting(), meters, clock));
         return new Role("admission", admission::run, admission::stop);
+    }
+
+    private boolean recordsRouting() {
+        return config.algorithm().routingReplay() == RoutingReplay.GENERATOR;
     }
 
     /** Samples. */
@@ -187,6 +193,10 @@ public final class Pipeline implements AutoCloseable {
     }
 
     private Role gateway(Consumer<String> listening, Supplier<Gateway> made) {
+        if (recordsRouting()) {
+            throw new ConfigException("algorithm.routing_replay is generator, and of the answers that agents ask for no routing is"
+                    + " recorded; choose none or learner for the run, or let a generator sample");
+        }
         Gateway gateway;
         try {
             gateway = keep(made.get());

@@ -4,12 +4,15 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.corrections.algorithm.RoutingReplay;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.objective.Anchor;
 import dev.millrace.corrections.objective.Gspo;
 import dev.millrace.corrections.objective.PpoClip;
 import dev.millrace.corrections.objective.Topr;
 import dev.millrace.policy.decoder.DecoderShape;
+import java.util.Arrays;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
 class MillraceConfigTest {
@@ -29,6 +32,39 @@ class MillraceConfigTest {
         assertThat(bind()).isEqualTo(MillraceConfig.defaults());
         assertThat(ConfigBinder.bind(MillraceConfig.defaults(), ConfigBinder.unbind(MillraceConfig.defaults())))
                 .isEqualTo(MillraceConfig.defaults());
+    }
+
+    @Test
+    void shouldReplayRoutingOnlyWhereThereIsOneToReplay() {
+        String[] experts = {
+            "model.traits.experts.count=4", "model.traits.experts.per_token=2", "model.traits.experts.width=16"
+        };
+        assertThatThrownBy(() -> bind("algorithm.routing_replay=generator"))
+                .hasMessageContainingAll("algorithm.routing_replay is generator", "the model has no experts");
+        assertThatThrownBy(() -> bindAll(experts, "algorithm.routing_replay=generator"))
+                .hasMessageContainingAll("weight_update=in_flight", "cache_on_swap=recompute", "multi_version");
+        assertThatThrownBy(() -> bindAll(
+                        experts,
+                        "algorithm.routing_replay=generator",
+                        "generator.weight_update=multi_version",
+                        "gateway.enabled=true"))
+                .hasMessageContainingAll("gateway.enabled is true", "no routing is recorded");
+        assertThatThrownBy(() -> bindAll(experts, "algorithm.routing_replay=learner"))
+                .hasMessageContainingAll("minibatches=1 and epochs=1", "routing_replay=none or generator");
+        assertThatThrownBy(() -> bindAll(experts, "algorithm.advantage.kind=opob"))
+                .hasMessageContainingAll("mixture of experts", "opob", "another advantage");
+        assertThat(bindAll(experts, "algorithm.routing_replay=generator", "generator.weight_update=multi_version")
+                        .algorithm()
+                        .routingReplay())
+                .isEqualTo(RoutingReplay.GENERATOR);
+        assertThat(bindAll(experts, "algorithm.routing_replay=learner", "algorithm.variant=ppo")
+                        .algorithm()
+                        .routingReplay())
+                .isEqualTo(RoutingReplay.LEARNER);
+    }
+
+    private static MillraceConfig bindAll(String[] some, String... others) {
+        return bind(Stream.concat(Arrays.stream(some), Arrays.stream(others)).toArray(String[]::new));
     }
 
     @Test

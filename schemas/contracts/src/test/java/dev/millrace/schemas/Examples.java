@@ -16,7 +16,7 @@ import org.apache.avro.specific.SpecificRecord;
 public final class Examples {
     private static final String RUN = "run-1";
     private static final long NOW_MS = 1_767_225_600_123L;
-    private static final SamplingParameters SAMPLING = new SamplingParameters(0.7, 50, 0.95, 128, -42L, false, 0, 0.0);
+    private static final SamplingParameters SAMPLING = new SamplingParameters(0.7, 50, 0.95, 128, -42L, false, 0, 0.0, false);
     private static final LogCoordinates SOURCE = new LogCoordinates("millrace.rollouts", 3, 1L << 33);
     private static final List<VersionSpan> SPANS = List.of(new VersionSpan(6L, 0, 2), new VersionSpan(7L, 2, 3));
     private static final StageReport STAGE = new StageReport("token_tis", 640L, 12L, 64L, 5L, Map.of("threshold", 2.0));
@@ -37,6 +37,11 @@ public final class Examples {
             PackedFloats.of(-0.25f, 0f, 1.25f),
             PackedFloats.of(0.125f, 0f, 0.5f),
             0.25);
+    private static final RecordedRouting ROUTING = new RecordedRouting(
+            1,
+            2,
+            PackedMask.of((byte) 3, (byte) 0, (byte) -1, (byte) -1, (byte) 1, (byte) 127, (byte) 2, (byte) 1),
+            PackedFloats.of(0.75f, 0.25f, 0f, 0f, 0.5f, 0.5f, 1f, 0f));
     private static final KeptSupport KEPT = new KeptSupport(PackedInts.of(3, 1), PackedInts.of(4, 9, 11, 2));
     private static final TopLogProbs TOP = new TopLogProbs(
             2,
@@ -136,7 +141,8 @@ public final class Examples {
                         KEPT,
                         new ExpertRouting(
                                 blob("application/octet-stream", "U8", 4L, 12L, 2L),
-                                blob("application/octet-stream", "F32", 4L, 12L, 2L))),
+                                blob("application/octet-stream", "F32", 4L, 12L, 2L)),
+                        ROUTING),
                 new Branch("g-17/2", 9, BranchReason.COMPACTION),
                 List.of(IMAGE));
     }
@@ -215,7 +221,7 @@ public final class Examples {
                 TOP,
                 PackedFloats.of(1.5f, 0f, 0.5f),
                 PackedFloats.of(0.25f, 0f, 0.75f),
-                TOP);
+                TOP, ROUTING);
     }
 
     public static LearnerBatch learnerBatch() {
@@ -374,7 +380,7 @@ public final class Examples {
                         PackedFloats.of(-0.75f, -3.5f),
                         SAMPLING,
                         List.of(new VersionSpan(5L, 0, 2)),
-                        new SamplingTrace(TOP, KEPT, null),
+                        new SamplingTrace(TOP, KEPT, null, null),
                         FinishReason.TOOL_CALLS,
                         NOW_MS,
                         NOW_MS + 1,

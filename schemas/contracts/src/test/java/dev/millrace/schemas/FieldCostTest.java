@@ -47,8 +47,8 @@ class FieldCostTest {
     void shouldTakeNineBytesPerTokenAndAByteForEachFieldThatNobodyFillsButEightForMinP() throws IOException {
         Rollout bare = rollout().build();
 
-        assertThat(size(bare)).isEqualTo(9 * TOKENS + 159);
-        assertThat(size(bare) - sizeInVersionOne(bare)).isEqualTo(9 + TURNS + Double.BYTES);
+        assertThat(size(bare)).isEqualTo(9 * TOKENS + 160);
+        assertThat(size(bare) - sizeInVersionOne(bare)).isEqualTo(10 + TURNS + Double.BYTES);
         assertThat(size(score(null)) - sizeInVersionOne(score(null))).isEqualTo(2);
     }
 
@@ -69,9 +69,9 @@ class FieldCostTest {
                         "credit, per token",
                         r -> r.setCredit(new Credit(null, floats(TOKENS), null, null, null, null)),
                         4008),
-                rollout("top_log_probs, k = 20", r -> r.setSamplingTrace(trace(top(20), null, null)), 131_212),
-                rollout("kept_tokens, 50 each", r -> r.setSamplingTrace(trace(null, kept(50), null)), 163_208),
-                rollout("expert_routing", r -> r.setSamplingTrace(trace(null, null, routing())), 313),
+                rollout("top_log_probs, k = 20", r -> r.setSamplingTrace(trace(top(20), null, null)), 131_213),
+                rollout("kept_tokens, 50 each", r -> r.setSamplingTrace(trace(null, kept(50), null)), 163_209),
+                rollout("expert_routing", r -> r.setSamplingTrace(trace(null, null, routing())), 314),
                 rollout("branch", r -> r.setBranch(new Branch("0-17/2", 512, BranchReason.COMPACTION)), 10),
                 rollout("images", r -> r.setImages(List.of(new ImageReference(blob(), 12, 256))), 160),
                 rollout("turns.details", r -> r.setTurns(turns(details())), 4 * 40));
@@ -113,7 +113,7 @@ class FieldCostTest {
                 .setMask(PackedMask.of(mask))
                 .setBehaviorLogProbs(floats(TOKENS))
                 .setLogProbDistribution(LogProbDistribution.TEMPERED)
-                .setSampling(new SamplingParameters(1.0, 0, 1.0, 1024, 42L, false, 0, 0.0))
+                .setSampling(new SamplingParameters(1.0, 0, 1.0, 1024, 42L, false, 0, 0.0, false))
                 .setTurns(turns(null))
                 .setVersionSpans(List.of(new VersionSpan(7L, 0, TOKENS)))
                 .setReward(0.5)
@@ -175,7 +175,7 @@ class FieldCostTest {
     }
 
     private static SamplingTrace trace(TopLogProbs top, KeptSupport kept, ExpertRouting routing) {
-        return new SamplingTrace(top, kept, routing);
+        return new SamplingTrace(top, kept, routing, null);
     }
 
     private static BlobReference blob() {

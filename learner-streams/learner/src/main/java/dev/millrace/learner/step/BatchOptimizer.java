@@ -2,6 +2,7 @@ package dev.millrace.learner.step;
 
 import dev.millrace.corrections.NonFiniteLogProbException;
 import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.algorithm.RoutingReplay;
 import dev.millrace.corrections.control.ControlState;
 import dev.millrace.corrections.control.LengthGuard;
 import dev.millrace.corrections.objective.ObjectiveResult;
@@ -18,6 +19,7 @@ import dev.millrace.policy.weights.Weights;
 import dev.millrace.weights.AdapterBases;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.stream.IntStream;
@@ -81,6 +83,16 @@ public final class BatchOptimizer implements AutoCloseable {
             throw new IllegalArgumentException(
                     "adapters are trained and the advantage is opob, whose norms are those of the gradient"
                             + " by all weights; choose another algorithm.advantage.kind, or learner.lora.rank=0");
+        }
+        if (algorithm.routingReplay() != RoutingReplay.NONE && !shape.traits().experts().present()) {
+            throw new IllegalArgumentException("algorithm.routing_replay is "
+                    + algorithm.routingReplay().name().toLowerCase(Locale.ROOT)
+                    + ", and the model has no experts; choose routing_replay=none");
+        }
+        if (shape.traits().experts().present() && StepStart.readsNorms(algorithm)) {
+            throw new IllegalArgumentException(
+                    "the advantage is opob, whose norms of single gradients are not found for a mixture of experts; choose"
+                            + " another algorithm.advantage.kind");
         }
         this.config = config;
         this.algorithm = algorithm;
@@ -169,6 +181,9 @@ public final class BatchOptimizer implements AutoCloseable {
                 });
                 remembered = guard.state();
                 double scale = start.decision().decided().stepScale() * guard.scale();
+                if (algorithm.routingReplay() == RoutingReplay.LEARNER) {
+                    members.replay(shards.route(weights, members, trained, means));
+                }
                 for (int epoch = 0; epoch < algorithm.epochs(); epoch++) {
                     for (int[] part : minibatches(trained)) {
                         Minibatch minibatch = new Minibatch(members, start, part);

@@ -10,6 +10,7 @@ import dev.millrace.policy.session.GradientNormSession;
 import dev.millrace.policy.session.GradientPass;
 import dev.millrace.policy.session.GradientSession;
 import dev.millrace.policy.session.NonFiniteScoreException;
+import dev.millrace.policy.session.RoutedExperts;
 import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.session.TokenScores;
 import dev.millrace.policy.weights.Gradients;
@@ -139,6 +140,27 @@ final class GradientShards implements AutoCloseable {
      */
     Scores score(Weights weights, Shard minibatch) {
         return run(minibatch, (shard, i) -> scoring.score(weights, shard.sequences(), shard.temperatures()));
+    }
+
+    /**
+     * Through which experts the tokens of some members go under these weights.
+     *
+     * @return one per member of the batch; null for the others
+     * @throws NonFiniteMemberException naming the member of the batch
+     */
+    @Nullable
+    RoutedExperts[] route(Weights weights, StepMembers members, int[] indices, StepMetricsTally means) {
+        long start = System.nanoTime();
+        @Nullable RoutedExperts[] routing = new RoutedExperts[members.count()];
+        run(members.select(indices), (shard, i) -> {
+            ScoringSession.Routed found = scoring.scoreRouted(weights, shard.sequences(), shard.temperatures());
+            for (int s = 0; s < shard.count(); s++) {
+                routing[shard.member(s)] = found.routing()[s];
+            }
+            return found.scores();
+        });
+        means.addForward(start);
+        return routing;
     }
 
     /**

@@ -1,5 +1,6 @@
 package dev.millrace.learner.step;
 
+import dev.millrace.policy.session.RoutedExperts;
 import dev.millrace.policy.session.SampledSupport;
 import dev.millrace.policy.session.SequenceBatch;
 import java.util.stream.IntStream;
@@ -29,17 +30,19 @@ final class Shard {
         int[][] tokens = new int[members.length][];
         int[] firstScored = new int[members.length];
         @Nullable SampledSupport[] kept = new SampledSupport[members.length];
+        @Nullable RoutedExperts[] routing = new RoutedExperts[members.length];
         for (int i = 0; i < members.length; i++) {
             int s = members[i];
             this.temperatures[i] = temperatures[s];
             firstScored[i] = whole.firstScored(s);
             kept[i] = whole.kept(s);
+            routing[i] = whole.routing(s);
             tokens[i] = new int[whole.length(s)];
             for (int t = 0; t < tokens[i].length; t++) {
                 tokens[i][t] = whole.token(s, t);
             }
         }
-        this.sequences = new SequenceBatch(tokens, firstScored, kept);
+        this.sequences = new SequenceBatch(tokens, firstScored, kept).routed(routing);
     }
 
     /** One part of {@code parts}: the sequences {@code i} with {@code i mod parts == part}, which may be none. */

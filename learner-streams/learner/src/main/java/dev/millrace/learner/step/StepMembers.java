@@ -6,11 +6,13 @@ import dev.millrace.corrections.staleness.BatchVersions;
 import dev.millrace.corrections.staleness.VersionSpan;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.learner.batch.TrainingBatch.Member;
+import dev.millrace.policy.session.RoutedExperts;
 import dev.millrace.policy.session.SampledSupport;
 import dev.millrace.policy.session.SequenceBatch;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.Credit;
 import dev.millrace.schemas.KeptSupport;
+import dev.millrace.schemas.RecordedRouting;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedInts;
@@ -38,7 +40,7 @@ import org.jspecify.annotations.Nullable;
 final class StepMembers {
     private final TrainingBatch batch;
     private final List<Member> members;
-    private final SequenceBatch sequences;
+    private SequenceBatch sequences;
     private final TokenBatch own;
     private final float[] temperatures;
     private final float[] behavior;
@@ -68,6 +70,7 @@ final class StepMembers {
         int[][] tokens = new int[members.size()][];
         int[] firstScored = new int[members.size()];
         @Nullable SampledSupport[] kept = new SampledSupport[members.size()];
+        @Nullable RoutedExperts[] routing = new RoutedExperts[members.size()];
         for (int s = 0; s < tokens.length; s++) {
             Trajectory trajectory = members.get(s).trajectory();
             KeptSupport support = trajectory.getKeptTokens();
@@ -76,12 +79,20 @@ final class StepMembers {
                         ComparedDistribution.keptCounts(support, trajectory.getMask()),
                         PackedInts.toArray(support.getTokenIds()));
             }
+            RecordedRouting recorded = trajectory.getRouting();
+            if (recorded != null) {
+                routing[s] = RoutedExperts.of(
+                        recorded.getLayers(),
+                        recorded.getExpertsPerToken(),
+                        recorded.getExperts(),
+                        recorded.getWeights());
+            }
             firstScored[s] = PackedInts.length(trajectory.getPromptTokens());
             tokens[s] = new int[firstScored[s] + PackedInts.length(trajectory.getResponseTokens())];
             PackedInts.copyTo(trajectory.getPromptTokens(), tokens[s], 0);
             PackedInts.copyTo(trajectory.getResponseTokens(), tokens[s], firstScored[s]);
         }
-        return new SequenceBatch(tokens, firstScored, kept);
+        return new SequenceBatch(tokens, firstScored, kept).routed(routing);
     }
 
     private static TokenBatch own(List<Member> members, SequenceBatch sequences) {
@@ -210,6 +221,15 @@ final class StepMembers {
     /** Indices of the members whose own mask leaves something to train on. */
     IntStream trainable() {
         return IntStream.range(0, members.size()).filter(s -> own.trainedTokens(s) > 0);
+    }
+
+    /**
+     * From now on the tokens go through these experts.
+     *
+     * @param routing one per member; null where each pass chooses its own
+     */
+    void replay(@Nullable RoutedExperts[] routing) {
+        sequences = sequences.routed(routing);
     }
 
     /** Some members' sequences as a batch of their own. */

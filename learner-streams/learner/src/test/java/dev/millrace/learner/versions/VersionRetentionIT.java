@@ -350,7 +350,7 @@ class VersionRetentionIT {
                 PackedFloats.of(-0.5f, -1f),
                 LogProbDistribution.TEMPERED,
                 null,
-                new SamplingParameters(1.0, 0, 1.0, 8, 7L, false, 0, 0.0),
+                new SamplingParameters(1.0, 0, 1.0, 8, 7L, false, 0, 0.0, false),
                 List.of(new Turn(Speaker.POLICY, 0, 2, null)),
                 spans,
                 0.5,

@@ -2,10 +2,12 @@ package dev.millrace.replay.rescore;
 
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.RoutedExperts;
 import dev.millrace.policy.session.SampledSupport;
 import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.session.SequenceBatch;
 import dev.millrace.policy.weights.Weights;
+import dev.millrace.replay.records.ReplayedRouting;
 import dev.millrace.schemas.KeptSupport;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedInts;
@@ -52,6 +54,7 @@ public final class StretchScoring implements AutoCloseable {
         int[][] tokens = new int[wanted.length][];
         int[] firstScored = new int[wanted.length];
         @Nullable SampledSupport[] kept = new SampledSupport[wanted.length];
+        @Nullable RoutedExperts[] routing = new RoutedExperts[wanted.length];
         float[] temperatures = new float[wanted.length];
         int[] places = new int[trajectories.size()];
         for (int i = 0; i < wanted.length; i++) {
@@ -60,6 +63,7 @@ public final class StretchScoring implements AutoCloseable {
             tokens[i] = new int[firstScored[i] + PackedInts.length(trajectory.getResponseTokens())];
             PackedInts.copyTo(trajectory.getPromptTokens(), tokens[i], 0);
             PackedInts.copyTo(trajectory.getResponseTokens(), tokens[i], firstScored[i]);
+            routing[i] = ReplayedRouting.of(trajectory.getRouting());
             KeptSupport support = trajectory.getKeptTokens();
             if (support != null) {
                 kept[i] = new SampledSupport(
@@ -69,7 +73,7 @@ public final class StretchScoring implements AutoCloseable {
             temperatures[i] = (float) trajectory.getTemperature();
             places[wanted[i]] = i;
         }
-        SequenceBatch batch = new SequenceBatch(tokens, firstScored, kept);
+        SequenceBatch batch = new SequenceBatch(tokens, firstScored, kept).routed(routing);
         float[] found = session.score(weights, batch, temperatures).logProbs();
         for (Stretch one : stretches) {
             System.arraycopy(

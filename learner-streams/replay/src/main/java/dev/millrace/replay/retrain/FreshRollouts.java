@@ -220,6 +220,7 @@ public final class FreshRollouts implements AutoCloseable {
                 .setVersionSpans(rollout.getVersionSpans())
                 .setBehaviorLogProbs(ComparedDistribution.behaviorLogProbs(rollout))
                 .setKeptTokens(ComparedDistribution.keptTokens(rollout))
+                .setRouting(ComparedDistribution.routing(rollout))
                 .setReward(rollout.getReward())
                 .setFinishReason(rollout.getFinishReason().name())
                 .setCredit(rollout.getCredit())

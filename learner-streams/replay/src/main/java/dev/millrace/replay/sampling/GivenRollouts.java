@@ -48,6 +48,7 @@ public final class GivenRollouts {
                 .setBehaviorLogProbs(ComparedDistribution.behaviorLogProbs(rollout))
                 .setOldLogProbs(ComparedDistribution.behaviorLogProbs(rollout))
                 .setKeptTokens(ComparedDistribution.keptTokens(rollout))
+                .setRouting(ComparedDistribution.routing(rollout))
                 .setProximalLogProbs(PackedFloats.of(proximal))
                 .setProximalVersion(proximalVersion)
                 .setReward(rollout.getReward())

@@ -1,10 +1,12 @@
 package dev.millrace.replay.sampling;
 
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.policy.session.RoutedExperts;
 import dev.millrace.policy.session.SampledSupport;
 import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.session.SequenceBatch;
 import dev.millrace.policy.weights.Weights;
+import dev.millrace.replay.records.ReplayedRouting;
 import dev.millrace.schemas.KeptSupport;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.packed.PackedFloats;
@@ -30,6 +32,7 @@ public record ScoredRollouts(List<Rollout> rollouts, TokenBatch tokens, float[] 
         int[][] sequences = new int[rollouts.size()][];
         int[] firstScored = new int[rollouts.size()];
         @Nullable SampledSupport[] kept = new SampledSupport[rollouts.size()];
+        @Nullable RoutedExperts[] routing = new RoutedExperts[rollouts.size()];
         int[] offsets = new int[rollouts.size() + 1];
         for (int s = 0; s < sequences.length; s++) {
             Rollout rollout = rollouts.get(s);
@@ -39,6 +42,7 @@ public record ScoredRollouts(List<Rollout> rollouts, TokenBatch tokens, float[] 
             PackedInts.copyTo(rollout.getPromptTokens(), sequences[s], 0);
             PackedInts.copyTo(rollout.getResponseTokens(), sequences[s], firstScored[s]);
             offsets[s + 1] = offsets[s] + response;
+            routing[s] = ReplayedRouting.of(ComparedDistribution.routing(rollout));
             KeptSupport support = ComparedDistribution.keptTokens(rollout);
             if (support != null) {
                 kept[s] = new SampledSupport(
@@ -56,7 +60,7 @@ public record ScoredRollouts(List<Rollout> rollouts, TokenBatch tokens, float[] 
         for (int s = 0; s < temperatures.length; s++) {
             temperatures[s] = (float) rollouts.get(s).getSampling().getTemperature();
         }
-        float[] current = scoring.score(weights, new SequenceBatch(sequences, firstScored, kept), temperatures)
+        float[] current = scoring.score(weights, new SequenceBatch(sequences, firstScored, kept).routed(routing), temperatures)
                 .logProbs();
         return new ScoredRollouts(rollouts, new TokenBatch(offsets, mask), behavior, current);
     }

@@ -181,7 +181,7 @@ final class LearntRun {
                             .setEnvironmentState("")
                             .setPromptTokens(PackedInts.of(1, 2))
                             .setSamples(SyntheticRollouts.GROUP_SIZE)
-                            .setSampling(new SamplingParameters(1.0, 0, 1.0, 6, 40L, false, 0, 0.0))
+                            .setSampling(new SamplingParameters(1.0, 0, 1.0, 6, 40L, false, 0, 0.0, false))
                             .setTokenizerHash(SyntheticRollouts.TOKENIZER_HASH)
                             .setAdmittedVersion(0)
                             .setReleasedAtMs(0)

@@ -93,7 +93,8 @@ final class TrajectoryMaker {
                         : rollout.getSamplingTrace().getTopLogProbs(),
                 proximal.vector().getEntropies(),
                 proximal.vector().getSumSquaredProbs(),
-                proximal.vector().getTopLogProbs());
+                proximal.vector().getTopLogProbs(),
+                ComparedDistribution.routing(rollout));
     }
 
     private static long versionOf(Scored scored) {

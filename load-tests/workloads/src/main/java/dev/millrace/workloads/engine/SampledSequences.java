@@ -6,6 +6,7 @@ import dev.millrace.policy.session.DecodeSteps;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.KnownTokens;
 import dev.millrace.policy.session.PreparedWeights;
+import dev.millrace.policy.session.RoutedExperts;
 import dev.millrace.policy.session.Sampling;
 import dev.millrace.policy.session.SequenceBatch;
 import dev.millrace.policy.weights.Weights;
@@ -80,6 +81,13 @@ final class SampledSequences implements AutoCloseable {
         int[] firstScored = new int[sequences.length];
         Arrays.fill(firstScored, plan.promptTokens());
         return new SequenceBatch(sequences, firstScored);
+    }
+
+    /** Through which experts the tokens of each sequence went, of a mixture of experts. */
+    RoutedExperts[] routing() {
+        RoutedExperts[] routing = new RoutedExperts[sequences.length];
+        Arrays.setAll(routing, slot -> session.routing(slot, plan.length()).orElseThrow());
+        return routing;
     }
 
     /** What the engine said of the tokens that it drew, packed as the batch's scores. */

@@ -223,7 +223,7 @@ public final class GatewayBenchmark {
                         .setEnvironmentState(prompt.environmentState())
                         .setPromptTokens(PackedInts.of(prompt.tokens()))
                         .setSamples(GROUP)
-                        .setSampling(new SamplingParameters(1.0, 0, 1.0, 32, 1L, false, 0, 0.0))
+                        .setSampling(new SamplingParameters(1.0, 0, 1.0, 32, 1L, false, 0, 0.0, false))
                         .setTokenizerHash(task.tokenizer().hash())
                         .setAdmittedVersion(0)
                         .setReleasedAtMs(System.currentTimeMillis())

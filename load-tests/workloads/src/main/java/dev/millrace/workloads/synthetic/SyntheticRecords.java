@@ -160,7 +160,7 @@ public final class SyntheticRecords {
                 .setBehaviorLogProbs(words(behavior, draw.at(), length))
                 .setLogProbDistribution(LogProbDistribution.TEMPERED)
                 .setTemperedLogProbs(null)
-                .setSampling(new SamplingParameters(1.0, 0, 1.0, length, seed, false, 0, 0.0))
+                .setSampling(new SamplingParameters(1.0, 0, 1.0, length, seed, false, 0, 0.0, false))
                 .setTurns(List.of(new Turn(Speaker.POLICY, 0, length, null)))
                 .setVersionSpans(List.of(new VersionSpan(version, 0, length)))
                 .setReward(draw.reward())

@@ -5,7 +5,10 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.DecoderTraits;
+import dev.millrace.policy.decoder.Experts;
 import dev.millrace.policy.decoder.Precision;
+import dev.millrace.policy.decoder.RopeScaling;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.WeightPlacement;
 import dev.millrace.policy.weights.Weights;
@@ -76,16 +79,43 @@ class EngineTrialTest {
     void shouldFindTheGapThatThePrecisionOfTheSamplerMakes() {
         MismatchTrial trial = new MismatchTrial(
                 Engine.cpu(), Weights.random(SHAPE, 1), new EnginePlan(4, 5, 8, 4, 64, WeightPlacement.AUTO, 2));
-        MismatchTrial.Mismatch none = trial.measure(Precision.F32);
+        MismatchTrial.Mismatch none = trial.measure(Precision.F32).get(0);
         assertThat(none.tokens()).isEqualTo(64);
         assertThat(none.gap().most()).isLessThan(1e-4);
         assertThat(none.gap().ess()).isGreaterThan(0.999999);
         for (Precision precision : List.of(Precision.BF16, Precision.INT8)) {
-            LogProbGap gap = trial.measure(precision).gap();
+            LogProbGap gap = trial.measure(precision).get(0).gap();
             assertThat(gap.mean()).as(precision.name()).isBetween(1e-4, 0.1);
             assertThat(gap.kl()).as(precision.name()).isBetween(1e-9, 0.01);
             assertThat(gap.ess()).as(precision.name()).isLessThan(0.999999);
         }
+    }
+
+    @Test
+    void shouldMeasureTheGapWithAndWithoutTheRoutingReplayed() {
+        DecoderShape experts = new DecoderShape(
+                40,
+                16,
+                2,
+                2,
+                2,
+                8,
+                24,
+                64,
+                100,
+                1e-6,
+                false,
+                false,
+                new DecoderTraits(new RopeScaling.None(), false, false, true, 0, 0, new Experts(6, 2, 8, true)));
+        Weights weights = Weights.random(experts, 1);
+        MismatchTrial trial = new MismatchTrial(Engine.cpu(), weights, new EnginePlan(4, 5, 16, 4, 64, WeightPlacement.AUTO, 6));
+        List<MismatchTrial.Mismatch> found = trial.measure(Precision.INT8);
+        assertThat(found)
+                .extracting(MismatchTrial.Mismatch::routing)
+                .containsExactly(MismatchTrial.Routing.OWN, MismatchTrial.Routing.REPLAYED);
+        assertThat(found.get(0).otherExperts()).isBetween(1e-6, 0.5);
+        assertThat(found.get(1).gap().most()).isLessThan(found.get(0).gap().most());
+        assertThat(trial.measure(Precision.F32).get(1).gap().most()).isLessThan(1e-4);
     }
 
     @Test

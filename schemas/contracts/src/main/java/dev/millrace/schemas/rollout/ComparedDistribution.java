@@ -2,6 +2,7 @@ package dev.millrace.schemas.rollout;
 
 import dev.millrace.schemas.KeptSupport;
 import dev.millrace.schemas.LogProbDistribution;
+import dev.millrace.schemas.RecordedRouting;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.SamplingParameters;
 import dev.millrace.schemas.packed.PackedInts;
@@ -37,6 +38,13 @@ public final class ComparedDistribution {
         return tempered == null || rollout.getSampling().getKeepSamplingMask()
                 ? rollout.getBehaviorLogProbs()
                 : tempered;
+    }
+
+    /** Through which experts its tokens go in every pass; null where each pass chooses its own. */
+    public static @Nullable RecordedRouting routing(Rollout rollout) {
+        return rollout.getSampling().getRecordRouting() && rollout.getSamplingTrace() != null
+                ? rollout.getSamplingTrace().getRouting()
+                : null;
     }
 
     /** The tokens that it is over; null where it is over the whole vocabulary. */

@@ -197,6 +197,15 @@ public final class RolloutValidator {
                             + "; record them TEMPERED, or sample at temperature 1");
         }
         checkTruncation(rollout);
+        if (rollout.getSampling().getRecordRouting()
+                && PackedMask.count(rollout.getMask()) > 0
+                && ComparedDistribution.routing(rollout) == null) {
+            throw new RefusedException(
+                    RefusalReason.SAMPLING,
+                    "sampling_trace.routing",
+                    "record_routing asks for the experts that its tokens went through, and the rollout has none; record them,"
+                            + " or run with algorithm.routing_replay=none or learner");
+        }
     }
 
     /** Policies are compared over the same tokens, or they are not compared. */
@@ -297,6 +306,13 @@ public final class RolloutValidator {
                     rollout.getResponseTokens(),
                     limits.vocabularySize(),
                     "sampling_trace.kept_tokens");
+        }
+        if (trace.getRouting() != null) {
+            int fed = (rollout.getPromptTokens().remaining()
+                                    + rollout.getResponseTokens().remaining())
+                            / Integer.BYTES
+                    - 1;
+            RoutingCheck.require(trace.getRouting(), fed, "sampling_trace.routing");
         }
         if (trace.getExpertRouting() != null) {
             BlobCheck.require(

@@ -13,6 +13,7 @@ import dev.millrace.schemas.FinishReason;
 import dev.millrace.schemas.ImageReference;
 import dev.millrace.schemas.KeptSupport;
 import dev.millrace.schemas.LogProbDistribution;
+import dev.millrace.schemas.RecordedRouting;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Sampler;
 import dev.millrace.schemas.SamplingParameters;
@@ -29,6 +30,7 @@ import dev.millrace.schemas.refusal.RefusedException;
 import dev.millrace.schemas.run.RunIdentity;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.function.UnaryOperator;
@@ -40,6 +42,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 class RolloutValidatorTest {
     private static final RunIdentity RUN = new RunIdentity("run-1", 2, "policy");
+    private static final int FED = 4; // tokens of prompt and response but the last
     private static final byte[] KEY = "g".getBytes(StandardCharsets.UTF_8);
     private static final RolloutValidator VALIDATOR =
             new RolloutValidator(RUN, new RolloutLimits("vocabulary", 16, 20, 8, 100));
@@ -50,11 +53,11 @@ class RolloutValidatorTest {
     }
 
     private static SamplingParameters sampling(double temperature, int topK, double topP, int maxTokens) {
-        return new SamplingParameters(temperature, topK, topP, maxTokens, 1L, false, 0, 0.0);
+        return new SamplingParameters(temperature, topK, topP, maxTokens, 1L, false, 0, 0.0, false);
     }
 
     private static SamplingParameters keepingItsMask(int topK) {
-        return new SamplingParameters(1.0, topK, 1.0, 8, 1L, true, 0, 0.0);
+        return new SamplingParameters(1.0, topK, 1.0, 8, 1L, true, 0, 0.0, false);
     }
 
     static Stream<Arguments> claimsThatDoNotHold() {
@@ -251,6 +254,26 @@ class RolloutValidatorTest {
                                 .setTemperedLogProbs(PackedFloats.of(-1f, -1f, -1f))
                                 .setSampling(keepingItsMask(3))),
                 wrong(
+                        "a routing that is to be recorded, and was not",
+                        RefusalReason.SAMPLING,
+                        "sampling_trace.routing",
+                        r -> r.setSampling(new SamplingParameters(1.0, 0, 1.0, 8, 1L, false, 0, 0.0, true))),
+                wrong(
+                        "a routing of too few tokens",
+                        RefusalReason.LENGTHS,
+                        "sampling_trace.routing",
+                        r -> r.setSamplingTrace(routing(new byte[2], new float[2]))),
+                wrong(
+                        "a routing with fewer weights than experts",
+                        RefusalReason.LENGTHS,
+                        "sampling_trace.routing",
+                        r -> r.setSamplingTrace(routing(new byte[FED], new float[FED - 1]))),
+                wrong(
+                        "an expert below the first",
+                        RefusalReason.SAMPLING,
+                        "sampling_trace.routing",
+                        r -> r.setSamplingTrace(routing(filled((byte) -2), new float[FED]))),
+                wrong(
                         "a mask that is to be kept where nothing is left out",
                         RefusalReason.SAMPLING,
                         "sampling.keep_sampling_mask",
@@ -265,7 +288,7 @@ class RolloutValidatorTest {
                         "fewer than no likeliest tokens",
                         RefusalReason.SAMPLING,
                         "sampling.top_log_probs",
-                        r -> r.setSampling(new SamplingParameters(1.0, 0, 1.0, 8, 1L, false, -1, 0.0))),
+                        r -> r.setSampling(new SamplingParameters(1.0, 0, 1.0, 8, 1L, false, -1, 0.0, false))),
                 wrong("a NaN reward", RefusalReason.REWARD, "reward", r -> r.setReward(Double.NaN)),
                 wrong("an absurd reward", RefusalReason.REWARD, "reward", r -> r.setReward(-100.5)),
                 wrong(
@@ -273,6 +296,18 @@ class RolloutValidatorTest {
                         RefusalReason.REWARD,
                         "reward_components.length",
                         r -> r.setRewardComponents(Map.of("length", Double.POSITIVE_INFINITY))));
+    }
+
+    /** Of one layer, with one expert for each token. */
+    private static SamplingTrace routing(byte[] experts, float[] weights) {
+        return new SamplingTrace(
+                null, null, null, new RecordedRouting(1, 1, PackedMask.of(experts), PackedFloats.of(weights)));
+    }
+
+    private static byte[] filled(byte value) {
+        byte[] values = new byte[FED];
+        Arrays.fill(values, value);
+        return values;
     }
 
     static Stream<Arguments> notesThatDoNotHold() {
@@ -404,11 +439,11 @@ class RolloutValidatorTest {
                         PackedFloats.of(each, each, each, each, each, each),
                         PackedFloats.of(rest, rest, rest)),
                 null,
-                null);
+                null, null);
     }
 
     private static SamplingTrace kept(ByteBuffer counts, ByteBuffer ids) {
-        return new SamplingTrace(null, new KeptSupport(counts, ids), null);
+        return new SamplingTrace(null, new KeptSupport(counts, ids), null, null);
     }
 
     private static BlobReference blob(String sha256) {
@@ -458,7 +493,7 @@ class RolloutValidatorTest {
                 .setSamplingTrace(new SamplingTrace(
                         top(2, 0.25f).getTopLogProbs(),
                         new KeptSupport(PackedInts.of(2, 1, 1), PackedInts.of(9, 3, 4, 5)),
-                        null))
+                        null, null))
                 .setBranch(new Branch("g/1", 0, BranchReason.COMPACTION))
                 .setImages(List.of(new ImageReference(blob("ab".repeat(32)), 0, 2)))
                 .build();
