@@ -270,6 +270,7 @@ class AwayIT {
         GeneratorConfig config = new GeneratorConfig(
                 "g",
                 8,
+                1,
                 16,
                 1,
                 256,

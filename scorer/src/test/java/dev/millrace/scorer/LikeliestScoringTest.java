@@ -83,6 +83,7 @@ class LikeliestScoringTest {
         GeneratorConfig config = new GeneratorConfig(
                 "g",
                 5,
+                1,
                 8,
                 3,
                 256,

@@ -109,6 +109,7 @@ class ScorerIT {
         GeneratorConfig sampling = new GeneratorConfig(
                 "g",
                 3,
+                1,
                 16,
                 1,
                 256,

@@ -59,7 +59,9 @@ import picocli.CommandLine.Spec;
 public final class MismatchCommand implements Callable<Integer> {
     private static final int TOKEN_BUDGET = 4096;
     private static final List<Column<Mismatch>> OF_EXPERTS = List.of(
-            Column.text("routing", each -> each.routing() == Routing.REPLAYED ? "the generator's, replayed" : "each its own"),
+            Column.text(
+                    "routing",
+                    each -> each.routing() == Routing.REPLAYED ? "the generator's, replayed" : "each its own"),
             Column.<Mismatch>number("other experts", 2, each -> 100 * each.otherExperts())
                     .in("% of choices"));
     private static final List<Column<Mismatch>> COLUMNS = List.of(

@@ -92,9 +92,10 @@ public record Algorithm(
         atLeastOne("epochs", epochs);
         requireUpdates(objective, minibatches, epochs);
         if (routingReplay == RoutingReplay.LEARNER && minibatches * (long) epochs == 1) {
-            throw new IllegalArgumentException("routing_replay=learner has the later updates of a step go through the experts of"
-                    + " its start, and with minibatches=1 and epochs=1 there is one update; raise one of them, or choose"
-                    + " routing_replay=none or generator");
+            throw new IllegalArgumentException(
+                    "routing_replay=learner has the later updates of a step go through the experts of"
+                            + " its start, and with minibatches=1 and epochs=1 there is one update; raise one of them, or choose"
+                            + " routing_replay=none or generator");
         }
         requireAdvantage(objective, advantage);
         requireRatios(objective, weights, ess);

@@ -187,7 +187,7 @@ public final class EngineConformance {
     private static TurnOrder order(double temperature, int maxTokens, long seed, List<Integer> stops) {
         return new TurnOrder(
                 PROMPT,
-                new SamplingParameters(temperature, 0, 1.0, maxTokens, seed, false, 0, 0.0),
+                new SamplingParameters(temperature, 0, 1.0, maxTokens, seed, false, 0, 0.0, false),
                 stops,
                 List.of(),
                 0);

@@ -122,7 +122,7 @@ final class PolicyProbe implements AutoCloseable {
         }
         return new TurnOrder(
                 prompt,
-                new SamplingParameters(temperature, 0, 1.0, maxTokens, 17L + number, false, 0, 0.0),
+                new SamplingParameters(temperature, 0, 1.0, maxTokens, 17L + number, false, 0, 0.0, false),
                 List.of(),
                 List.of(),
                 0);

@@ -244,7 +244,8 @@ final class SessionRollout implements Transcript {
                                 joined(traces.stream()
                                         .map(each -> each.getKeptTokens().getTokenIds())
                                         .toList())),
-                null, null);
+                null,
+                null);
     }
 
     private static ByteBuffer joined(List<ByteBuffer> parts) {

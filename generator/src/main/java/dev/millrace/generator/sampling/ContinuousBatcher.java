@@ -14,6 +14,7 @@ import java.util.Set;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
 import org.apache.kafka.common.TopicPartition;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The slots of one engine, filled again as soon as they are free: continuous batching.
@@ -37,6 +38,7 @@ final class ContinuousBatcher implements AutoCloseable {
     private final boolean[] advancing; // in the call that is being prepared
     private final boolean[] taking; // known tokens in before that
     private final long[] heldVersion; // under which the slot's keys and values were made; -1 before its first call
+    private @Nullable DecodeSteps computed; // between compute and take
     private int active;
     private int emptyHint; // no empty slot is before it
     private long sampledTokens;
@@ -125,19 +127,37 @@ final class ContinuousBatcher implements AutoCloseable {
      * @param who goes on under this version; the others stay as they are
      */
     boolean advance(Weights weights, long version, Predicate<RunningSequence> who, Consumer<RunningSequence> finished) {
-        boolean heard = stepEnvironments(finished);
+        boolean heard = hear(finished);
+        boolean went = compute(weights, version, who);
+        take(version, finished);
+        return heard || went;
+    }
+
+    /**
+     * Takes in known tokens and lets the engine go on, without a word to anybody: the part of {@link #advance} that another thread may
+     * do, between {@link #hear} and {@link #take}.
+     *
+     * @return whether there was anything to compute
+     */
+    boolean compute(Weights weights, long version, Predicate<RunningSequence> who) {
+        computed = null;
         boolean taken = takeKnown(weights, version, who);
-        if (!prepare()) {
-            return heard || taken;
+        if (prepare()) {
+            computed = session.advance(weights, input);
         }
-        DecodeSteps done = session.advance(weights, input);
-        for (int slot = 0; slot < slots.length; slot++) {
+        return taken || computed != null;
+    }
+
+    /** Gives the sequences what was computed, and hands over those that are finished. */
+    void take(long version, Consumer<RunningSequence> finished) {
+        DecodeSteps done = computed;
+        computed = null;
+        for (int slot = 0; done != null && slot < slots.length; slot++) {
             if (advancing[slot]) {
                 take(slot, done, version);
                 emitIfFinished(slot, finished);
             }
         }
-        return true;
     }
 
     private void emitIfFinished(int slot, Consumer<RunningSequence> finished) {
@@ -152,7 +172,7 @@ final class ContinuousBatcher implements AutoCloseable {
     }
 
     /** Asks the environments that are waited for; says whether one of them has reacted. */
-    private boolean stepEnvironments(Consumer<RunningSequence> finished) {
+    boolean hear(Consumer<RunningSequence> finished) {
         boolean heard = false;
         for (int slot = 0; slot < slots.length; slot++) {
             RunningSequence sequence = slots[slot];

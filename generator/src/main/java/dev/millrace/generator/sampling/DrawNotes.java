@@ -91,6 +91,7 @@ final class DrawNotes {
                                 PackedInts.of(Arrays.copyOf(keptCounts, draws)),
                                 PackedInts.of(Arrays.copyOf(keptIds, keptLength)))
                         : null,
-                null, null);
+                null,
+                null);
     }
 }

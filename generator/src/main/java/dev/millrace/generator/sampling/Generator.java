@@ -95,16 +95,14 @@ public final class Generator implements AutoCloseable {
                 first.get().getTokenizerHash(),
                 shape.vocabSize(),
                 config.capacityTokens(),
-                shape.traits().experts().present()
-                        ? config.twoRoutings().orElse("")
-                        : "the policy has no experts");
+                shape.traits().experts().present() ? config.twoRoutings().orElse("") : "the policy has no experts");
         Quarantines quarantines = Quarantines.of(connection);
         quarantines.open();
         PreparedWeights prepared = config.prepared(engine);
         try (quarantines;
                 NewestWeights weights =
                         new NewestWeights(feed, connection.limit(config.firstVersionTimeoutMs()), prepared::prepare);
-                ContinuousBatcher slots = new ContinuousBatcher(engine, shape, config, prepared)) {
+                SlotPool slots = new SlotPool(engine, shape, config, prepared)) {
             SamplingLoop loop = new SamplingLoop(
                     connection, config, meters, clock, writer, weights, slots, shape.vocabSize(), check, quarantines);
             try (PromptSource prompts = loop.prompts()) {

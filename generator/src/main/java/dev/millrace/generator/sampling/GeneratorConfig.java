@@ -14,6 +14,8 @@ import java.util.regex.Pattern;
  * @param id of this generator, unique in its run: letters, digits, '-', '_' and '.', 1 to 60 of them; a second
  *     generator with the same id takes the place of the first
  * @param slots sequences in flight
+ * @param threads that compute, each with a part of the slots, two at least; rollouts are the same with any number. In {@code train} the other roles
+ *     want cores too
  * @param capacityTokens longest prompt with its response; longer ones are refused
  * @param tokensPerCall most tokens a sequence advances by in one call of the engine; weights are taken up between calls
  * @param prefillChunkTokens longest piece of a prompt that goes through the model at once; decides the last bits of what
@@ -40,6 +42,7 @@ import java.util.regex.Pattern;
 public record GeneratorConfig(
         String id,
         int slots,
+        int threads,
         int capacityTokens,
         int tokensPerCall,
         int prefillChunkTokens,
@@ -61,6 +64,11 @@ public record GeneratorConfig(
             throw new IllegalArgumentException("id must be 1 to 60 letters, digits, '-', '_' or '.': '" + id + "'");
         }
         atLeast(1, "slots", slots);
+        atLeast(1, "threads", threads);
+        if (threads > 1 && slots / threads < 2) { // a product of a single row has other roundings
+            throw new IllegalArgumentException("threads must be at most half of slots=" + slots
+                    + ", since each has two slots of its own at least: " + threads);
+        }
         atLeast(2, "capacity_tokens", capacityTokens);
         atLeast(1, "tokens_per_call", tokensPerCall);
         atLeast(1, "prefill_chunk_tokens", prefillChunkTokens);
@@ -91,6 +99,7 @@ public record GeneratorConfig(
         return new GeneratorConfig(
                 "generator-0",
                 256,
+                1,
                 16,
                 4,
                 256,
@@ -112,6 +121,7 @@ public record GeneratorConfig(
         return new GeneratorConfig(
                 id,
                 slots,
+                Math.max(1, Math.min(threads, slots / 2)),
                 capacityTokens,
                 tokensPerCall,
                 prefillChunkTokens,
@@ -149,9 +159,10 @@ public record GeneratorConfig(
     /** Why a token may go through other experts later than when what follows it was sampled; empty if it does not. */
     public Optional<String> twoRoutings() {
         return weightUpdate == WeightUpdate.IN_FLIGHT && cacheOnSwap == CacheOnSwap.RECOMPUTE
-                ? Optional.of("with weight_update=in_flight and cache_on_swap=recompute a token goes through other experts when it"
-                        + " is computed again, and one routing says nothing of both; choose weight_update=multi_version,"
-                        + " drain or group_end, or cache_on_swap=keep")
+                ? Optional.of(
+                        "with weight_update=in_flight and cache_on_swap=recompute a token goes through other experts when it"
+                                + " is computed again, and one routing says nothing of both; choose weight_update=multi_version,"
+                                + " drain or group_end, or cache_on_swap=keep")
                 : Optional.empty();
     }
 

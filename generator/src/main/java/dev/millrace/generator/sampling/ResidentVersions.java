@@ -18,14 +18,14 @@ import org.jspecify.annotations.Nullable;
 final class ResidentVersions {
     private final NewestWeights weights;
     private final WeightUpdate update;
-    private final ContinuousBatcher batcher;
+    private final SlotPool batcher;
     private final GeneratorMeters meters;
     private NewestWeights.@Nullable Loaded newest;
     private NewestWeights.@Nullable Loaded older;
     private boolean updateIsDue; // new weights are there, and what is in flight keeps them from being taken up
 
     /** @param weights stay the caller's */
-    ResidentVersions(NewestWeights weights, WeightUpdate update, ContinuousBatcher batcher, GeneratorMeters meters) {
+    ResidentVersions(NewestWeights weights, WeightUpdate update, SlotPool batcher, GeneratorMeters meters) {
         this.weights = weights;
         this.update = update;
         this.batcher = batcher;

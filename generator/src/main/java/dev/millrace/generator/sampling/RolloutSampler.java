@@ -37,7 +37,7 @@ public final class RolloutSampler implements AutoCloseable {
     private final GeneratorConfig config;
     private final int vocabSize;
     private final Clock clock;
-    private final ContinuousBatcher slots;
+    private final SlotPool slots;
     private final RolloutRecords records;
 
     /** @param config slots, capacity and tokens per call; the rest of it is about the log */
@@ -47,7 +47,7 @@ public final class RolloutSampler implements AutoCloseable {
         this.config = config;
         this.vocabSize = shape.vocabSize();
         this.clock = clock;
-        this.slots = new ContinuousBatcher(engine, shape, config);
+        this.slots = new SlotPool(engine, shape, config);
         this.records = new RolloutRecords(config.id());
     }
 

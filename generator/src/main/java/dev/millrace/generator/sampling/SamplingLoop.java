@@ -48,7 +48,7 @@ final class SamplingLoop implements PromptSource.Moves {
     private final Clock clock;
     private final RolloutWriter writer;
     private final EngineIdentity engine;
-    private final ContinuousBatcher batcher;
+    private final SlotPool batcher;
     private final int vocabSize;
     private final PromptSource prompts;
     private final Quarantines quarantines;
@@ -75,7 +75,7 @@ final class SamplingLoop implements PromptSource.Moves {
             Clock clock,
             RolloutWriter writer,
             NewestWeights weights,
-            ContinuousBatcher batcher,
+            SlotPool batcher,
             int vocabSize,
             PromptCheck check,
             Quarantines quarantines) {

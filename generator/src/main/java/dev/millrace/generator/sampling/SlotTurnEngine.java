@@ -61,7 +61,7 @@ public final class SlotTurnEngine implements TurnEngine {
     }
 
     private final GeneratorConfig config;
-    private final ContinuousBatcher batcher;
+    private final SlotPool batcher;
     private final Tokenizer tokenizer;
     private final int vocabSize;
     private final GeneratorMeters meters;
@@ -100,7 +100,7 @@ public final class SlotTurnEngine implements TurnEngine {
         this.config = config;
         this.tokenizer = tokenizer;
         this.vocabSize = shape.vocabSize();
-        this.batcher = new ContinuousBatcher(engine, shape, config);
+        this.batcher = new SlotPool(engine, shape, config);
         this.meters = new GeneratorMeters(meters);
         this.versions = new ResidentVersions(weights, config.weightUpdate(), batcher, this.meters);
         this.clock = clock;

@@ -23,7 +23,7 @@ class EngineConfigTest {
     }
 
     private static SamplingParameters sampling(double temperature, int topK, double topP, double minP) {
-        return new SamplingParameters(temperature, topK, topP, 8, 1L, false, 0, minP);
+        return new SamplingParameters(temperature, topK, topP, 8, 1L, false, 0, minP, false);
     }
 
     @Test
@@ -66,7 +66,7 @@ class EngineConfigTest {
     void shouldRefuseSettingsOfAGeneratorThatSayNothingOfAnotherEngine() {
         GeneratorConfig grouped = new GeneratorConfig(
                 "g",
-                4,
+                4, 1,
                 16,
                 1,
                 1,

@@ -111,7 +111,7 @@ class RemoteTurnEngineTest {
     private RemoteTurnEngine engine(EngineConfig config, WeightUpdate update, CacheOnSwap cache) {
         GeneratorConfig generator = new GeneratorConfig(
                 "g",
-                4,
+                4, 1,
                 CAPACITY,
                 1,
                 256,
@@ -150,7 +150,7 @@ class RemoteTurnEngineTest {
     private static TurnOrder order(double temperature, int maxTokens, List<Integer> stops, long leastVersion) {
         return new TurnOrder(
                 PROMPT,
-                new SamplingParameters(temperature, 0, 1.0, maxTokens, 5L, false, 0, 0.0),
+                new SamplingParameters(temperature, 0, 1.0, maxTokens, 5L, false, 0, 0.0, false),
                 stops,
                 List.of(),
                 leastVersion);

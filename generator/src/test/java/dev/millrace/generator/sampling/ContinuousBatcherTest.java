@@ -245,6 +245,7 @@ class ContinuousBatcherTest {
         GeneratorConfig config = new GeneratorConfig(
                 "test",
                 3,
+                1,
                 200,
                 2,
                 8,
@@ -462,6 +463,7 @@ class ContinuousBatcherTest {
         return new GeneratorConfig(
                 "test",
                 slots,
+                1,
                 16,
                 tokensPerCall,
                 3,

@@ -302,6 +302,7 @@ class GeneratorIT {
         GeneratorConfig config = new GeneratorConfig(
                 "g",
                 4,
+                1,
                 16,
                 1,
                 256,
@@ -397,6 +398,7 @@ class GeneratorIT {
         GeneratorConfig config = new GeneratorConfig(
                 "g",
                 6,
+                1,
                 16,
                 1,
                 256,
@@ -442,6 +444,7 @@ class GeneratorIT {
         GeneratorConfig patient = new GeneratorConfig(
                 "g",
                 4,
+                1,
                 16,
                 2,
                 256,
@@ -766,6 +769,7 @@ class GeneratorIT {
         GeneratorConfig config = new GeneratorConfig(
                 "g",
                 4,
+                1,
                 16,
                 2,
                 256,
@@ -916,6 +920,7 @@ class GeneratorIT {
         return new GeneratorConfig(
                 id,
                 slots,
+                1,
                 16,
                 tokensPerCall,
                 256,

@@ -54,8 +54,8 @@ final class IncSeries {
                             .setEnvironmentState(prompt.environmentState())
                             .setPromptTokens(PackedInts.of(prompt.tokens()))
                             .setSamples(samples)
-                            .setSampling(
-                                    new SamplingParameters(1.0, 0, 1.0, task.responseTokens(), ofSeed, false, 0, 0.0, false))
+                            .setSampling(new SamplingParameters(
+                                    1.0, 0, 1.0, task.responseTokens(), ofSeed, false, 0, 0.0, false))
                             .setTokenizerHash(task.tokenizer().hash())
                             .setAdmittedVersion(0)
                             .setReleasedAtMs(0)

@@ -17,21 +17,24 @@ final class RoutingRules {
         RoutingReplay replay = algorithm.routingReplay();
         boolean hasExperts = shape.traits().experts().present();
         if (hasExperts && algorithm.advantage().optionalInputs().contains(StageInput.GRADIENT_NORMS)) {
-            throw new ConfigException("the model is a mixture of experts and algorithm.advantage.kind is opob, whose norms of"
-                    + " single gradients are not found for one; choose another advantage");
+            throw new ConfigException(
+                    "the model is a mixture of experts and algorithm.advantage.kind is opob, whose norms of"
+                            + " single gradients are not found for one; choose another advantage");
         }
         if (replay == RoutingReplay.NONE) {
             return;
         }
         String key = "algorithm.routing_replay is " + replay.name().toLowerCase(Locale.ROOT);
         if (!hasExperts) {
-            throw new ConfigException(key + ", and the model has no experts whose choice could be replayed; leave the key out, or"
-                    + " give a model with experts");
+            throw new ConfigException(
+                    key + ", and the model has no experts whose choice could be replayed; leave the key out, or"
+                            + " give a model with experts");
         }
         if (replay == RoutingReplay.GENERATOR) {
             if (gateway.enabled()) {
-                throw new ConfigException(key + " and gateway.enabled is true, and of the answers that agents ask for no"
-                        + " routing is recorded; choose routing_replay=none or learner, or leave the gateway out");
+                throw new ConfigException(
+                        key + " and gateway.enabled is true, and of the answers that agents ask for no"
+                                + " routing is recorded; choose routing_replay=none or learner, or leave the gateway out");
             }
             generator.twoRoutings().ifPresent(why -> {
                 throw new ConfigException(key + ": " + why);

@@ -57,7 +57,8 @@ public final class HeldOutPrompts {
                                     seed,
                                     sampling.keepSamplingMask(),
                                     sampling.topLogProbs(),
-                                    sampling.minP(), false))
+                                    sampling.minP(),
+                                    false))
                             .setTokenizerHash(task.tokenizer().hash())
                             .setAdmittedVersion(0)
                             .setReleasedAtMs(0)

@@ -1,8 +1,8 @@
 package dev.millrace.runtime.pipeline;
 
-import dev.millrace.corrections.algorithm.RoutingReplay;
 import dev.millrace.api.environment.Task;
 import dev.millrace.api.step.StepObserver;
+import dev.millrace.corrections.algorithm.RoutingReplay;
 import dev.millrace.generator.engine.RemoteEngines;
 import dev.millrace.generator.environment.Environments;
 import dev.millrace.generator.gateway.Gateway;
@@ -96,9 +96,8 @@ public final class Pipeline implements AutoCloseable {
     public Role admission() {
         config.requireData();
         config.requireTokenizer();
-        StalenessController admission =
-                keep(new StalenessController(
-                        connection, feed(), task, config.admission(), recordsRouting(), meters, clock));
+        StalenessController admission = keep(
+                new StalenessController(connection, feed(), task, config.admission(), recordsRouting(), meters, clock));
         return new Role("admission", admission::run, admission::stop);
     }
 
@@ -194,8 +193,9 @@ public final class Pipeline implements AutoCloseable {
 
     private Role gateway(Consumer<String> listening, Supplier<Gateway> made) {
         if (recordsRouting()) {
-            throw new ConfigException("algorithm.routing_replay is generator, and of the answers that agents ask for no routing is"
-                    + " recorded; choose none or learner for the run, or let a generator sample");
+            throw new ConfigException(
+                    "algorithm.routing_replay is generator, and of the answers that agents ask for no routing is"
+                            + " recorded; choose none or learner for the run, or let a generator sample");
         }
         Gateway gateway;
         try {

@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.millrace.corrections.algorithm.RoutingReplay;
 import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.algorithm.RoutingReplay;
 import dev.millrace.corrections.objective.Anchor;
 import dev.millrace.corrections.objective.Gspo;
 import dev.millrace.corrections.objective.PpoClip;

@@ -16,7 +16,8 @@ import org.apache.avro.specific.SpecificRecord;
 public final class Examples {
     private static final String RUN = "run-1";
     private static final long NOW_MS = 1_767_225_600_123L;
-    private static final SamplingParameters SAMPLING = new SamplingParameters(0.7, 50, 0.95, 128, -42L, false, 0, 0.0, false);
+    private static final SamplingParameters SAMPLING =
+            new SamplingParameters(0.7, 50, 0.95, 128, -42L, false, 0, 0.0, false);
     private static final LogCoordinates SOURCE = new LogCoordinates("millrace.rollouts", 3, 1L << 33);
     private static final List<VersionSpan> SPANS = List.of(new VersionSpan(6L, 0, 2), new VersionSpan(7L, 2, 3));
     private static final StageReport STAGE = new StageReport("token_tis", 640L, 12L, 64L, 5L, Map.of("threshold", 2.0));
@@ -221,7 +222,8 @@ public final class Examples {
                 TOP,
                 PackedFloats.of(1.5f, 0f, 0.5f),
                 PackedFloats.of(0.25f, 0f, 0.75f),
-                TOP, ROUTING);
+                TOP,
+                ROUTING);
     }
 
     public static LearnerBatch learnerBatch() {

@@ -84,7 +84,8 @@ public final class BatchOptimizer implements AutoCloseable {
                     "adapters are trained and the advantage is opob, whose norms are those of the gradient"
                             + " by all weights; choose another algorithm.advantage.kind, or learner.lora.rank=0");
         }
-        if (algorithm.routingReplay() != RoutingReplay.NONE && !shape.traits().experts().present()) {
+        if (algorithm.routingReplay() != RoutingReplay.NONE
+                && !shape.traits().experts().present()) {
             throw new IllegalArgumentException("algorithm.routing_replay is "
                     + algorithm.routingReplay().name().toLowerCase(Locale.ROOT)
                     + ", and the model has no experts; choose routing_replay=none");

@@ -64,7 +64,11 @@ class RoutingReplayStepTest {
     void shouldScoreThroughTheExpertsThatTheGeneratorRecorded() {
         try (ScoringSession session = new ScoringSession(Engine.cpu(), SHAPE, 1024);
                 GradientShards shards = new GradientShards(
-                        Engine.cpu(), SHAPE, Optional.empty(), StepConfig.defaults().withCut(64, 2), 2)) {
+                        Engine.cpu(),
+                        SHAPE,
+                        Optional.empty(),
+                        StepConfig.defaults().withCut(64, 2),
+                        2)) {
             StepMembers plain = new StepMembers(batch(new RoutedExperts[6]));
             RoutedExperts[] routing =
                     session.scoreRouted(others, plain.sequences(), ones()).routing();
@@ -75,7 +79,8 @@ class RoutingReplayStepTest {
             float[] found = new float[expected.length];
             shards.score(weights, members, IntStream.range(0, 6).toArray(), found, new StepMetricsTally());
             assertThat(found).containsExactly(expected, within(1e-6f));
-            assertThat(session.score(weights, plain.sequences(), ones()).logProbs()).isNotEqualTo(expected);
+            assertThat(session.score(weights, plain.sequences(), ones()).logProbs())
+                    .isNotEqualTo(expected);
         }
     }
 
@@ -83,12 +88,17 @@ class RoutingReplayStepTest {
     void shouldGoThroughTheExpertsOfTheStepsStartInItsLaterUpdates() {
         try (ScoringSession session = new ScoringSession(Engine.cpu(), SHAPE, 1024);
                 GradientShards shards = new GradientShards(
-                        Engine.cpu(), SHAPE, Optional.empty(), StepConfig.defaults().withCut(64, 2), 2)) {
+                        Engine.cpu(),
+                        SHAPE,
+                        Optional.empty(),
+                        StepConfig.defaults().withCut(64, 2),
+                        2)) {
             StepMembers members = new StepMembers(batch(new RoutedExperts[6]));
             SequenceBatch before = members.sequences();
             int[] some = {0, 2, 3, 5};
             members.replay(shards.route(weights, members, some, new StepMetricsTally()));
-            RoutedExperts[] ofStart = session.scoreRouted(weights, before, ones()).routing();
+            RoutedExperts[] ofStart =
+                    session.scoreRouted(weights, before, ones()).routing();
             for (int s = 0; s < 6; s++) {
                 if (s == 1 || s == 4) {
                     assertThat(members.sequences().routing(s)).isNull();
@@ -101,7 +111,9 @@ class RoutingReplayStepTest {
             shards.score(others, members, IntStream.range(0, 6).toArray(), found, new StepMetricsTally());
             assertThat(found)
                     .containsExactly(
-                            session.score(others, before.routed(ofStart), ones()).logProbs(), within(1e-6f));
+                            session.score(others, before.routed(ofStart), ones())
+                                    .logProbs(),
+                            within(1e-6f));
         }
     }
 
@@ -132,8 +144,7 @@ class RoutingReplayStepTest {
         StepConfig config = StepConfig.defaults()
                 .withOptimizer(new OptimizerConfig(0.1, 0, new DecayConfig.Constant(), 0.9, 0.999, 1e-8, 0, 1));
         try (BatchOptimizer optimizer = new BatchOptimizer(Engine.cpu(), SHAPE, config, algorithm)) {
-            optimizer.train(
-                    batch(new RoutedExperts[6]), 0, ControlState.initial(), trained, optimizer.newOptimizer());
+            optimizer.train(batch(new RoutedExperts[6]), 0, ControlState.initial(), trained, optimizer.newOptimizer());
         }
         return trained;
     }
@@ -142,8 +153,8 @@ class RoutingReplayStepTest {
     void shouldRefuseToReplayWhatIsNotThere() {
         Algorithm replaying = NamedAlgorithms.of("ppo").with(a -> a.routingReplay(RoutingReplay.LEARNER));
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> new BatchOptimizer(
-                        Engine.cpu(), SyntheticRollouts.SHAPE, StepConfig.defaults(), replaying))
+                .isThrownBy(() ->
+                        new BatchOptimizer(Engine.cpu(), SyntheticRollouts.SHAPE, StepConfig.defaults(), replaying))
                 .withMessageContaining("algorithm.routing_replay is learner, and the model has no experts");
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> replaying.with(a -> a.minibatches(1)))
@@ -166,10 +177,7 @@ class RoutingReplayStepTest {
                 if (of != null) {
                     trajectory = Trajectory.newBuilder(trajectory)
                             .setRouting(new RecordedRouting(
-                                    of.layers(),
-                                    of.perToken(),
-                                    PackedMask.of(of.ids()),
-                                    PackedFloats.of(of.weights())))
+                                    of.layers(), of.perToken(), PackedMask.of(of.ids()), PackedFloats.of(of.weights())))
                             .build();
                 }
                 trajectories.add(trajectory);

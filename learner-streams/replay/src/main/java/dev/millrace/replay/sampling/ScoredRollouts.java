@@ -60,7 +60,8 @@ public record ScoredRollouts(List<Rollout> rollouts, TokenBatch tokens, float[] 
         for (int s = 0; s < temperatures.length; s++) {
             temperatures[s] = (float) rollouts.get(s).getSampling().getTemperature();
         }
-        float[] current = scoring.score(weights, new SequenceBatch(sequences, firstScored, kept).routed(routing), temperatures)
+        float[] current = scoring.score(
+                        weights, new SequenceBatch(sequences, firstScored, kept).routed(routing), temperatures)
                 .logProbs();
         return new ScoredRollouts(rollouts, new TokenBatch(offsets, mask), behavior, current);
     }

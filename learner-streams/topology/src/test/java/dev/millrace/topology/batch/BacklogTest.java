@@ -104,7 +104,8 @@ class BacklogTest {
                 null,
                 null,
                 null,
-                null, null);
+                null,
+                null);
     }
 
     private static long timeOf(long offset) {

@@ -146,6 +146,7 @@ public final class SwapPause {
         GeneratorConfig config = new GeneratorConfig(
                 "swap",
                 2 * SEQUENCES,
+                defaults.threads(),
                 shape.maxPositions(),
                 1,
                 defaults.prefillChunkTokens(),

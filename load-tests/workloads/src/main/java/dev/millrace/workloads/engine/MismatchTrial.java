@@ -87,8 +87,7 @@ public final class MismatchTrial {
                             .logProbs();
                     System.arraycopy(through, 0, replayed, round * each, each);
                 } else {
-                    float[] scores =
-                            scoring.score(weights, batch, temperatures).logProbs();
+                    float[] scores = scoring.score(weights, batch, temperatures).logProbs();
                     System.arraycopy(scores, 0, scorer, round * each, each);
                 }
             }
@@ -125,7 +124,8 @@ public final class MismatchTrial {
                     for (int layer = 0; layer < generator[s].layers(); layer++) {
                         if (generator[s].isNoted(token, layer)) {
                             choices++;
-                            others += chosen(generator[s], token, layer).equals(chosen(scorer[s], token, layer)) ? 0 : 1;
+                            others +=
+                                    chosen(generator[s], token, layer).equals(chosen(scorer[s], token, layer)) ? 0 : 1;
                         }
                     }
                 }

@@ -108,7 +108,8 @@ class EngineTrialTest {
                 false,
                 new DecoderTraits(new RopeScaling.None(), false, false, true, 0, 0, new Experts(6, 2, 8, true)));
         Weights weights = Weights.random(experts, 1);
-        MismatchTrial trial = new MismatchTrial(Engine.cpu(), weights, new EnginePlan(4, 5, 16, 4, 64, WeightPlacement.AUTO, 6));
+        MismatchTrial trial =
+                new MismatchTrial(Engine.cpu(), weights, new EnginePlan(4, 5, 16, 4, 64, WeightPlacement.AUTO, 6));
         List<MismatchTrial.Mismatch> found = trial.measure(Precision.INT8);
         assertThat(found)
                 .extracting(MismatchTrial.Mismatch::routing)

@@ -439,7 +439,8 @@ class RolloutValidatorTest {
                         PackedFloats.of(each, each, each, each, each, each),
                         PackedFloats.of(rest, rest, rest)),
                 null,
-                null, null);
+                null,
+                null);
     }
 
     private static SamplingTrace kept(ByteBuffer counts, ByteBuffer ids) {
@@ -493,7 +494,8 @@ class RolloutValidatorTest {
                 .setSamplingTrace(new SamplingTrace(
                         top(2, 0.25f).getTopLogProbs(),
                         new KeptSupport(PackedInts.of(2, 1, 1), PackedInts.of(9, 3, 4, 5)),
-                        null, null))
+                        null,
+                        null))
                 .setBranch(new Branch("g/1", 0, BranchReason.COMPACTION))
                 .setImages(List.of(new ImageReference(blob("ab".repeat(32)), 0, 2)))
                 .build();

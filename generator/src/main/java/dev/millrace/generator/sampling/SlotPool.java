@@ -1,0 +1,176 @@
+package dev.millrace.generator.sampling;
+
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.PreparedWeights;
+import dev.millrace.policy.weights.Weights;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.OptionalLong;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
+import java.util.function.Predicate;
+import java.util.function.ToLongFunction;
+import org.apache.kafka.common.TopicPartition;
+
+/**
+ * The slots of a generator, parted among engine threads: each has sessions, a cache and slots of its own, and they compute side by side.
+ *
+ * <p>A sequence's tokens depend on its request, its sample index and the weights, so neither how many threads there are nor which of them
+ * it is on shows in a rollout. Environments are asked, and sequences taken and handed over, by the owner alone, in the slots' order.
+ *
+ * <p>Not thread-safe: one owner.
+ */
+final class SlotPool implements AutoCloseable {
+    private final List<ContinuousBatcher> parts = new ArrayList<>();
+    private final ExecutorService threads; // beside the owner's, which computes too
+
+    SlotPool(Engine engine, DecoderShape shape, GeneratorConfig config) {
+        this(engine, shape, config, config.prepared(engine));
+    }
+
+    /** @param prepared of the configured precision, to which whoever loads weights may add them */
+    SlotPool(Engine engine, DecoderShape shape, GeneratorConfig config, PreparedWeights prepared) {
+        int count = config.threads();
+        for (int part = 0; part < count; part++) {
+            int slots = config.slots() / count + (part < config.slots() % count ? 1 : 0);
+            parts.add(new ContinuousBatcher(
+                    engine, shape, config.withSlots(slots, config.capacityTokens(), config.tokensPerCall()), prepared));
+        }
+        AtomicInteger named = new AtomicInteger(1);
+        this.threads = Executors.newFixedThreadPool(Math.max(1, count - 1), task -> {
+            Thread thread = new Thread(task, "engine-" + config.id() + "-" + named.getAndIncrement());
+            thread.setDaemon(true);
+            return thread;
+        });
+    }
+
+    int active() {
+        return parts.stream().mapToInt(ContinuousBatcher::active).sum();
+    }
+
+    boolean hasRoom() {
+        return parts.stream().anyMatch(ContinuousBatcher::hasRoom);
+    }
+
+    /** Tokens sampled for rollouts so far; dropped ones do not count. */
+    long sampledTokens() {
+        return sum(ContinuousBatcher::sampledTokens);
+    }
+
+    /** Known tokens that went through the engine so far: prompts, what environments said, and sequences computed again. */
+    long forcedTokens() {
+        return sum(ContinuousBatcher::forcedTokens);
+    }
+
+    /** Tokens of prompts that did not have to, since another slot held them. */
+    long copiedTokens() {
+        return sum(ContinuousBatcher::copiedTokens);
+    }
+
+    private long sum(ToLongFunction<ContinuousBatcher> of) {
+        return parts.stream().mapToLong(of).sum();
+    }
+
+    /** From now on a version may stand for other weights than it did; no sequence is in a slot. */
+    void forgetVersions() {
+        parts.forEach(ContinuousBatcher::forgetVersions);
+    }
+
+    /** Puts a sequence into a free slot, beside one of the same prompt where there is room, else where the fewest are. */
+    void add(RunningSequence sequence) {
+        parts.stream()
+                .filter(ContinuousBatcher::hasRoom)
+                .min(Comparator.comparing((ContinuousBatcher part) -> !part.holds(other ->
+                                other.prompt().tokens() == sequence.prompt().tokens()))
+                        .thenComparingInt(ContinuousBatcher::active))
+                .orElseThrow()
+                .add(sequence);
+    }
+
+    /**
+     * Advances every sequence that does not wait for its environment, and hands over those that are finished.
+     *
+     * @param weights of {@code version}
+     * @return false if there was nothing to do: all wait
+     */
+    boolean advance(Weights weights, long version, Consumer<RunningSequence> finished) {
+        return advance(weights, version, every -> true, finished);
+    }
+
+    /**
+     * The same of some of them.
+     *
+     * @param who goes on under this version; the others stay as they are
+     */
+    boolean advance(Weights weights, long version, Predicate<RunningSequence> who, Consumer<RunningSequence> finished) {
+        boolean any = false;
+        for (ContinuousBatcher part : parts) {
+            any |= part.hear(finished);
+        }
+        List<CompletableFuture<Boolean>> others = new ArrayList<>();
+        for (ContinuousBatcher part : parts.subList(1, parts.size())) {
+            if (part.active() > 0) {
+                others.add(CompletableFuture.supplyAsync(() -> part.compute(weights, version, who), threads));
+            }
+        }
+        RuntimeException failure = null;
+        try {
+            any |= parts.get(0).compute(weights, version, who);
+        } catch (RuntimeException e) {
+            failure = e;
+        }
+        for (CompletableFuture<Boolean> other : others) { // all, also behind a failure: nobody may compute any longer
+            try {
+                any |= other.join();
+            } catch (CompletionException e) {
+                failure = e.getCause() instanceof RuntimeException cause ? cause : e;
+            }
+        }
+        if (failure != null) {
+            throw failure;
+        }
+        parts.forEach(part -> part.take(version, finished));
+        return any;
+    }
+
+    /** Oldest version of any token sampled for a sequence that is not finished; empty if there is none. */
+    OptionalLong oldestVersion() {
+        return parts.stream()
+                .map(ContinuousBatcher::oldestVersion)
+                .flatMapToLong(OptionalLong::stream)
+                .min();
+    }
+
+    /** Whether some sequence is such a one. */
+    boolean holds(Predicate<RunningSequence> which) {
+        return parts.stream().anyMatch(part -> part.holds(which));
+    }
+
+    /** Gives up every sequence whose prompt came from one of these partitions. */
+    void revoke(Set<TopicPartition> partitions) {
+        parts.forEach(part -> part.revoke(partitions));
+    }
+
+    /** Gives up one sequence. */
+    void drop(RunningSequence sequence) {
+        parts.forEach(part -> part.drop(sequence));
+    }
+
+    /** Gives up every sequence. */
+    void dropAll() {
+        parts.forEach(ContinuousBatcher::dropAll);
+    }
+
+    @Override
+    public void close() {
+        threads.shutdown();
+        parts.forEach(ContinuousBatcher::close);
+    }
+}
