@@ -66,7 +66,8 @@ class EngineConfigTest {
     void shouldRefuseSettingsOfAGeneratorThatSayNothingOfAnotherEngine() {
         GeneratorConfig grouped = new GeneratorConfig(
                 "g",
-                4, 1,
+                4,
+                1,
                 16,
                 1,
                 1,

@@ -463,7 +463,8 @@ public abstract class EngineDouble implements AutoCloseable {
                                     .setEnvironmentState("")
                                     .setPromptTokens(PackedInts.of(before))
                                     .setSamples(1)
-                                    .setSampling(new SamplingParameters(temperature, 0, 1.0, 1, seed, false, 0, 0.0, false))
+                                    .setSampling(
+                                            new SamplingParameters(temperature, 0, 1.0, 1, seed, false, 0, 0.0, false))
                                     .setTokenizerHash("")
                                     .setAdmittedVersion(0)
                                     .setReleasedAtMs(0)

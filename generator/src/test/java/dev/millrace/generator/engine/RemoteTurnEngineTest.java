@@ -111,7 +111,8 @@ class RemoteTurnEngineTest {
     private RemoteTurnEngine engine(EngineConfig config, WeightUpdate update, CacheOnSwap cache) {
         GeneratorConfig generator = new GeneratorConfig(
                 "g",
-                4, 1,
+                4,
+                1,
                 CAPACITY,
                 1,
                 256,

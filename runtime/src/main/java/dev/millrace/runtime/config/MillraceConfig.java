@@ -186,7 +186,8 @@ public record MillraceConfig(
                 sampling.seed(),
                 sampling.keepSamplingMask(),
                 sampling.topLogProbs(),
-                sampling.minP(), false);
+                sampling.minP(),
+                false);
     }
 
     /** What the run's topics are made with: what is left to the model's size is decided by it. */
