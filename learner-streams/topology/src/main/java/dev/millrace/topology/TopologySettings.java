@@ -28,8 +28,8 @@ public final class TopologySettings {
     /** How it is run, and how much memory it takes, changes when something is decided, which its journal says, not what. */
     private static final Set<String> UNDECIDING = Set.of("topology.runtime", "topology.join.payload_cache_bytes");
 
-    /** What only an update reads, once a batch has been decided. */
-    private static final Set<String> AFTERWARDS = Set.of(
+    /** What only scoring and updates read, before a batch is decided and after it. */
+    private static final Set<String> OUTSIDE = Set.of(
             "algorithm.variant",
             "algorithm.objective",
             "algorithm.loss_agg_mode",
@@ -37,7 +37,8 @@ public final class TopologySettings {
             "algorithm.entropy",
             "algorithm.length_guard",
             "algorithm.minibatches",
-            "algorithm.epochs");
+            "algorithm.epochs",
+            "algorithm.routing_replay");
 
     /** Not a key: follows from the objective. */
     static final String COMPARED = "algorithm.weights.compare";
@@ -59,7 +60,7 @@ public final class TopologySettings {
         SortedMap<String, String> values = CanonicalValues.of("topology", config);
         remove(values, UNDECIDING);
         SortedMap<String, String> decided = CanonicalValues.of("algorithm", algorithm);
-        remove(decided, AFTERWARDS);
+        remove(decided, OUTSIDE);
         values.putAll(decided);
         values.put(
                 COMPARED, algorithm.weightsCompare().map(TopologySettings::name).orElse("none"));
