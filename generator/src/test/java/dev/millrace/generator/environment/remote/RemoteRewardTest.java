@@ -210,7 +210,7 @@ class RemoteRewardTest {
         assertThatThrownBy(() -> command("while read l; do echo '{\"reward\":1}'; done", 10_000, 1)
                         .reward(response("g/0", "", 4)))
                 .hasMessageContaining("answered without the question's id");
-        assertThatThrownBy(() -> command("yes | tr -d '\\n'", 10_000, 1).reward(response("g/0", "", 4)))
+        assertThatThrownBy(() -> command("read l; yes | tr -d '\\n'", 10_000, 1).reward(response("g/0", "", 4)))
                 .hasMessageContaining("longer than 4096 bytes (answer_bytes)");
         assertThatThrownBy(() -> command("/nowhere/verify", 10_000, 1).reward(response("g/0", "", 4)))
                 .hasMessageContaining("it ended with status 127");
