@@ -179,9 +179,9 @@ class RemoteEnvironmentTest {
     @Test
     void shouldEndAProcessThatHangsAndNotRepeatItsTurn(@TempDir Path folder) throws Exception {
         String hangs = script(folder, "case \"$line\" in *'\"op\":\"step\"'*) sleep 600;; esac; answer \"$id\" \"$n\"");
-        PlayedResponse response = new PlayedResponse(episode(command("exec /bin/sh " + hangs, 200)));
+        PlayedResponse response = new PlayedResponse(episode(command("exec /bin/sh " + hangs, 1_500)));
         assertThatThrownBy(() -> response.writes(SEVEN))
-                .hasMessageContaining("has not answered within 200 ms (timeout_ms)");
+                .hasMessageContaining("has not answered within 1500 ms (timeout_ms)");
     }
 
     @Test
