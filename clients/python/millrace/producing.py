@@ -172,7 +172,8 @@ class Transactions:
 
     def _sentence(self, what: str, e: KafkaException) -> Exception:
         error = e.args[0]
-        if self._is_fenced(error) and self._is_taken_over():
+        # once it is fenced, a client calls every further call's failure fatal and says no more of why
+        if (self._is_fenced(error) or error.code() == KafkaError._FATAL) and self._is_taken_over():
             return TakenOver(f"{self._what} is somebody else's by now: another process has taken it over, or the run has begun a new epoch; "
                              f"{what} was not written, and this process must not go on")
         if self._is_fenced(error):
