@@ -24,8 +24,8 @@ import java.util.regex.Pattern;
  *     sequences in flight do not wait long for new ones; one piece goes in always
  * @param precision what the generator's engine computes in; with anything but {@code f32} it is another engine than the scorer's, and
  *     its log-probs differ from the scores under the same weights
- * @param weightPlacement whether weights are fed with every call, or packed into the engine's graphs when a version is loaded, which is faster
- *     for larger models and takes their memory twice more for each version; {@code auto} packs on a CUDA device
+ * @param weightPlacement whether weights are fed with every call, or packed into the engine's graphs when a version is loaded, which compiles them
+ *     anew each time and takes their memory twice more for each version; {@code auto} packs on a CUDA device
  * @param weightUpdate whether new weights are taken up with sequences in flight ({@code in_flight}), when these are finished
  *     ({@code drain}), when all groups are ({@code group_end}), or at once for what is begun from then on, while sequences in flight
  *     are finished with the version that they began with ({@code multi_version}: two versions are held at most)

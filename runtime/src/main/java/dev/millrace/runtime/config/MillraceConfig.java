@@ -171,7 +171,7 @@ public record MillraceConfig(
         if (learner.lora().rank() > 0) {
             requireAdapters(shape, learner.lora(), model, algorithm, weights, topics);
         }
-        RoutingRules.require(shape, algorithm, generator, gateway);
+        RoutingRules.require(shape, algorithm, generator, gateway, engine);
         ModelSizes kept = ModelSizes.of(shape, learner.lora().shape(), weights, algorithm);
         refuseWith("topics", () -> topics.requireRoomFor(kept.weights(), kept.optimizer()));
     }

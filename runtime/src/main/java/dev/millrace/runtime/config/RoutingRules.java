@@ -3,6 +3,7 @@ package dev.millrace.runtime.config;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.algorithm.RoutingReplay;
 import dev.millrace.corrections.stage.StageInput;
+import dev.millrace.generator.engine.EngineConfig;
 import dev.millrace.generator.gateway.GatewayConfig;
 import dev.millrace.generator.sampling.GeneratorConfig;
 import dev.millrace.policy.decoder.DecoderShape;
@@ -13,7 +14,12 @@ final class RoutingRules {
     private RoutingRules() {}
 
     /** @throws ConfigException naming the keys that do not go together */
-    static void require(DecoderShape shape, Algorithm algorithm, GeneratorConfig generator, GatewayConfig gateway) {
+    static void require(
+            DecoderShape shape,
+            Algorithm algorithm,
+            GeneratorConfig generator,
+            GatewayConfig gateway,
+            EngineConfig engine) {
         RoutingReplay replay = algorithm.routingReplay();
         boolean hasExperts = shape.traits().experts().present();
         if (hasExperts && algorithm.advantage().optionalInputs().contains(StageInput.GRADIENT_NORMS)) {
@@ -31,6 +37,11 @@ final class RoutingRules {
                             + " give a model with experts");
         }
         if (replay == RoutingReplay.GENERATOR) {
+            if (engine.isRemote()) {
+                throw new ConfigException(
+                        key + " and engine.kind is another program's engine, of whose answers no routing is recorded;"
+                                + " choose routing_replay=none or learner, or leave engine.kind out");
+            }
             if (gateway.enabled()) {
                 throw new ConfigException(
                         key + " and gateway.enabled is true, and of the answers that agents ask for no"

@@ -49,6 +49,14 @@ class MillraceConfigTest {
                         "generator.weight_update=multi_version",
                         "gateway.enabled=true"))
                 .hasMessageContainingAll("gateway.enabled is true", "no routing is recorded");
+        assertThatThrownBy(() -> bindAll(
+                        experts,
+                        "algorithm.routing_replay=generator",
+                        "generator.weight_update=drain",
+                        "engine.kind=vllm",
+                        "engine.url=http://localhost:8000",
+                        "engine.directory=/weights"))
+                .hasMessageContainingAll("engine.kind is another program's", "no routing is recorded");
         assertThatThrownBy(() -> bindAll(experts, "algorithm.routing_replay=learner"))
                 .hasMessageContainingAll("minibatches=1 and epochs=1", "routing_replay=none or generator");
         assertThatThrownBy(() -> bindAll(experts, "algorithm.advantage.kind=opob"))
