@@ -69,7 +69,8 @@ public final class Examples {
                 serving(),
                 outcome(),
                 admission(),
-                sessionEvent());
+                sessionEvent(),
+                versionEvaluation());
     }
 
     public static RunClaim runClaim() {
@@ -355,6 +356,32 @@ public final class Examples {
                 new AdmissionCounts(
                         18L, 144L, 96L, 9L, 512L, 8L, 11L, List.of(13L), List.of("7:1"), Map.of("x.outcomes-3", 77L)),
                 new Quarantine("generator-3", NOW_MS, "refused-records", "64 of its records were refused"));
+    }
+
+    public static VersionEvaluation versionEvaluation() {
+        return new VersionEvaluation(
+                RUN,
+                2,
+                "default",
+                40L,
+                "sha256:00ff",
+                "5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef",
+                4,
+                SAMPLING,
+                0.5,
+                List.of(new EvaluatedPrompt(4, 1, 1.25, 40L, 1), new EvaluatedPrompt(3, 3, 3.0, 12L, 0)),
+                0.65625,
+                0.25,
+                0.875,
+                List.of(new PassAtKEstimate(2, 0.75, 0.5, 1.0, 0.71875, 0.6875)),
+                new BetaFit(0.5, 1.5),
+                List.of(new DifficultyLengths(0.0, 0.25, 1, 4, 10.0, 0.25)),
+                0.125,
+                -1.25,
+                1,
+                3L,
+                NOW_MS,
+                NOW_MS + 900);
     }
 
     public static SessionEvent sessionEvent() {

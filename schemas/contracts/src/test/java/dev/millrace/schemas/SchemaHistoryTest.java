@@ -37,7 +37,7 @@ class SchemaHistoryTest {
     @Test
     void shouldCoverEveryRecord() {
         assertThat(SchemaHistory.current())
-                .hasSize(14)
+                .hasSize(15)
                 .extracting(Schema::getName)
                 .containsExactlyInAnyOrderElementsOf(Examples.all().stream()
                         .map(e -> e.getSchema().getName())

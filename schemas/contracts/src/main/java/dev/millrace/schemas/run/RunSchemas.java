@@ -13,6 +13,7 @@ import dev.millrace.schemas.Serving;
 import dev.millrace.schemas.SessionEvent;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.VersionEvaluation;
 import dev.millrace.schemas.WeightChunk;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -42,6 +43,7 @@ public final class RunSchemas {
         schemas.put(topics.outcomes(), Outcome.getClassSchema());
         schemas.put(topics.admission(), Admission.getClassSchema());
         schemas.put(topics.sessions(), SessionEvent.getClassSchema());
+        schemas.put(topics.evaluations(), VersionEvaluation.getClassSchema());
         return schemas;
     }
 

@@ -109,6 +109,11 @@ public record RunTopics(String prefix) {
         return prefix + "files";
     }
 
+    /** VersionEvaluation by {@link EvaluationKey}: versions on held-out prompts; compacted. */
+    public String evaluations() {
+        return prefix + "evaluations";
+    }
+
     /** Records that were refused, as they came, with error headers. */
     public String deadLetters() {
         return prefix + "dead-letters";
@@ -120,13 +125,14 @@ public record RunTopics(String prefix) {
     }
 
     /**
-     * Those without which there is no run; {@link #admission()}, {@link #files()} and {@link #sessions()} are made when one of an
-     * earlier form is resumed.
+     * Those without which there is no run; {@link #admission()}, {@link #files()}, {@link #sessions()} and {@link #evaluations()} are made
+     * when one of an earlier form is resumed.
      */
     public List<String> required() {
         return all().stream()
                 .filter(topic -> !ofPartners().contains(topic)
-                        && !Set.of(admission(), files(), sessions()).contains(topic))
+                        && !Set.of(admission(), files(), sessions(), evaluations())
+                                .contains(topic))
                 .toList();
     }
 
@@ -151,6 +157,7 @@ public record RunTopics(String prefix) {
                 admission(),
                 sessions(),
                 files(),
+                evaluations(),
                 deadLetters());
     }
 }

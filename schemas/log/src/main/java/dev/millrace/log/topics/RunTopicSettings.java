@@ -54,6 +54,7 @@ final class RunTopicSettings {
                 compacted(topics.admission()),
                 kept(topics.sessions(), partitions, config.recordRetentionMs()),
                 compacted(topics.files()),
+                compacted(topics.evaluations()),
                 kept(topics.deadLetters(), 1, config.recordRetentionMs())
                         .with(TopicConfig.MAX_MESSAGE_BYTES_CONFIG, config.maxRecordBytes() + ERROR_HEADERS_BYTES));
     }

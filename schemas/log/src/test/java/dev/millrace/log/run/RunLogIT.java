@@ -160,7 +160,11 @@ class RunLogIT {
             assertThat(claim.place().topicIds())
                     .containsOnlyKeys(Stream.concat(
                                     topics.required().stream(),
-                                    Stream.of(topics.admission(), topics.sessions(), topics.files()))
+                                    Stream.of(
+                                            topics.admission(),
+                                            topics.sessions(),
+                                            topics.files(),
+                                            topics.evaluations()))
                             .toList())
                     .containsEntry(
                             rollouts,
