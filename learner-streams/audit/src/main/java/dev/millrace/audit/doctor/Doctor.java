@@ -8,6 +8,7 @@ import dev.millrace.corrections.diagnostics.Diagnosis;
 import dev.millrace.corrections.diagnostics.Diagnosis.Branch;
 import dev.millrace.corrections.diagnostics.Fix;
 import dev.millrace.log.alarm.Alarm;
+import dev.millrace.schemas.ServerRole;
 import dev.millrace.schemas.Serving;
 import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.TrainingStep;
@@ -196,7 +197,8 @@ public final class Doctor {
                                     lower(server), server.getServerId(), silentMs / 1000),
                             "if it is not meant to be down, start it again"));
                 }
-            } else if (newest - server.getVersion() > VERSIONS_BEHIND) {
+            } else if (server.getRole() != ServerRole.EVALUATOR // which stays with a version for as long as that takes
+                    && newest - server.getVersion() > VERSIONS_BEHIND) {
                 findings.add(new Finding(
                         Weight.SICK,
                         "serving",

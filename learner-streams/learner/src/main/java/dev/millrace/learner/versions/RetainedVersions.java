@@ -1,5 +1,6 @@
 package dev.millrace.learner.versions;
 
+import dev.millrace.schemas.ServerRole;
 import java.util.Collection;
 import java.util.OptionalLong;
 
@@ -10,7 +11,8 @@ import java.util.OptionalLong;
  *   <li>is among the newest {@code keep_versions},
  *   <li>a server serves, or has a token of in flight, for that rollout will be scored under it,
  *   <li>a rollout that is not scored yet was sampled by,
- *   <li>is a fixed policy, such as the reference of a KL term: whoever starts again loads it.
+ *   <li>is a fixed policy, such as the reference of a KL term: whoever starts again loads it,
+ *   <li>is the best of those evaluated on held-out prompts: it is what the run is for.
  * </ul>
  *
  * <p>A rollout that is scored needs no weights any more: its log-probs are in its score.
@@ -26,21 +28,32 @@ record RetainedVersions(long oldest, String reason) {
      * @param servers  those that may still be alive
      * @param fixed    versions that fixed policies are, such as the reference of a KL term
      * @param unscored oldest version of a rollout that is not scored yet
+     * @param best     version with the highest reward on held-out prompts so far
      */
     static RetainedVersions of(
-            long newest, int keep, Collection<Server> servers, Collection<Long> fixed, OptionalLong unscored) {
+            long newest,
+            int keep,
+            Collection<Server> servers,
+            Collection<Long> fixed,
+            OptionalLong unscored,
+            OptionalLong best) {
         RetainedVersions needed =
                 new RetainedVersions(Math.max(0, newest - keep + 1), "the newest " + keep + " are kept");
         for (Server server : servers) {
             needed = needed.orOlder(
                     server.oldestVersion(),
                     server.name()
-                            + (server.oldestVersion() < server.version()
-                                    ? " has a sequence of it in flight"
-                                    : " serves it"));
+                            + (server.role() == ServerRole.EVALUATOR
+                                    ? " evaluates it"
+                                    : server.oldestVersion() < server.version()
+                                            ? " has a sequence of it in flight"
+                                            : " serves it"));
         }
         for (long version : fixed) {
             needed = needed.orOlder(version, "a fixed policy is that version");
+        }
+        if (best.isPresent()) {
+            needed = needed.orOlder(best.getAsLong(), "it is the best on held-out prompts");
         }
         return unscored.isPresent()
                 ? needed.orOlder(unscored.getAsLong(), "a rollout of it is not scored yet")

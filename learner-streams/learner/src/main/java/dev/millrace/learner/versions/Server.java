@@ -5,7 +5,7 @@ import dev.millrace.schemas.Serving;
 import java.util.Locale;
 
 /**
- * A generator or scorer as it said last of itself.
+ * A generator, scorer or evaluator as it said last of itself.
  *
  * @param id            its id, unique among those of its role
  * @param role          as what it serves

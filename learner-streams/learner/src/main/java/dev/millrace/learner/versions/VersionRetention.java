@@ -2,7 +2,9 @@ package dev.millrace.learner.versions;
 
 import dev.millrace.learner.versions.UnservedVersions.Unserved;
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.evaluation.EvaluationLog;
 import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.VersionEvaluation;
 import dev.millrace.weights.PolicyFeed;
 import dev.millrace.weights.VersionUnavailableException;
 import dev.millrace.weights.WeightsConfig;
@@ -17,6 +19,7 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalLong;
 import java.util.concurrent.TimeoutException;
 import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.Admin;
@@ -92,10 +95,11 @@ public final class VersionRetention implements AutoCloseable {
             try (PolicyFeed feed = new PolicyFeed(connection, config);
                     Admin admin = Admin.create(connection.admin());
                     ServingVersions board = new ServingVersions(connection, clock);
-                    UnscoredRollouts unscored = new UnscoredRollouts(connection, admin)) {
+                    UnscoredRollouts unscored = new UnscoredRollouts(connection, admin);
+                    EvaluationLog evaluated = new EvaluationLog(connection)) {
                 VersionRemoval removal = new VersionRemoval(connection, admin, feed, stores(), LIMIT.toMillis());
                 do {
-                    retain(feed, board, unscored, removal);
+                    retain(feed, board, unscored, evaluated, removal);
                 } while (pause());
             } catch (InterruptedException e) {
                 return;
@@ -126,7 +130,12 @@ public final class VersionRetention implements AutoCloseable {
         return !closed;
     }
 
-    private void retain(PolicyFeed feed, ServingVersions board, UnscoredRollouts unscored, VersionRemoval removal)
+    private void retain(
+            PolicyFeed feed,
+            ServingVersions board,
+            UnscoredRollouts unscored,
+            EvaluationLog evaluated,
+            VersionRemoval removal)
             throws InterruptedException {
         PolicyVersion newest = feed.newest().orElse(null);
         if (newest == null) {
@@ -141,13 +150,28 @@ public final class VersionRetention implements AutoCloseable {
             try {
                 // servers first: what leaves them for the log in the meantime is then found there
                 RetainedVersions needed = RetainedVersions.of(
-                        newest.getVersion(), config.keepVersions(), servers, fixed, unscored.oldestVersion(LIMIT));
+                        newest.getVersion(),
+                        config.keepVersions(),
+                        servers,
+                        fixed,
+                        unscored.oldestVersion(LIMIT),
+                        best(evaluated));
                 oldestKept = removal.remove(needed, newest.getVersion());
                 lastRemoval = newest.getVersion();
             } catch (TimeoutException e) {
                 failed(e);
             }
         }
+    }
+
+    /** @throws TimeoutException if it cannot be known in time: then nothing is removed */
+    private static OptionalLong best(EvaluationLog evaluated) throws TimeoutException {
+        if (!evaluated.update(LIMIT)) {
+            throw new TimeoutException("the evaluations could not be read within " + LIMIT.toMillis() + " ms");
+        }
+        return evaluated.best().stream()
+                .mapToLong(VersionEvaluation::getVersion)
+                .findFirst();
     }
 
     private static long publishedAt(PolicyFeed feed, long version) {

@@ -42,6 +42,7 @@ import java.time.Clock;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalLong;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
@@ -212,7 +213,9 @@ class VersionRetentionIT {
                     ObjectStore.of(config.store()).stream().toList(),
                     10_000);
             assertThat(removal.remove(
-                            RetainedVersions.of(7, 2, List.of(), List.of(), unscored.oldestVersion(LIMIT)), 7))
+                            RetainedVersions.of(
+                                    7, 2, List.of(), List.of(), unscored.oldestVersion(LIMIT), OptionalLong.empty()),
+                            7))
                     .isEqualTo(6);
 
             assertThat(orphan).doesNotExist();
@@ -263,7 +266,10 @@ class VersionRetentionIT {
 
     private long sweep(ServingVersions board, UnscoredRollouts unscored, VersionRemoval removal) throws Exception {
         board.update(LIMIT);
-        return removal.remove(RetainedVersions.of(9, 2, board.servers(), List.of(), unscored.oldestVersion(LIMIT)), 9);
+        return removal.remove(
+                RetainedVersions.of(
+                        9, 2, board.servers(), List.of(), unscored.oldestVersion(LIMIT), OptionalLong.empty()),
+                9);
     }
 
     private static WeightsConfig config(String store) {

@@ -106,7 +106,8 @@ public final class RangeSelection {
         for (String topic : topics.all()) {
             for (TopicPartition partition : run.partitions(topic)) {
                 Range there = run.range(partition);
-                boolean isWhole = topic.equals(topics.policyVersions()) || topic.equals(topics.files());
+                boolean isWhole = Set.of(topics.policyVersions(), topics.files(), topics.evaluations())
+                        .contains(topic);
                 boolean isPart =
                         found.keySet().stream().anyMatch(any -> any.topic().equals(topic));
                 if (isWhole || isPart) {
