@@ -53,6 +53,15 @@ public final class CourseAnswer {
                 rows.add(line.split(",", -1));
             }
             int every = Math.max(1, (rows.size() + MOST - 1) / MOST);
+            HeldOutCourse heldOut = HeldOutCourse.of(folder);
+            int versionAt = header.indexOf("version");
+            ArrayNode held = json.putArray(HeldOutCourse.NAME);
+            for (int r = 0; r < rows.size(); r++) {
+                if (isKept(r, rows.size(), every)) {
+                    Optional<Double> version = versionAt < 0 ? Optional.empty() : number(rows.get(r), versionAt);
+                    version.flatMap(heldOut::at).ifPresentOrElse(held::add, held::addNull);
+                }
+            }
             json.put("steps", rows.size()).put("every", every);
             double tokens = 0;
             ArrayNode trained = json.putArray("tokens");
@@ -105,6 +114,11 @@ public final class CourseAnswer {
                         + " row_number() OVER (ORDER BY batch DESC) - 1 AS back FROM step WHERE epoch = ?) WHERE back % ? = 0"
                         + " ORDER BY batch",
                 List.of(epoch, Math.max(1, answer.path("every").asLong())), row -> trained.add(row.getLong(1)));
+        HeldOutCourse heldOut = HeldOutCourse.of(index, epoch);
+        ArrayNode held = json.putArray(HeldOutCourse.NAME);
+        for (JsonNode step : answer.path("steps")) {
+            heldOut.at(step.path("version").asDouble()).ifPresentOrElse(held::add, held::addNull);
+        }
         json.putObject("settings");
         return json;
     }

@@ -14,6 +14,7 @@ import dev.millrace.schemas.Score;
 import dev.millrace.schemas.Serving;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.VersionEvaluation;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
@@ -105,6 +106,7 @@ public final class RecordAnswer {
         types.put(topics.trainingLog(), TrainingStep.class);
         types.put(topics.policyVersions(), PolicyVersion.class);
         types.put(topics.serving(), Serving.class);
+        types.put(topics.evaluations(), VersionEvaluation.class);
         return types;
     }
 }

@@ -11,6 +11,7 @@ import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.live.RunStatus;
 import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.view.index.EvaluationIndex;
 import dev.millrace.view.index.RecordIndexer;
 import dev.millrace.view.index.RunIndex;
 import java.nio.file.Path;
@@ -365,7 +366,8 @@ public final class ViewedRun implements AutoCloseable {
         ends.forEach((partition, end) -> reader.consumer().seek(partition, Math.max(0, end - NEWEST)));
         reader.readTo(ends, ReadLimit.withoutProgress(java.time.Duration.ofSeconds(30)), records::add);
         take(indexer, records, false);
-        List<TopicPartition> all = partitions(reader, RecordIndexer.newest(topics));
+        List<TopicPartition> all =
+                partitions(reader, EvaluationIndex.without(RecordIndexer.newest(topics), topics, reader));
         seek(reader, all);
         Map<TopicPartition, Long> allEnds = reader.consumer().endOffsets(all);
         if (growing) {

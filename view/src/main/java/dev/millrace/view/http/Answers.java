@@ -9,6 +9,7 @@ import dev.millrace.runtime.files.RunTokenizer;
 import dev.millrace.view.answer.BatchAnswer;
 import dev.millrace.view.answer.CourseAnswer;
 import dev.millrace.view.answer.DiagnosisAnswer;
+import dev.millrace.view.answer.EvaluationsAnswer;
 import dev.millrace.view.answer.LedgerRows;
 import dev.millrace.view.answer.NowAnswer;
 import dev.millrace.view.answer.RecordAnswer;
@@ -75,6 +76,7 @@ final class Answers {
             case "now" ->
                 NowAnswer.of(run, index, epoch, System.currentTimeMillis()).toString();
             case "steps" -> StepsAnswer.of(index, epoch, query.number("after", -1));
+            case "evaluations" -> EvaluationsAnswer.of(index, epoch);
             case "staleness" -> StalenessAnswer.of(index, epoch).toString();
             case "lags" -> lags(run).toString();
             case "diagnosis" -> diagnosis(run).toString();

@@ -16,6 +16,7 @@ import dev.millrace.schemas.StepEntry;
 import dev.millrace.schemas.TensorEntry;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.VersionEvaluation;
 import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedInts;
@@ -59,7 +60,12 @@ public final class RecordIndexer {
 
     /** Topics that are few and short records, of which the newest matter first. */
     public static List<String> newest(RunTopics topics) {
-        return List.of(topics.trainingLog(), topics.serving(), topics.policyVersions(), topics.deadLetters());
+        return List.of(
+                topics.trainingLog(),
+                topics.serving(),
+                topics.policyVersions(),
+                topics.evaluations(),
+                topics.deadLetters());
     }
 
     /** Topics with a record or more for each rollout. */
@@ -128,6 +134,13 @@ public final class RecordIndexer {
             version(record, statements);
         } else if (topic.equals(topics.serving())) {
             serving(record, statements);
+        } else if (topic.equals(topics.evaluations())) {
+            Optional<VersionEvaluation> evaluation = decoded(record, VersionEvaluation.class)
+                    .filter(it -> it.getRunId().equals(runId));
+            if (evaluation.isPresent()) {
+                EvaluationIndex.put(evaluation.get(), statements);
+                found[0] = true;
+            }
         } else if (topic.equals(topics.deadLetters())) {
             found[1] |= letter(record, statements);
         }
@@ -499,7 +512,7 @@ public final class RecordIndexer {
     }
 
     /** Statements of one transaction, each prepared once. */
-    private static final class Statements {
+    static final class Statements {
         private final Connection connection;
         private final Map<String, PreparedStatement> prepared = new HashMap<>();
 

@@ -53,7 +53,8 @@ public final class RunIndex implements AutoCloseable {
             "CREATE TABLE IF NOT EXISTS served(server TEXT, epoch INTEGER, version INTEGER, role TEXT, since_ms INTEGER,"
                     + " PRIMARY KEY(server, epoch, version)) WITHOUT ROWID",
             "CREATE TABLE IF NOT EXISTS letter(partition INTEGER, offset INTEGER, written_ms INTEGER, reason TEXT, field TEXT,"
-                    + " message TEXT, source TEXT, rollout TEXT, redriven INTEGER, PRIMARY KEY(partition, offset)) WITHOUT ROWID");
+                    + " message TEXT, source TEXT, rollout TEXT, redriven INTEGER, PRIMARY KEY(partition, offset)) WITHOUT ROWID",
+            EvaluationIndex.TABLE);
 
     private final Path file;
     private final Connection writer;

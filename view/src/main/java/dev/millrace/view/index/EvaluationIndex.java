@@ -1,0 +1,48 @@
+package dev.millrace.view.index;
+
+import dev.millrace.log.follow.LogReader;
+import dev.millrace.runtime.evaluation.EvaluationJson;
+import dev.millrace.schemas.VersionEvaluation;
+import dev.millrace.schemas.run.RunTopics;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.List;
+
+/** The evaluations of a run in its index: one of a version and its prompts, the newest record of it. */
+public final class EvaluationIndex {
+    static final String TABLE =
+            "CREATE TABLE IF NOT EXISTS evaluation(epoch INTEGER, version INTEGER, data TEXT, finished_ms INTEGER,"
+                    + " json TEXT, PRIMARY KEY(epoch, version, data)) WITHOUT ROWID";
+    private static final Duration LOOK = Duration.ofSeconds(10);
+
+    private EvaluationIndex() {}
+
+    static void put(VersionEvaluation evaluation, RecordIndexer.Statements statements) throws SQLException {
+        statements.run(
+                "INSERT INTO evaluation(epoch, version, data, finished_ms, json) VALUES(?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+                        + " finished_ms = excluded.finished_ms, json = excluded.json WHERE excluded.finished_ms >= finished_ms",
+                evaluation.getEpoch(),
+                evaluation.getVersion(),
+                evaluation.getDataSha256(),
+                evaluation.getFinishedAtMs(),
+                EvaluationJson.whole(evaluation).toString());
+    }
+
+    /** Those of these topics that a run has: one of an earlier form has no evaluations. */
+    public static List<String> without(List<String> all, RunTopics topics, LogReader log) {
+        return log.consumer().listTopics(LOOK).containsKey(topics.evaluations())
+                ? all
+                : all.stream()
+                        .filter(topic -> !topic.equals(topics.evaluations()))
+                        .toList();
+    }
+
+    /** The evaluations of an epoch that can be compared, those on the prompts that were asked last, by version; as JSON. */
+    public static void read(RunIndex index, int epoch, RunIndex.Row row) {
+        index.read(
+                "SELECT json FROM evaluation WHERE epoch = ? AND data = (SELECT data FROM evaluation WHERE epoch = ?"
+                        + " ORDER BY finished_ms DESC, version DESC LIMIT 1) ORDER BY version",
+                List.of(epoch, epoch),
+                row);
+    }
+}
