@@ -9,6 +9,7 @@ import dev.millrace.cli.conformance.ConformanceCommand;
 import dev.millrace.cli.correct.CorrectCommand;
 import dev.millrace.cli.deadletters.DeadLettersCommand;
 import dev.millrace.cli.doctor.DoctorCommand;
+import dev.millrace.cli.evaluate.EvaluateCommand;
 import dev.millrace.cli.experiment.ExperimentCommand;
 import dev.millrace.cli.ledger.LedgerCommand;
 import dev.millrace.cli.loadtest.LoadTestCommand;
@@ -43,6 +44,7 @@ import picocli.CommandLine.HelpCommand;
             RoleCommands.Score.class,
             RoleCommands.Stream.class,
             RoleCommands.Learn.class,
+            EvaluateCommand.class,
             LedgerCommand.class,
             TraceCommand.class,
             DeadLettersCommand.class,

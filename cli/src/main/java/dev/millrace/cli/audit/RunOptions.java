@@ -142,7 +142,7 @@ public final class RunOptions {
     }
 
     /** What is said here and in the run's folder, over what is recorded of the run. */
-    private ConfigLayers over(ObjectNode recorded) {
+    public ConfigLayers over(ObjectNode recorded) {
         ConfigLayers layers = new ConfigLayers();
         if (runDirectory != null) {
             layers.begunWith(ConfigTree.read(RunDirectory.config(runDirectory)));

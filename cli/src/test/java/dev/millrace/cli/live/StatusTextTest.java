@@ -2,6 +2,7 @@ package dev.millrace.cli.live;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.log.evaluation.Evaluations;
 import dev.millrace.runtime.live.RunStatus;
 import dev.millrace.runtime.report.StepRow;
 import dev.millrace.schemas.TrainingStep;
@@ -34,7 +35,7 @@ class StatusTextTest {
             Map.of(),
             Map.of(),
             List.of(),
-            List.of(),
+            Evaluations.NONE,
             Map.of("duplicate", 8L));
 
     private static final Glyphs BLOCKS = Glyphs.of(StandardCharsets.UTF_8);
@@ -69,7 +70,7 @@ class StatusTextTest {
                 Map.of(),
                 Map.of(),
                 List.of(),
-                List.of(),
+                Evaluations.NONE,
                 Map.of());
         assertThat(StatusText.line(silent)).isEqualTo("00:01:12  step 57  waiting for the cluster to answer");
     }
@@ -96,7 +97,7 @@ class StatusTextTest {
                 Map.of(),
                 Map.of("generator g2", 31.4),
                 List.of(),
-                List.of(),
+                Evaluations.NONE,
                 Map.of());
         assertThat(StatusText.line(late)).endsWith("  unserved for generator g2 31 s");
         assertThat(StatusText.panel(late, 80, BLOCKS)).contains("unserved    generator g2 31 s");
@@ -165,7 +166,7 @@ class StatusTextTest {
                 Map.of(),
                 Map.of(),
                 List.of("queue, partition 0: 8 of 256 sequences"),
-                List.of(),
+                Evaluations.NONE,
                 Map.of());
         assertThat(StatusText.line(starting))
                 .isEqualTo("00:00:03  waiting for the first step" + "  alarm: queue, partition 0: 8 of 256 sequences");
@@ -235,7 +236,7 @@ class StatusTextTest {
                 Map.of(),
                 Map.of(),
                 List.of(),
-                List.of(),
+                Evaluations.NONE,
                 Map.of());
         assertThat(StatusText.line(status)).contains("  no token left in 12 batches in a row  ");
         assertThat(StatusText.panel(status, 80, BLOCKS))

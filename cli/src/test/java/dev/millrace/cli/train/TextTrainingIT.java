@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.api.tokenizer.Tokenizer;
 import dev.millrace.cli.Main;
@@ -18,14 +20,14 @@ import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
-import dev.millrace.runtime.evaluation.EvaluatedVersion;
-import dev.millrace.runtime.evaluation.EvaluationFile;
+import dev.millrace.runtime.evaluation.EvaluationRecords;
 import dev.millrace.runtime.pipeline.Role;
 import dev.millrace.runtime.pipeline.SingleRole;
 import dev.millrace.runtime.report.StepRow;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Speaker;
 import dev.millrace.schemas.Turn;
+import dev.millrace.schemas.VersionEvaluation;
 import dev.millrace.schemas.packed.PackedInts;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -56,16 +58,20 @@ class TextTrainingIT {
         Path model = tinyModel();
         Path run = folder.resolve("run");
         Path held = Files.writeString(folder.resolve("held.jsonl"), "{\"prompt\": \"The night\"}\n");
-        List<EvaluatedVersion> first = train(
+        List<VersionEvaluation> first = train(
                 run,
                 asked(model)
                         .set("learner.max_steps=2")
                         .set("task.eval.data.file", held.toString())
-                        .set("evaluation={every_steps: 2, responses: 3}"));
-        assertThat(first).extracting(EvaluatedVersion::version).containsExactly(0L, 2L);
+                        .set("evaluation={every_versions: 2, samples: 3}"));
+        assertThat(first).extracting(VersionEvaluation::getVersion).containsExactly(0L, 2L);
         assertThat(first).allSatisfy(evaluation -> {
-            assertThat(evaluation.responses()).isEqualTo(3);
-            assertThat(evaluation.startLogProb()).isBetween(-10.0, -1.0);
+            assertThat(evaluation.getPrompts())
+                    .as("one prompt, and it is no other when it comes again")
+                    .singleElement()
+                    .satisfies(prompt -> assertThat(prompt.getSamples()).isEqualTo(3));
+            assertThat(EvaluationRecords.recomputed(evaluation)).isEqualTo(evaluation);
+            assertThat(evaluation.getStartLogProb()).isBetween(-10.0, -1.0);
         });
 
         List<Rollout> rollouts = rollouts(run);
@@ -80,10 +86,11 @@ class TextTrainingIT {
         ObjectNode begun = ConfigTree.read(run.resolve("config.yaml"));
         assertThat(train(run, new ConfigLayers().begunWith(begun).set("learner.max_steps=3")))
                 .as("those before, and the last")
-                .startsWith(first.toArray(EvaluatedVersion[]::new))
-                .extracting(EvaluatedVersion::version)
+                .startsWith(first.toArray(VersionEvaluation[]::new))
+                .extracting(VersionEvaluation::getVersion)
                 .containsExactly(0L, 2L, 3L);
-        assertThat(new EvaluationFile(run.resolve("evaluations.csv")).read()).hasSize(3);
+        assertThat(Files.readAllLines(run.resolve("evaluations.csv"))).hasSize(1 + 3);
+        shouldEvaluateByHandAsTheRunDid(run, first.get(1));
         Files.writeString(
                 model.resolve("tokenizer.json"), Files.readString(TOKENIZER).replace("\"night\"", "\"evening\""));
         MillraceConfig changed = new ConfigLayers().begunWith(begun).resolve();
@@ -94,6 +101,22 @@ class TextTrainingIT {
         byte[] config = Files.readAllBytes(model.resolve("config.json"));
         remove(model);
         shouldNeedNoFolder(run, config);
+    }
+
+    /** The same version, prompts and draws: every figure again, whoever asks. */
+    private static void shouldEvaluateByHandAsTheRunDid(Path run, VersionEvaluation recorded) throws Exception {
+        JsonNode byHand = new ObjectMapper()
+                .readTree(millrace("evaluate", "--run-dir", run.toString(), "--version", "2", "--json"));
+        assertThat(byHand.path("weights_sha256").asText()).isEqualTo(recorded.getWeightsSha256());
+        assertThat(byHand.path("data_sha256").asText()).isEqualTo(recorded.getDataSha256());
+        assertThat(byHand.path("reward").asDouble()).isEqualTo(recorded.getRewardMean());
+        assertThat(byHand.path("tokens").asLong()).isEqualTo(EvaluationRecords.tokens(recorded));
+        assertThat(byHand.path("start_log_prob").asDouble()).isEqualTo(recorded.getStartLogProb());
+
+        JsonNode all =
+                new ObjectMapper().readTree(millrace("evaluate", "--run-dir", run.toString(), "--recorded", "--json"));
+        assertThat(all).extracting(each -> each.path("version").asInt()).containsExactly(0, 2, 3);
+        assertThat(all.get(1).path("reward").asDouble()).isEqualTo(recorded.getRewardMean());
     }
 
     /** The tokenizer travels with the run, so that cluster and run are all that a process is told. */
@@ -186,15 +209,15 @@ class TextTrainingIT {
                         new ConfigLayers().set("task.eval.data.file=a.jsonl").resolve())
                 .isInstanceOf(ConfigException.class)
                 .hasMessage("held-out prompts are given, and none to train on; give these too: --data FILE");
-        assertThatThrownBy(() -> asked(model).set("evaluation.every_steps=5").resolve())
+        assertThatThrownBy(() -> asked(model).set("evaluation.every_versions=5").resolve())
                 .isInstanceOf(ConfigException.class)
-                .hasMessageStartingWith("evaluation.every_steps is 5 and no prompt is held out");
+                .hasMessageStartingWith("evaluation.every_versions is 5 and no prompt is held out");
         assertThatThrownBy(() -> asked(model)
                         .set("task.eval.share=0.3")
-                        .set("evaluation.every_steps=0")
+                        .set("evaluation.every_versions=0")
                         .resolve())
                 .isInstanceOf(ConfigException.class)
-                .hasMessageStartingWith("evaluation.every_steps is 0 and 1 prompts are held out");
+                .hasMessageStartingWith("evaluation.every_versions is 0 and 1 prompts are held out");
         assertThatThrownBy(
                         () -> asked(model).set("task.eval.data.file=none.jsonl").resolve())
                 .isInstanceOf(ConfigException.class)
@@ -220,7 +243,7 @@ class TextTrainingIT {
                         .set("task.eval.share=0.5")
                         .resolve()
                         .evaluation()
-                        .everySteps())
+                        .everyVersions())
                 .as("prompts that are held out are looked at")
                 .isEqualTo(10);
         assertThat(named.learner().step().optimizer().learningRate()).isEqualTo(1e-3);
@@ -361,8 +384,13 @@ class TextTrainingIT {
         return Math.min(1.0, found / 2.0);
     }
 
-    private static List<EvaluatedVersion> train(Path run, ConfigLayers asked) throws Exception {
-        return new Millrace(asked.resolve()).in(run).run().summary().evaluations();
+    private static List<VersionEvaluation> train(Path run, ConfigLayers asked) throws Exception {
+        return new Millrace(asked.resolve())
+                .in(run)
+                .run()
+                .summary()
+                .evaluations()
+                .onSamePrompts();
     }
 
     private static List<Rollout> rollouts(Path run) {

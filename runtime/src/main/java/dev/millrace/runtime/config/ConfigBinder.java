@@ -38,7 +38,12 @@ public final class ConfigBinder {
      * @throws ConfigException naming the key, the value and what is allowed
      */
     public static <R extends Record> R bind(R defaults, JsonNode tree) {
-        return bind(defaults, tree, "", Optional.empty());
+        boolean isWhole = defaults instanceof MillraceConfig;
+        return bind(
+                defaults,
+                isWhole && tree instanceof ObjectNode keys ? FormerKeys.renamed(keys) : tree,
+                "",
+                Optional.empty());
     }
 
     private static <R extends Record> R bind(R byDefault, JsonNode tree, String path, Optional<Choice> choice) {

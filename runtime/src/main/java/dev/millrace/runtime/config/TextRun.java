@@ -92,8 +92,10 @@ final class TextRun {
                 tree.at("/model/max_positions").asInt(Integer.MAX_VALUE),
                 tree.at("/admission/sampling/max_tokens").asInt(0));
         task.set(FILES, ConfigBinder.unbind(found.files()));
-        if (found.files().evalRows() > 0 && tree.at("/evaluation/every_steps").isMissingNode()) {
-            ConfigTree.set(tree, "evaluation.every_steps=10");
+        if (found.files().evalRows() > 0
+                && tree.at("/evaluation/every_versions").isMissingNode()
+                && tree.at("/evaluation/every_seconds").isMissingNode()) {
+            ConfigTree.set(tree, "evaluation.every_versions=10");
         }
         if (tree.at("/generator/capacity_tokens").isMissingNode()) {
             int response = tree.at("/admission/sampling/max_tokens").asInt(0);
@@ -134,14 +136,16 @@ final class TextRun {
             return;
         }
         boolean heldOut = text.files().evalRows() > 0;
-        if (evaluation.everySteps() > 0 && !heldOut) {
-            throw new ConfigException("evaluation.every_steps is " + evaluation.everySteps()
+        if (evaluation.isOn() && !heldOut) {
+            throw new ConfigException((evaluation.everyVersions() > 0
+                            ? "evaluation.every_versions is " + evaluation.everyVersions()
+                            : "evaluation.every_seconds is " + evaluation.everySeconds())
                     + " and no prompt is held out; give held-out prompts, --eval-data FILE, or hold out a share of the data,"
                     + " --set task.eval.share=0.1");
         }
-        if (evaluation.everySteps() == 0 && heldOut) {
+        if (!evaluation.isOn() && heldOut) {
             throw new ConfigException(
-                    "evaluation.every_steps is 0 and " + text.files().evalRows()
+                    "evaluation.every_versions is 0 and " + text.files().evalRows()
                             + " prompts are held out, which nobody would look at; set it to 10, or leave the prompts out");
         }
     }

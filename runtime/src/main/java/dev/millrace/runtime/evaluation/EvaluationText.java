@@ -1,7 +1,7 @@
 package dev.millrace.runtime.evaluation;
 
-import java.util.Comparator;
-import java.util.List;
+import dev.millrace.log.evaluation.Evaluations;
+import dev.millrace.schemas.VersionEvaluation;
 import java.util.Locale;
 
 /** Evaluations in words. */
@@ -9,47 +9,45 @@ public final class EvaluationText {
     private EvaluationText() {}
 
     /** The newest, in a line; there must be one. */
-    public static String newest(List<EvaluatedVersion> evaluations) {
-        EvaluatedVersion newest = evaluations.get(evaluations.size() - 1);
-        return String.format(Locale.ROOT, "reward %.3f at version %d", newest.reward(), newest.version())
-                + startLogProb(evaluations, newest);
+    public static String newest(Evaluations evaluations) {
+        VersionEvaluation newest = evaluations.last().orElseThrow();
+        return "reward " + reward(newest) + " at version " + newest.getVersion() + startLogProb(evaluations, newest);
     }
 
     /** First, best and last, in a line; there must be one. */
-    public static String summary(List<EvaluatedVersion> evaluations) {
-        EvaluatedVersion first = evaluations.get(0);
-        EvaluatedVersion best = best(evaluations);
-        EvaluatedVersion last = evaluations.get(evaluations.size() - 1);
-        return String.format(
+    public static String summary(Evaluations evaluations) {
+        VersionEvaluation first = evaluations.onSamePrompts().get(0);
+        VersionEvaluation best = evaluations.best().orElseThrow();
+        VersionEvaluation last = evaluations.last().orElseThrow();
+        return "reward " + reward(first) + " at version " + first.getVersion() + ", " + reward(best) + " best at "
+                + best.getVersion() + ", " + reward(last) + " last at " + last.getVersion()
+                + String.format(
                         Locale.ROOT,
-                        "reward %.3f at version %d, %.3f best at %d, %.3f last at %d (%d responses each)",
-                        first.reward(),
-                        first.version(),
-                        best.reward(),
-                        best.version(),
-                        last.reward(),
-                        last.version(),
-                        last.responses())
+                        " (%d prompts, %d responses to each; \u00b1 is 95 %%)",
+                        last.getPrompts().size(),
+                        last.getSamplesPerPrompt())
                 + startLogProb(evaluations, last);
     }
 
-    /** The one with the highest reward, of several the earliest; there must be one. */
-    public static EvaluatedVersion best(List<EvaluatedVersion> evaluations) {
-        return evaluations.stream()
-                .max(Comparator.comparingDouble(EvaluatedVersion::reward)
-                        .thenComparing(EvaluatedVersion::version, Comparator.reverseOrder()))
-                .orElseThrow();
+    /** Mean reward with half the width of its interval, where there is one. */
+    public static String reward(VersionEvaluation of) {
+        Double low = of.getRewardLow();
+        Double high = of.getRewardHigh();
+        String mean = String.format(Locale.ROOT, "%.3f", of.getRewardMean());
+        return low == null || high == null ? mean : mean + String.format(Locale.ROOT, "\u00b1%.3f", (high - low) / 2);
     }
 
-    private static String startLogProb(List<EvaluatedVersion> evaluations, EvaluatedVersion of) {
-        if (Double.isNaN(of.startLogProb())) {
+    private static String startLogProb(Evaluations evaluations, VersionEvaluation of) {
+        Double logProb = of.getStartLogProb();
+        if (logProb == null) {
             return "";
         }
-        String said = String.format(Locale.ROOT, "; log-prob of its text under the start %.3f", of.startLogProb());
-        return evaluations.stream()
-                .filter(evaluation -> evaluation.version() == 0 && of.version() != 0)
+        String said = String.format(Locale.ROOT, "; log-prob of its text under the start %.3f", logProb);
+        return evaluations.onSamePrompts().stream()
+                .filter(evaluation ->
+                        evaluation.getVersion() == 0 && of.getVersion() != 0 && evaluation.getStartLogProb() != null)
                 .findFirst()
-                .map(start -> said + String.format(Locale.ROOT, " (the start's own %.3f)", start.startLogProb()))
+                .map(start -> said + String.format(Locale.ROOT, " (the start's own %.3f)", start.getStartLogProb()))
                 .orElse(said);
     }
 }

@@ -1,91 +1,133 @@
 package dev.millrace.runtime.evaluation;
 
-import dev.millrace.generator.sampling.RolloutSampler;
-import dev.millrace.generator.sampling.VersionedSample;
 import dev.millrace.log.LogConnection;
-import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.log.evaluation.Evaluations;
 import dev.millrace.policy.session.Engine;
-import dev.millrace.policy.session.ScoringSession;
-import dev.millrace.policy.session.SequenceBatch;
-import dev.millrace.policy.weights.Weights;
 import dev.millrace.runtime.config.MillraceConfig;
-import dev.millrace.schemas.FinishReason;
 import dev.millrace.schemas.PolicyVersion;
-import dev.millrace.schemas.PromptRequest;
-import dev.millrace.schemas.Rollout;
-import dev.millrace.schemas.VersionSpan;
-import dev.millrace.schemas.packed.PackedInts;
-import dev.millrace.schemas.packed.PackedMask;
+import dev.millrace.schemas.VersionEvaluation;
 import dev.millrace.weights.PolicyFeed;
 import dev.millrace.weights.VersionUnavailableException;
+import io.micrometer.core.instrument.Counter;
+import io.micrometer.core.instrument.Gauge;
+import io.micrometer.core.instrument.MeterRegistry;
 import java.time.Clock;
 import java.time.Duration;
-import java.time.Instant;
-import java.time.ZoneOffset;
-import java.util.Arrays;
-import java.util.List;
 import java.util.Optional;
+import java.util.OptionalLong;
 import java.util.concurrent.CancellationException;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.BooleanSupplier;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Evaluates version 0 and then one in so many, as they are published, sampled as the run samples.
+ * The role that evaluates: follows the run's versions, tries those that are due on held-out prompts, each at that one version from the
+ * first token to the last, and writes one record of each to the topic {@code evaluations}. One per run; a second one takes over.
  *
- * <p>{@link #run} and then {@link #evaluateLast} belong to one thread at a time; the rest may be called by any. Takes no part in the run.
+ * <p>When it falls behind it goes on with the newest version that is due; what it passes over is in the record and a meter. Killed at any
+ * moment, it begins the evaluation again that it was at, and writes no second record of one that it had written.
+ *
+ * <p>{@link #run} and then {@link #evaluateLast} belong to one thread at a time; the rest may be called by any. Meters: {@code
+ * millrace.evaluator.tokens}, {@code .idle.seconds}, {@code .evaluations}, {@code .passed.over.versions}, {@code .failed.responses},
+ * {@code .reward} with {@code .reward.low} and {@code .reward.high}, and {@code millrace.policy.version} of the role.
  */
-public final class Evaluator {
+public final class Evaluator implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(Evaluator.class);
-    private static final Clock NO_TIME = Clock.fixed(Instant.EPOCH, ZoneOffset.UTC);
     private static final Duration LOOK_AGAIN = Duration.ofMillis(200);
-    private static final long SEED = Long.MIN_VALUE;
 
-    private final MillraceConfig config;
     private final PolicyFeed feed;
-    private final Engine engine;
-    private final HeldOutPrompts prompts;
     private final Duration firstVersionLimit;
-    private final List<EvaluatedVersion> evaluations;
+    private final HeldOutTrial trial;
+    private final EvaluationSchedule schedule;
+    private final EvaluationJournal journal;
+    private final Counter tokens;
+    private final Counter idle;
+    private final Counter made;
+    private final Counter passedOver;
+    private final Counter failed;
+    private volatile long evaluating = -1;
     private volatile boolean stopped;
 
-    /**
-     * @param feed of the run; stays the caller's
-     * @param before what was evaluated before this process
-     */
+    /** @param feed of the run; stays the caller's */
     public Evaluator(
             MillraceConfig config,
             LogConnection connection,
             PolicyFeed feed,
             Engine engine,
-            List<EvaluatedVersion> before) {
-        this.config = config;
+            MeterRegistry meters,
+            Clock clock) {
         this.feed = feed;
-        this.engine = engine;
-        this.prompts = new HeldOutPrompts(connection.run(), config);
         this.firstVersionLimit = connection.limit(config.weights().readTimeoutMs());
-        this.evaluations = new CopyOnWriteArrayList<>(before);
+        this.trial = new HeldOutTrial(connection.run(), config, config.task(), config.evaluation(), engine, clock);
+        this.schedule =
+                new EvaluationSchedule(config.evaluation(), config.learner().maxSteps());
+        this.journal = new EvaluationJournal(connection, clock);
+        this.tokens = Counter.builder("millrace.evaluator.tokens")
+                .description("tokens of evaluations that the policy wrote")
+                .register(meters);
+        this.idle = Counter.builder("millrace.evaluator.idle.seconds")
+                .description("time without a version to evaluate")
+                .register(meters);
+        this.made = Counter.builder("millrace.evaluator.evaluations")
+                .description("versions evaluated on held-out prompts")
+                .register(meters);
+        this.passedOver = Counter.builder("millrace.evaluator.passed.over.versions")
+                .description(
+                        "versions that were due and were passed over, because evaluation was behind or they could not be had")
+                .register(meters);
+        this.failed = Counter.builder("millrace.evaluator.failed.responses")
+                .description("responses to held-out prompts that could not be judged")
+                .register(meters);
+        Gauge.builder("millrace.evaluator.reward", this, it -> it.last(VersionEvaluation::getRewardMean))
+                .description("mean reward of the version evaluated last on held-out prompts")
+                .register(meters);
+        Gauge.builder("millrace.evaluator.reward.low", this, it -> it.last(VersionEvaluation::getRewardLow))
+                .description("lower end of its interval of 95 %")
+                .register(meters);
+        Gauge.builder("millrace.evaluator.reward.high", this, it -> it.last(VersionEvaluation::getRewardHigh))
+                .description("upper end of its interval of 95 %")
+                .register(meters);
+        Gauge.builder("millrace.policy.version", this, it -> it.evaluating)
+                .tag("role", EvaluationJournal.ROLE)
+                .register(meters);
     }
 
-    /** All so far, by version. */
-    public List<EvaluatedVersion> evaluations() {
-        return evaluations;
+    private double last(Function<VersionEvaluation, @Nullable Double> figure) {
+        VersionEvaluation last = evaluations().last().orElse(null);
+        Double value = last == null ? null : figure.apply(last);
+        return value == null ? Double.NaN : value;
     }
 
-    /** Evaluates whatever is due until it is stopped. */
+    /** All so far that can be compared, by version. */
+    public Evaluations evaluations() {
+        return journal.log().evaluations();
+    }
+
+    /**
+     * Evaluates whatever is due until it is stopped.
+     *
+     * @throws VersionUnavailableException if no version is published in time
+     * @throws dev.millrace.log.transaction.TakenOverException if another evaluator has taken over
+     */
     public void run() {
-        int every = config.evaluation().everySteps();
         Optional<PolicyVersion> first = feed.awaitFirst(firstVersionLimit, () -> stopped);
-        first.ifPresent(newest -> evaluations.removeIf(done -> done.version() > newest.getVersion())); // rolled back
-        long due = evaluations.isEmpty() ? 0 : (newestEvaluated() / every + 1) * every;
-        while (!stopped) {
-            Optional<PolicyVersion> newest = feed.awaitNewerThan(due - 1, LOOK_AGAIN);
-            if (newest.isPresent()) {
-                evaluate(due, () -> stopped);
-                due += every;
-            }
+        if (first.isEmpty() || !journal.open(() -> stopped)) {
+            return;
         }
+        while (!stopped) {
+            long newest = feed.newest().orElseThrow().getVersion();
+            schedule.next(journal.log().newestOf(trial.dataSha256(), newest), newest, System.nanoTime())
+                    .ifPresentOrElse(due -> evaluate(due, () -> stopped), () -> await(newest));
+        }
+        journal.left(() -> true);
+    }
+
+    private void await(long newest) {
+        long from = System.nanoTime();
+        feed.awaitNewerThan(newest, LOOK_AGAIN);
+        idle.increment((System.nanoTime() - from) / 1e9);
     }
 
     /**
@@ -94,10 +136,15 @@ public final class Evaluator {
      * @param givenUp looked at again and again; true ends it
      */
     public void evaluateLast(BooleanSupplier givenUp) {
-        feed.newestCommitted()
-                .map(PolicyVersion::getVersion)
-                .filter(version -> evaluations.stream().noneMatch(done -> done.version() == version))
-                .ifPresent(version -> evaluate(version, givenUp));
+        if (!journal.isOpen()) {
+            return;
+        }
+        long newest = feed.newestCommitted().orElseThrow().getVersion();
+        OptionalLong last = journal.log().newestOf(trial.dataSha256(), newest);
+        if (last.isEmpty() || last.getAsLong() < newest) {
+            evaluate(new EvaluationSchedule.Due(newest, 0), givenUp);
+            journal.left(givenUp);
+        }
     }
 
     /** Ends {@link #run}, and its evaluation that goes on; what is half evaluated is no evaluation. */
@@ -105,15 +152,33 @@ public final class Evaluator {
         stopped = true;
     }
 
-    private long newestEvaluated() {
-        return evaluations.get(evaluations.size() - 1).version();
-    }
-
-    private void evaluate(long version, BooleanSupplier givenUp) {
+    private void evaluate(EvaluationSchedule.Due due, BooleanSupplier givenUp) {
+        schedule.took(due.version(), System.nanoTime());
+        if (due.passedOver() > 0) {
+            passedOver.increment(due.passedOver());
+            LOG.info(
+                    "evaluation is behind: version {} is next, and {} that were due before it are passed over",
+                    due.version(),
+                    due.passedOver());
+        }
         try {
-            evaluated(version, givenUp).ifPresent(evaluations::add);
-        } catch (VersionUnavailableException e) { // the run goes on without a number that it does not need
-            LOG.warn("version {} is not evaluated: {}", version, e.getMessage());
+            evaluating = due.version();
+            journal.evaluating(due.version(), givenUp); // first: what is being read is not to be removed
+            VersionEvaluation evaluation = trial.of(feed, due.version(), due.passedOver(), () -> {
+                if (givenUp.getAsBoolean()) {
+                    throw new CancellationException("the evaluation of version " + due.version() + " was stopped");
+                }
+                journal.evaluating(due.version(), givenUp);
+            });
+            tokens.increment(EvaluationRecords.tokens(evaluation));
+            failed.increment(evaluation.getFailed());
+            if (journal.write(evaluation, givenUp)) {
+                made.increment();
+            }
+        } catch (VersionUnavailableException
+                | UnjudgedException e) { // the run goes on without a number that it does not need
+            passedOver.increment();
+            LOG.warn("version {} is not evaluated: {}", due.version(), e.getMessage());
         } catch (CancellationException e) {
             if (!givenUp.getAsBoolean()) {
                 throw e;
@@ -121,93 +186,8 @@ public final class Evaluator {
         }
     }
 
-    /** Of those responses that could be judged; empty if none could. */
-    private Optional<EvaluatedVersion> evaluated(long version, BooleanSupplier givenUp) {
-        Weights weights = feed.load(version);
-        List<Rollout> all = sampled(weights, version, givenUp);
-        List<Rollout> rollouts = all.stream()
-                .filter(rollout -> rollout.getFinishReason() != FinishReason.FAILED)
-                .toList();
-        all.stream()
-                .filter(rollout -> rollout.getFinishReason() == FinishReason.FAILED)
-                .findFirst()
-                .ifPresent(failed -> LOG.warn(
-                        "{} of {} responses to held-out prompts under version {} could not be judged and are left out: {}",
-                        all.size() - rollouts.size(),
-                        all.size(),
-                        version,
-                        failed.getError()));
-        if (rollouts.isEmpty()) {
-            return Optional.empty();
-        }
-        long tokens = rollouts.stream()
-                .mapToLong(rollout -> PackedMask.count(rollout.getMask()))
-                .sum();
-        return Optional.of(new EvaluatedVersion(
-                version,
-                rollouts.stream().mapToDouble(Rollout::getReward).average().orElseThrow(),
-                config.model().checkpoint().isEmpty() ? Double.NaN : startLogProb(rollouts, weights, version),
-                rollouts.size(),
-                tokens));
-    }
-
-    private List<Rollout> sampled(Weights weights, long version, BooleanSupplier givenUp) {
-        List<PromptRequest> requests =
-                prompts.requests(SEED, "evaluate", config.evaluation().responses(), 1);
-        List<VersionedSample> samples = requests.stream()
-                .map(request -> new VersionedSample(request, 0, List.of(new VersionSpan(version, 0, 1))))
-                .toList();
-        try (RolloutSampler sampler =
-                new RolloutSampler(engine, weights.shape(), config.served(), config.generator(), NO_TIME)) {
-            return sampler.sample(samples, any -> {
-                if (givenUp.getAsBoolean()) {
-                    throw new CancellationException("the evaluation of version " + version + " was stopped");
-                }
-                return weights;
-            });
-        }
-    }
-
-    private double startLogProb(List<Rollout> rollouts, Weights weights, long version) {
-        try {
-            return meanLogProb(rollouts, version == 0 ? weights : feed.load(0));
-        } catch (VersionUnavailableException e) {
-            LOG.warn("version 0 cannot be compared with: {}", e.getMessage());
-            return Double.NaN;
-        }
-    }
-
-    /** Over the tokens that the policy wrote. */
-    private double meanLogProb(List<Rollout> rollouts, Weights weights) {
-        int[][] sequences = new int[rollouts.size()][];
-        int[] firstScored = new int[sequences.length];
-        for (int s = 0; s < sequences.length; s++) {
-            int[] prompt = PackedInts.toArray(rollouts.get(s).getPromptTokens());
-            int[] response = PackedInts.toArray(rollouts.get(s).getResponseTokens());
-            sequences[s] = Arrays.copyOf(prompt, prompt.length + response.length);
-            System.arraycopy(response, 0, sequences[s], prompt.length, response.length);
-            firstScored[s] = prompt.length;
-        }
-        float[] temperatures = new float[sequences.length];
-        Arrays.fill(temperatures, 1);
-        DecoderShape shape = weights.shape();
-        float[] logProbs;
-        try (ScoringSession scoring =
-                new ScoringSession(engine, shape, config.learner().step().tokensPerMicrobatch())) {
-            logProbs = scoring.score(weights, new SequenceBatch(sequences, firstScored), temperatures)
-                    .logProbs();
-        }
-        double sum = 0;
-        long count = 0;
-        int at = 0;
-        for (int s = 0; s < sequences.length; s++) {
-            byte[] mask = new byte[sequences[s].length - firstScored[s]];
-            PackedMask.copyTo(rollouts.get(s).getMask(), mask, 0);
-            for (byte byPolicy : mask) {
-                sum += byPolicy * (double) logProbs[at++];
-                count += byPolicy;
-            }
-        }
-        return count == 0 ? Double.NaN : sum / count;
+    @Override
+    public void close() {
+        journal.close();
     }
 }

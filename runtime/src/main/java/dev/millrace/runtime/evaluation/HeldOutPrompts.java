@@ -3,27 +3,48 @@ package dev.millrace.runtime.evaluation;
 import dev.millrace.api.environment.Prompt;
 import dev.millrace.api.environment.PromptDataset;
 import dev.millrace.api.environment.Task;
+import dev.millrace.api.environment.TaskSettings;
+import dev.millrace.generator.environment.text.TextTask;
+import dev.millrace.log.content.ContentTopic;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.SamplingParameters;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.run.RunIdentity;
+import java.io.ByteArrayOutputStream;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.OptionalInt;
 import java.util.stream.LongStream;
 
 /**
- * Requests for prompts that a run is never trained on: those that its task holds out, or else those of another seed. Asked for twice, they
- * are the same, draws included.
+ * Requests for prompts that a run is never trained on: those that its task holds out, or else those of another seed. Asked for twice with
+ * the same seeds they are the same, draws included.
  */
 public final class HeldOutPrompts {
     private final RunIdentity run;
     private final MillraceConfig config;
     private final Task task;
+    private final OptionalInt known;
 
     public HeldOutPrompts(RunIdentity run, MillraceConfig config) {
+        this(run, config, config.task());
+    }
+
+    /** @param held the run's task, which may hold out other prompts than the run does */
+    public HeldOutPrompts(RunIdentity run, MillraceConfig config, TaskSettings held) {
         this.run = run;
         this.config = config;
-        this.task = config.task().task();
+        this.task = held.task();
+        this.known = held instanceof TextTask text && text.files().evalRows() > 0
+                ? OptionalInt.of(text.files().evalRows())
+                : OptionalInt.empty();
+    }
+
+    /** How many different prompts there are of so many that are wanted: one that comes again is no other prompt. */
+    public int count(int wanted) {
+        return Math.min(wanted, known.orElse(wanted));
     }
 
     /**
@@ -34,6 +55,16 @@ public final class HeldOutPrompts {
      * @param samples of each
      */
     public List<PromptRequest> requests(long seed, String name, int count, int samples) {
+        return requests(seed, seed, name, count, samples);
+    }
+
+    /**
+     * As {@link #requests(long, String, int, int)}, whose prompts and draws are of different seeds.
+     *
+     * @param seed of prompts
+     * @param draws seed of draws
+     */
+    public List<PromptRequest> requests(long seed, long draws, String name, int count, int samples) {
         var sampling = config.admission().sampling();
         int maxTokens = sampling.maxTokens() == 0 ? task.responseTokens() : sampling.maxTokens();
         PromptDataset prompts = task.heldOut().orElse(task.prompts());
@@ -54,7 +85,7 @@ public final class HeldOutPrompts {
                                     sampling.topK(),
                                     sampling.topP(),
                                     maxTokens,
-                                    seed,
+                                    draws,
                                     sampling.keepSamplingMask(),
                                     sampling.topLogProbs(),
                                     sampling.minP(),
@@ -65,5 +96,24 @@ public final class HeldOutPrompts {
                             .build();
                 })
                 .toList();
+    }
+
+    /** SHA-256 over prompts in their order: environment, tokens, and what the environment is given; each with its length. */
+    public static String sha256(List<PromptRequest> requests) {
+        ByteArrayOutputStream all = new ByteArrayOutputStream();
+        for (PromptRequest request : requests) {
+            part(all, request.getEnvironment().getBytes(StandardCharsets.UTF_8));
+            byte[] tokens = new byte[request.getPromptTokens().remaining()];
+            request.getPromptTokens().duplicate().get(tokens);
+            part(all, tokens);
+            part(all, request.getEnvironmentState().getBytes(StandardCharsets.UTF_8));
+        }
+        return ContentTopic.hash(all.toByteArray());
+    }
+
+    /** With its length, so that what ends one part cannot begin the next. */
+    private static void part(ByteArrayOutputStream all, byte[] bytes) {
+        all.writeBytes(ByteBuffer.allocate(Integer.BYTES).putInt(bytes.length).array());
+        all.writeBytes(bytes);
     }
 }

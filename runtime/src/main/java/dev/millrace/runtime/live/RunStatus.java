@@ -1,6 +1,6 @@
 package dev.millrace.runtime.live;
 
-import dev.millrace.runtime.evaluation.EvaluatedVersion;
+import dev.millrace.log.evaluation.Evaluations;
 import dev.millrace.runtime.report.StepRow;
 import java.util.List;
 import java.util.Map;
@@ -51,5 +51,5 @@ public record RunStatus(
         Map<String, Long> serving,
         Map<String, Double> unserved,
         List<String> alarms,
-        List<EvaluatedVersion> evaluations,
+        Evaluations evaluations,
         Map<String, Long> lost) {}

@@ -20,7 +20,6 @@ import dev.millrace.runtime.config.CheckpointModel;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.LearnerMemory;
 import dev.millrace.runtime.config.MillraceConfig;
-import dev.millrace.runtime.evaluation.EvaluatedVersion;
 import dev.millrace.runtime.evaluation.Evaluator;
 import dev.millrace.runtime.metrics.AlarmMeters;
 import dev.millrace.scorer.Scorer;
@@ -253,14 +252,23 @@ public final class Pipeline implements AutoCloseable {
         return new Role("learner", learner::run, config.learner().maxSteps() > 0, learner::stop);
     }
 
-    /**
-     * Evaluates versions on held-out prompts.
-     *
-     * @param before what was evaluated before this process
-     */
-    public Evaluator evaluator(List<EvaluatedVersion> before) {
+    /** Evaluates versions on held-out prompts. */
+    public Evaluator evaluator() {
+        config.requirePartners();
+        config.requireTokenizer();
         config.requireHeldOutFiles();
-        return new Evaluator(config, connection, feed(), engine(), before);
+        return keep(new Evaluator(config, connection, feed(), engine(), meters, clock));
+    }
+
+    /** The evaluator as a role by itself. */
+    public Role evaluation() {
+        if (!config.evaluation().isOn()) {
+            throw new ConfigException(
+                    "evaluation.every_versions and evaluation.every_seconds are 0, and nothing says when to evaluate;"
+                            + " choose one of them for this role: --set evaluation.every_versions=10");
+        }
+        Evaluator evaluator = evaluator();
+        return new Role("evaluator", evaluator::run, evaluator::stop);
     }
 
     /** Publishes the initial weights, if the run has no version yet, and ends. */
@@ -286,7 +294,7 @@ public final class Pipeline implements AutoCloseable {
             steps.stepMade(step);
             config.observers().forEach(observer -> observer.stepMade(step));
         });
-        if (config.evaluation().everySteps() > 0 && !config.model().checkpoint().isEmpty()) {
+        if (config.evaluation().isOn() && !config.model().checkpoint().isEmpty()) {
             learner.keepVersion(0); // what the policy's text is compared with
         }
         for (ScorerPurpose purpose : List.of(ScorerPurpose.REFERENCE, ScorerPurpose.TEACHER)) {

@@ -6,8 +6,9 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.audit.ledger.Balance;
 import dev.millrace.audit.ledger.Tally;
 import dev.millrace.log.alarm.Alarm;
-import dev.millrace.runtime.evaluation.EvaluatedVersion;
-import dev.millrace.runtime.evaluation.EvaluationText;
+import dev.millrace.log.evaluation.Evaluations;
+import dev.millrace.runtime.evaluation.EvaluationJson;
+import dev.millrace.schemas.VersionEvaluation;
 import dev.millrace.stages.IdleStages;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -38,7 +39,7 @@ public record RunSummary(
         Tokens tokens,
         Balance balance,
         Map<String, Double> idle,
-        List<EvaluatedVersion> evaluations,
+        Evaluations evaluations,
         List<Alarm> alarms,
         boolean goalReached,
         String stoppedBecause) {
@@ -56,10 +57,11 @@ public record RunSummary(
      * with the highest mean; 0 without steps.
      */
     public long bestVersion() {
-        if (!evaluations.isEmpty()) {
-            return EvaluationText.best(evaluations).version();
-        }
-        return Rewards.bestWindowEnd(steps).map(StepRow::version).orElse(0L);
+        return evaluations
+                .best()
+                .map(VersionEvaluation::getVersion)
+                .orElseGet(
+                        () -> Rewards.bestWindowEnd(steps).map(StepRow::version).orElse(0L));
     }
 
     /** How stale and how far off policy the run was. */
@@ -105,19 +107,7 @@ public record RunSummary(
         ObjectNode idleJson = json.putObject("idle");
         idle.forEach(idleJson::put);
         ArrayNode evaluated = json.putArray("evaluations");
-        for (EvaluatedVersion evaluation : evaluations) {
-            ObjectNode row = evaluated
-                    .addObject()
-                    .put("version", evaluation.version())
-                    .put("reward", evaluation.reward())
-                    .put("responses", evaluation.responses())
-                    .put("tokens", evaluation.tokens());
-            if (Double.isNaN(evaluation.startLogProb())) {
-                row.putNull("start_log_prob");
-            } else {
-                row.put("start_log_prob", evaluation.startLogProb());
-            }
-        }
+        evaluations.onSamePrompts().forEach(evaluation -> evaluated.add(EvaluationJson.row(evaluation)));
         ArrayNode alarmsJson = json.putArray("alarms");
         alarms.forEach(alarm -> alarmsJson
                 .addObject()

@@ -1,7 +1,7 @@
 package dev.millrace.runtime.train;
 
+import dev.millrace.log.evaluation.Evaluations;
 import dev.millrace.runtime.config.GoalConfig;
-import dev.millrace.runtime.evaluation.EvaluatedVersion;
 import dev.millrace.runtime.live.ConsumerLag;
 import dev.millrace.runtime.live.Rates;
 import dev.millrace.runtime.live.RunStatus;
@@ -29,7 +29,7 @@ final class RunMonitor {
     private final ConsumerLag consumerLag;
     private final Supplier<List<String>> alarms;
     private final Supplier<List<IdleStages.Idle>> idleStages;
-    private final List<EvaluatedVersion> evaluations;
+    private final Supplier<Evaluations> evaluations;
     private Map<String, Long> lag = Map.of();
     private boolean clusterSilent;
     private double lagReadAt = Double.NEGATIVE_INFINITY;
@@ -43,7 +43,7 @@ final class RunMonitor {
             ConsumerLag consumerLag,
             Supplier<List<String>> alarms,
             Supplier<List<IdleStages.Idle>> idleStages,
-            List<EvaluatedVersion> evaluations) {
+            Supplier<Evaluations> evaluations) {
         this.evaluations = evaluations;
         this.idleStages = idleStages;
         this.runId = runId;
@@ -107,7 +107,7 @@ final class RunMonitor {
                 rates.serving(),
                 rates.unserved(),
                 alarms.get(),
-                List.copyOf(evaluations),
+                evaluations.get(),
                 rates.lost());
     }
 

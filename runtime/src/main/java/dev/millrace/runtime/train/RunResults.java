@@ -1,10 +1,10 @@
 package dev.millrace.runtime.train;
 
 import dev.millrace.audit.ledger.Tally;
+import dev.millrace.log.evaluation.Evaluations;
 import dev.millrace.report.CsvFile;
 import dev.millrace.report.WholeFile;
 import dev.millrace.runtime.RefusedRequestException;
-import dev.millrace.runtime.evaluation.EvaluatedVersion;
 import dev.millrace.runtime.evaluation.EvaluationFile;
 import dev.millrace.runtime.evaluation.EvaluationText;
 import dev.millrace.runtime.report.Rewards;
@@ -38,7 +38,7 @@ final class RunResults {
     }
 
     /** evaluations.csv, as far as the run has come; without evaluations there is no file. */
-    void writeEvaluations(List<EvaluatedVersion> evaluations) {
+    void writeEvaluations(Evaluations evaluations) {
         if (evaluations.isEmpty()) {
             return;
         }

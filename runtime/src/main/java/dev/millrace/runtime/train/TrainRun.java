@@ -7,7 +7,10 @@ import dev.millrace.infra.broker.BrokerException;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.alarm.Alarm;
+import dev.millrace.log.evaluation.EvaluationLog;
+import dev.millrace.log.evaluation.Evaluations;
 import dev.millrace.log.run.RunLog;
+import dev.millrace.log.transaction.TakenOverException;
 import dev.millrace.policy.session.Device;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.InferenceException;
@@ -22,8 +25,6 @@ import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.config.ModelSizes;
 import dev.millrace.runtime.config.PretrainedDefaults;
 import dev.millrace.runtime.config.RecordedConfiguration;
-import dev.millrace.runtime.evaluation.EvaluatedVersion;
-import dev.millrace.runtime.evaluation.EvaluationFile;
 import dev.millrace.runtime.evaluation.Evaluator;
 import dev.millrace.runtime.files.TokenizerFiles;
 import dev.millrace.runtime.http.HttpEndpoint;
@@ -62,6 +63,8 @@ import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.apache.kafka.clients.admin.Admin;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * One invocation of training: starts what a run needs in order, watches it, and ends it in order.
@@ -70,6 +73,7 @@ import org.jspecify.annotations.Nullable;
  * was begun is finished where that is quick and given up, to be repeated, where it is not.
  */
 public final class TrainRun {
+    private static final Logger LOG = LoggerFactory.getLogger(TrainRun.class);
     private static final Duration LEDGER_PATIENCE = Duration.ofSeconds(30);
     private static final double STEPS_PERIOD_SECONDS = 5;
 
@@ -84,7 +88,9 @@ public final class TrainRun {
     /** Whether the run's log was there and took us; before that nothing has happened that would be worth keeping. */
     private boolean begun;
 
-    private List<EvaluatedVersion> evaluations = List.of();
+    /** What is known of held-out prompts now; the whole of it is read from the log at the end. */
+    private Supplier<Evaluations> evaluations = () -> Evaluations.NONE;
+
     private final long startedAtMs;
     private final ElapsedTime elapsed;
 
@@ -291,11 +297,12 @@ public final class TrainRun {
             threads.start(epoch.role());
             threads.start(epoch.places());
             threads.start(epoch.clock("train"));
-            List<EvaluatedVersion> before = readEvaluations();
             Optional<Evaluator> evaluator =
-                    config.evaluation().everySteps() > 0 ? Optional.of(pipeline.evaluator(before)) : Optional.empty();
-            evaluations = evaluator.map(Evaluator::evaluations).orElse(before);
-            evaluator.ifPresent(made -> threads.start(new Role("evaluation", made::run, made::stop)));
+                    config.evaluation().isOn() ? Optional.of(pipeline.evaluator()) : Optional.empty();
+            evaluator.ifPresent(made -> {
+                evaluations = made::evaluations;
+                threads.start(new Role("evaluator", () -> evaluate(made), true, made::stop));
+            });
             RunMonitor monitor = new RunMonitor(
                     config.run().id(),
                     config.goal(),
@@ -335,14 +342,12 @@ public final class TrainRun {
         return new RunResult(config.run().id(), directory.path(), end, summary);
     }
 
-    private List<EvaluatedVersion> readEvaluations() {
+    /** That somebody else evaluates is no reason for a run to end. */
+    private static void evaluate(Evaluator evaluator) {
         try {
-            return new EvaluationFile(directory.evaluations()).read();
-        } catch (IOException e) {
-            throw new RefusedRequestException(
-                    "cannot go on with " + directory.evaluations() + " (" + RunDirectory.reason(e)
-                            + "); without that file the run's evaluations begin anew",
-                    e);
+            evaluator.run();
+        } catch (TakenOverException e) {
+            LOG.warn("the versions of this run are evaluated elsewhere from here on: {}", e.getMessage());
         }
     }
 
@@ -402,7 +407,7 @@ public final class TrainRun {
                 view.show(monitor.status(now, steps.isEmpty() ? "the first step" : ""));
                 if (now - stepsWrittenAt >= STEPS_PERIOD_SECONDS) {
                     results.writeSteps(List.copyOf(steps));
-                    results.writeEvaluations(List.copyOf(evaluations));
+                    results.writeEvaluations(evaluations.get());
                     alarms.update(connection.alarms().standing());
                     stepsWrittenAt = now;
                 }
@@ -446,7 +451,7 @@ public final class TrainRun {
                 new RunSummary.Tokens(account.generatedTokens(), account.scoredTokens(), account.trainedTokens()),
                 account.balance(),
                 idle,
-                List.copyOf(evaluations),
+                EvaluationLog.read(connection, LEDGER_PATIENCE),
                 connection.alarms().standing(),
                 goalReached,
                 stoppedBecause);

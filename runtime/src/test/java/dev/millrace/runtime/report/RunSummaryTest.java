@@ -8,9 +8,13 @@ import dev.millrace.audit.ledger.Balance;
 import dev.millrace.audit.ledger.RolloutOrigin;
 import dev.millrace.audit.ledger.Tally;
 import dev.millrace.log.alarm.Alarm;
+import dev.millrace.log.evaluation.Evaluations;
 import dev.millrace.report.CsvFile;
-import dev.millrace.runtime.evaluation.EvaluatedVersion;
+import dev.millrace.runtime.evaluation.EvaluationRecords;
+import dev.millrace.schemas.EvaluatedPrompt;
+import dev.millrace.schemas.SamplingParameters;
 import dev.millrace.schemas.TrainingStep;
+import dev.millrace.schemas.VersionEvaluation;
 import dev.millrace.stages.IdleStages;
 import java.awt.image.BufferedImage;
 import java.nio.file.Files;
@@ -104,10 +108,53 @@ class RunSummaryTest {
                 new RunSummary.Tokens(3, 2, 1),
                 balance,
                 Map.of("generator", 0.25, "learner", 0.5),
-                List.of(new EvaluatedVersion(0, 0.1, -1.25, 4, 40), new EvaluatedVersion(2, 0.5, Double.NaN, 4, 48)),
+                new Evaluations(List.of(evaluation(2, 1, null), evaluation(0, 3, -1.25), evaluation(4, 3, null))),
                 List.of(new Alarm("broker-away", "kafka:9092", "away for 9 s", "start it", 7)),
                 true,
                 "the goal was reached");
+    }
+
+    /** Of two prompts with four responses each; the second one's are all correct. */
+    private static VersionEvaluation evaluation(long version, int correct, Double startLogProb) {
+        return EvaluationRecords.recomputed(VersionEvaluation.newBuilder()
+                .setRunId("r")
+                .setEpoch(0)
+                .setPolicyId("policy")
+                .setVersion(version)
+                .setWeightsSha256("of-" + version)
+                .setDataSha256("data")
+                .setSamplesPerPrompt(4)
+                .setSampling(new SamplingParameters(1.0, 0, 1.0, 8, 1L, false, 0, 0.0, false))
+                .setCorrectAbove(0.5)
+                .setPrompts(List.of(
+                        new EvaluatedPrompt(4, correct, (double) correct, 20L, 0),
+                        new EvaluatedPrompt(4, 4, 4.0, 20L, 0)))
+                .setRewardMean(0)
+                .setPassAtK(List.of())
+                .setDifficulties(List.of())
+                .setTruncatedShare(0)
+                .setStartLogProb(startLogProb)
+                .setFailed(0)
+                .setStartedAtMs(version)
+                .setFinishedAtMs(version + 1)
+                .build());
+    }
+
+    @Test
+    void shouldTellOfHeldOutPromptsByVersion() {
+        RunSummary summary = summary(List.of(row(1, 0.25, 1.0, 2, 0.5, 100)));
+        JsonNode rows = summary.json().path("evaluations");
+
+        assertThat(rows).extracting(row -> row.path("version").asInt()).containsExactly(0, 2, 4);
+        assertThat(rows.at("/0/reward").asDouble()).isEqualTo(0.875); // (3/4 + 1) / 2
+        assertThat(rows.at("/0/pass_at_1").asDouble()).isEqualTo(0.875);
+        assertThat(rows.at("/0/start_log_prob").asDouble()).isEqualTo(-1.25);
+        assertThat(rows.at("/1/start_log_prob").isNull()).isTrue();
+        assertThat(rows.at("/1/responses").asInt()).isEqualTo(8);
+        assertThat(rows.at("/1/reward_high").asDouble()).isGreaterThan(0.875);
+        assertThat(summary.bestVersion())
+                .as("of two that are alike the earlier one")
+                .isZero();
     }
 
     @Test

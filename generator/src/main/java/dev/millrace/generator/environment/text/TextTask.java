@@ -143,6 +143,39 @@ public record TextTask(
         return new TextTask(data, tokenizer, shuffle, responseTokens, stop, environment, eval, found);
     }
 
+    /**
+     * The same with other held-out rows, which are read and encoded once; what else the task is of stays as it was found.
+     *
+     * @param positions in which a prompt and its response must lie
+     * @param maxTokens that a response is allowed; 0 for as many as the task has
+     * @throws IllegalArgumentException as {@link #inspected}
+     */
+    public TextTask holdingOut(DatasetSettings other, RewardFunction reward, int positions, int maxTokens) {
+        Dataset rows = opened("eval.data", other::open);
+        int room = positions - (maxTokens > 0 ? maxTokens : responseTokens);
+        int longest = longest("eval.data", rows, reward, new RecordedTokenizer(tokenizer, files), room);
+        TextFiles found = new TextFiles(
+                files.dataSha256(),
+                files.rows(),
+                rows.hash(),
+                rows.size(),
+                Math.max(files.promptTokens(), longest),
+                files.tokenizerSha256(),
+                files.chatSha256(),
+                files.vocabulary(),
+                files.stopTokens(),
+                files.contents());
+        return new TextTask(
+                data,
+                tokenizer,
+                shuffle,
+                responseTokens,
+                stop,
+                environment,
+                new HeldOutRows(other, 0, eval.seed()),
+                found);
+    }
+
     private static <T> T opened(String key, Supplier<T> open) {
         try {
             return open.get();

@@ -1,0 +1,276 @@
+package dev.millrace.cli.evaluate;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import dev.millrace.api.environment.TaskSettings;
+import dev.millrace.cli.audit.NotFoundException;
+import dev.millrace.cli.audit.RunOptions;
+import dev.millrace.cli.signal.StopSignals;
+import dev.millrace.generator.environment.text.JsonLines;
+import dev.millrace.generator.environment.text.TextTask;
+import dev.millrace.log.LogConnection;
+import dev.millrace.log.evaluation.EvaluationLog;
+import dev.millrace.log.evaluation.Evaluations;
+import dev.millrace.policy.session.Device;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.InferenceException;
+import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.runtime.audit.AuditedRun;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.EvaluationConfig;
+import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.evaluation.EvaluationJson;
+import dev.millrace.runtime.evaluation.HeldOutTrial;
+import dev.millrace.runtime.evaluation.UnjudgedException;
+import dev.millrace.runtime.files.TokenizerFiles;
+import dev.millrace.runtime.pipeline.Pipeline;
+import dev.millrace.runtime.pipeline.SingleRole;
+import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.VersionEvaluation;
+import dev.millrace.weights.CorruptVersionException;
+import dev.millrace.weights.PolicyFeed;
+import dev.millrace.weights.VersionUnavailableException;
+import java.io.PrintWriter;
+import java.nio.file.Path;
+import java.time.Clock;
+import java.time.Duration;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.ArgGroup;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+
+/** {@code millrace evaluate}: a version of a run on held-out prompts. */
+@Command(
+        name = "evaluate",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = {
+            "Tries a version of a run on held-out prompts: mean reward, pass@k, lengths by difficulty, each with its interval. The same",
+            "version, prompts and samples give the same figures again. Reads only; with --follow it is the role that evaluates a run's",
+            "versions as they are published, and writes a record of each."
+        },
+        footer = {
+            "",
+            "millrace evaluate --run-dir runs/<run id> --version best",
+            "millrace evaluate --bootstrap-servers kafka:9092 --run my-run --version 40 --samples 16",
+            "millrace evaluate --run-dir runs/<run id> --recorded",
+            "millrace evaluate --bootstrap-servers kafka:9092 --run my-run --follow --set evaluation.every_versions=10",
+            "",
+            "Exit codes: 0 done; 1 a failure; 2 a mistake in the command line; 5 there is no such version or record."
+        })
+public final class EvaluateCommand implements Callable<Integer> {
+    private static final Duration PATIENCE = Duration.ofSeconds(30);
+    private static final String BEST = "best";
+    private static final String LAST = "last";
+
+    /** What is done. */
+    static final class Way {
+        @Option(
+                names = "--version",
+                paramLabel = "V",
+                description = {
+                    "Version to try: a number, last, or best, which is the one with the highest recorded reward on held-out prompts",
+                    "(default: last). Its weights must still be kept."
+                })
+        private String version;
+
+        @Option(names = "--recorded", description = "Try nothing, and print what the run's log has of its versions.")
+        private boolean recorded;
+
+        @Option(
+                names = "--follow",
+                description = {
+                    "Be the run's evaluator: try versions as they are published and are due (evaluation.every_versions, or .every_seconds).",
+                    "One per run: a second one takes over and the first stops. Ends with Ctrl-C."
+                })
+        private boolean follow;
+    }
+
+    @ArgGroup
+    private Way way = new Way();
+
+    @Option(
+            names = "--prompts",
+            paramLabel = "N",
+            description = "How many held-out prompts (default: the run's evaluation.prompts).")
+    private Integer prompts;
+
+    @Option(
+            names = "--samples",
+            paramLabel = "N",
+            description = "Responses to each (default: the run's evaluation.samples).")
+    private Integer samples;
+
+    @Option(
+            names = "--data",
+            paramLabel = "FILE",
+            description = "Held-out prompts of a run on text, JSON lines, in place of the run's own.")
+    private Path data;
+
+    @Option(names = "--device", paramLabel = "DEVICE", description = "Where to sample: cpu, or cuda:N (default: cpu).")
+    private String device = "cpu";
+
+    @Option(names = "--json", description = "Print JSON.")
+    private boolean json;
+
+    @Mixin
+    private RunOptions run;
+
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public Integer call() throws Exception {
+        PrintWriter out = spec.commandLine().getOut();
+        if (way.recorded || way.follow) {
+            refuseBeside(way.recorded ? "--recorded" : "--follow");
+        }
+        if (way.follow) {
+            SingleRole single = new SingleRole(run::over, false, false, out);
+            return StopSignals.during(() -> single.run(Pipeline::evaluation), single::stop)
+                    ? 0
+                    : StopSignals.INTERRUPTED;
+        }
+        try (AuditedRun audited = run.open()) {
+            if (!json) {
+                out.println(audited.title());
+                out.flush();
+            }
+            if (way.recorded) {
+                recorded(audited, out);
+            } else {
+                tried(audited, out);
+            }
+            out.flush();
+            return 0;
+        }
+    }
+
+    private void refuseBeside(String option) {
+        if (prompts != null || samples != null || data != null) {
+            throw new ParameterException(
+                    spec.commandLine(),
+                    option + " goes by what the run is configured to do; leave out --prompts, --samples and --data"
+                            + (option.equals("--follow") ? ", or set them: --set evaluation.samples=16" : ""));
+        }
+        if (option.equals("--follow") && (json || run.folder() != null)) {
+            throw new ParameterException(
+                    spec.commandLine(),
+                    json
+                            ? "--follow writes records to the run's log, and --recorded --json prints them; leave --json out"
+                            : "--follow is a role on a cluster, and millrace train evaluates by itself the run of its folder"
+                                    + " (evaluation.every_versions); give --bootstrap-servers and --run");
+        }
+    }
+
+    private void recorded(AuditedRun audited, PrintWriter out) {
+        Evaluations evaluations = EvaluationLog.read(audited.connection(), PATIENCE);
+        if (json) {
+            ArrayNode all = new ObjectMapper().createArrayNode();
+            evaluations.onSamePrompts().forEach(evaluation -> all.add(EvaluationJson.whole(evaluation)));
+            out.println(all.toPrettyString());
+            return;
+        }
+        if (evaluations.isEmpty()) {
+            throw new NotFoundException(
+                    "no version of the run was evaluated on held-out prompts; evaluation.every_versions"
+                            + " says how often that is done, and without --recorded a version is tried now");
+        }
+        EvaluationTable.all(evaluations).forEach(out::println);
+    }
+
+    private void tried(AuditedRun audited, PrintWriter out) {
+        LogConnection connection = audited.connection();
+        MillraceConfig config = TokenizerFiles.of(audited.config(), connection)
+                .map(files -> audited.config().withTask(files.readTask()))
+                .orElse(audited.config());
+        config.requirePartners();
+        try (PolicyFeed feed = new PolicyFeed(connection, config.weights())) {
+            PolicyVersion newest = feed.newestCommitted()
+                    .orElseThrow(() -> new NotFoundException("the run has published no version yet"));
+            long wanted = version(connection, newest.getVersion());
+            HeldOutTrial trial = new HeldOutTrial(
+                    connection.run(), config, held(config), asked(config), engine(), Clock.systemUTC());
+            VersionEvaluation evaluation = trial.of(feed, wanted, 0, () -> {});
+            if (json) {
+                out.println(EvaluationJson.whole(evaluation).toPrettyString());
+            } else {
+                EvaluationTable.one(evaluation).forEach(out::println);
+            }
+        } catch (VersionUnavailableException | CorruptVersionException e) {
+            throw new NotFoundException(e.getMessage() + "; give --version one whose weights are kept");
+        } catch (UnjudgedException e) {
+            throw new RefusedRequestException(String.valueOf(e.getMessage()), e);
+        }
+    }
+
+    private long version(LogConnection connection, long newest) {
+        String asked = way.version == null ? LAST : way.version;
+        if (asked.equals(LAST)) {
+            return newest;
+        }
+        if (asked.equals(BEST)) {
+            return EvaluationLog.read(connection, PATIENCE)
+                    .best()
+                    .orElseThrow(() -> new NotFoundException(
+                            "no version of the run was evaluated on held-out prompts, so none is known as the best; give"
+                                    + " --version a number, or last"))
+                    .getVersion();
+        }
+        try {
+            long version = Long.parseLong(asked);
+            if (version < 0 || version > newest) {
+                throw new NotFoundException("the run has versions 0 to " + newest + ", not " + version);
+            }
+            return version;
+        } catch (NumberFormatException e) {
+            throw new ParameterException(
+                    spec.commandLine(), "--version must be a number, last or best: '" + asked + "'", e);
+        }
+    }
+
+    private EvaluationConfig asked(MillraceConfig config) {
+        EvaluationConfig ofRun = config.evaluation();
+        try {
+            return ofRun.with(prompts == null ? ofRun.prompts() : prompts, samples == null ? ofRun.samples() : samples);
+        } catch (IllegalArgumentException e) {
+            throw new ParameterException(spec.commandLine(), "--" + e.getMessage(), e);
+        }
+    }
+
+    private TaskSettings held(MillraceConfig config) {
+        if (data == null) {
+            config.requireHeldOutFiles();
+            return config.task();
+        }
+        if (!(config.task() instanceof TextTask text)) {
+            throw new ParameterException(
+                    spec.commandLine(),
+                    "--data is given and the run's task is "
+                            + config.task().task().name() + ", which makes its own prompts; leave --data out");
+        }
+        try {
+            return text.holdingOut(
+                    new JsonLines(data.toString()),
+                    config.reward(),
+                    config.generator().capacityTokens(),
+                    config.admission().sampling().maxTokens());
+        } catch (IllegalArgumentException e) {
+            throw new ConfigException("--data: " + e.getMessage(), e);
+        }
+    }
+
+    private Engine engine() {
+        try {
+            Engine engine = new Engine(Device.parse(device), 1);
+            engine.requireUsable();
+            return engine;
+        } catch (IllegalArgumentException | InferenceException e) {
+            throw new ConfigException("--device: " + e.getMessage(), e);
+        }
+    }
+}
