@@ -15,7 +15,7 @@ function sources() {
   return [...src, "build.mjs", "package.json", "package-lock.json", "tsconfig.json"].sort();
 }
 
-// what ViewPageTest computes too, so that a page that was not made anew is found without node
+// what PageFileTest computes too, so that a page that was not made anew is found without node
 const hash = createHash("sha256");
 for (const name of sources()) {
   hash.update(`${name}\n`);

@@ -2,14 +2,11 @@ import { useEffect, useState } from "preact/hooks";
 import { isSaved, useAnswer, type Dict } from "../api";
 import { Chart } from "../parts/chart";
 import { Bars, Card, Histogram, Mark, Problem, Section, type Health } from "../parts/basics";
-import { clock, count, mean, number, seconds, share, short, type Maybe } from "../numbers";
+import { essHealth, LOW_ESS, removed, removedHealth, rewardHealth, rolling, STALLED_SECONDS, Verdict, WINDOW } from "../parts/verdict";
+import { count, mean, number, seconds, share, short, type Maybe } from "../numbers";
 import { column, stages, useSteps, value } from "../steps";
 import type { PageProps } from "../main";
 
-const WINDOW = 10;
-/** Where the doctor says that a person should look. */
-const LOW_ESS = 0.3;
-const STALLED_SECONDS = 120;
 /** Offsets up to which the doctor, who reads all of the log, is asked without being told to. */
 const DOCTOR_UNASKED = 400_000;
 
@@ -30,7 +27,7 @@ export function NowPage({ run, news, facts }: PageProps) {
   const isRunning = facts.state === "running" || facts.state === "on a cluster";
   return (
     <>
-      <Verdict steps={steps} count={all} facts={facts} now={now.data} isThere={isThere} age={age} isRunning={isRunning} />
+      <Verdict steps={steps} facts={facts} now={now.data} isThere={isThere} age={age} isRunning={isRunning} />
       <Problem text={problem || now.problem} />
       <Alarms now={now.data} />
       <div class="cards">
@@ -238,17 +235,8 @@ function useTick(ms: number): number {
   return tick;
 }
 
-function rolling(values: Maybe[], over: number): (number | null)[] {
-  return values.map((_, i) => (i + 1 < over ? null : mean(values.slice(i + 1 - over, i + 1))));
-}
-
 function ratio(part: Maybe, whole: Maybe): number | null {
   return part === null || part === undefined || !whole ? null : part / whole;
-}
-
-function removed(steps: Dict[]): number | null {
-  const trainable = steps.reduce((sum, s) => sum + s.tokens_trainable, 0);
-  return trainable === 0 ? null : 1 - steps.reduce((sum, s) => sum + s.tokens_trained, 0) / trainable;
 }
 
 function durations(steps: Dict[]): number[] {
@@ -272,27 +260,6 @@ function rate(steps: Dict[], name: string): number | null {
   return (1000 * steps.slice(1).reduce((sum, s) => sum + s[name], 0)) / Math.max(1, last.finished_ms - first.finished_ms);
 }
 
-function rewardHealth(running: Maybe[], goal: Maybe): Health {
-  const last = running.at(-1);
-  const before = running.at(-21);
-  if (last === null || last === undefined) {
-    return "none";
-  }
-  if (goal && last >= goal) {
-    return "ok";
-  }
-  const best = Math.max(...running.filter((v): v is number => typeof v === "number"));
-  return best > 0 && last < 0.7 * best ? "ill" : before !== null && before !== undefined && last < before - 0.02 ? "look" : "ok";
-}
-
-function essHealth(ess: Maybe): Health {
-  return ess === null || ess === undefined ? "none" : ess < LOW_ESS ? "ill" : ess < 0.6 ? "look" : "ok";
-}
-
-function removedHealth(part: Maybe): Health {
-  return part === null || part === undefined ? "none" : part > 0.5 ? "ill" : part > 0.25 ? "look" : "ok";
-}
-
 function chiSquare(steps: Dict[]) {
   const names = new Set<string>();
   for (const step of steps.slice(-WINDOW)) {
@@ -303,63 +270,6 @@ function chiSquare(steps: Dict[]) {
     }
   }
   return [...names].slice(0, 4).map((name) => ({ label: name.replace(/^.*chi2_?/, "") || "tokens", values: column(steps, name) }));
-}
-
-function Verdict(props: { steps: Dict[]; count: number; facts: any; now: any; isThere: boolean; age: number | null; isRunning: boolean }) {
-  const { steps, facts } = props;
-  const recent = steps.slice(-WINDOW);
-  const running = rolling(column(steps, "reward"), facts.goal_steps ?? WINDOW);
-  const ess = mean(column(recent, "ess"));
-  const parts: { health: Health; text: string }[] = [];
-  if (!props.isThere || steps.length === 0) {
-    return (
-      <div class="verdict">
-        <h1>
-          <Mark health="none" /> {props.isThere ? "No step yet" : "Reading the newest steps…"}
-        </h1>
-        {props.now?.status?.phase && <p>Waiting for {props.now.status.phase}.</p>}
-      </div>
-    );
-  }
-  const reward = rewardHealth(running, facts.goal);
-  const at = running.at(-1);
-  parts.push({
-    health: reward,
-    text:
-      facts.goal && at !== null && at !== undefined && at >= facts.goal
-        ? `The reward has reached its goal: ${number(at)} of ${facts.goal}.`
-        : reward === "ill"
-          ? `The reward has fallen to ${number(at)} from its best of ${number(Math.max(...running.filter((v): v is number => typeof v === "number")))}.`
-          : `The reward is ${number(at ?? value(steps.at(-1), "reward"))}${facts.goal ? ` of ${facts.goal}` : ""}.`,
-  });
-  parts.push({ health: "ok", text: `Tokens are ${number(mean(column(recent, "staleness_mean")), 1)} versions old when they are trained on, at most ${number(Math.max(...column(recent, "staleness_max").map((v) => v ?? 0)))}.` });
-  if (ess !== null) {
-    parts.push({ health: essHealth(ess), text: ess < LOW_ESS ? `Few rollouts decide: the effective sample size is ${number(ess, 2)}.` : `The effective sample size is ${number(ess, 2)} of 1.` });
-  }
-  const gone = removed(recent);
-  if (gone !== null) {
-    parts.push({ health: removedHealth(gone), text: `Corrections removed ${share(gone)} of the tokens.` });
-  }
-  if (props.isRunning && props.age !== null && props.age > STALLED_SECONDS) {
-    parts.push({ health: "ill", text: `No step has been made for ${seconds(props.age)}.` });
-  }
-  const alarms = (props.now?.alarms?.length ?? 0) + (props.now?.status?.alarms?.length ?? 0);
-  if (alarms > 0) {
-    parts.push({ health: "ill", text: `${alarms} ${alarms === 1 ? "alarm rings" : "alarms ring"}.` });
-  }
-  const worst: Health = parts.some((p) => p.health === "ill") ? "ill" : parts.some((p) => p.health === "look") ? "look" : "ok";
-  return (
-    <div class={`verdict ${worst}`} role="status">
-      <h1>
-        <Mark health={worst} /> {worst === "ok" ? "Healthy" : worst === "look" ? "Worth a look" : "Needs attention"}
-        <small>
-          {" "}
-          step {count((steps.at(-1)!.batch as number) + 1)}, {clock(steps.at(-1)!.finished_ms)} UTC
-        </small>
-      </h1>
-      <p>{parts.map((p) => p.text).join(" ")}</p>
-    </div>
-  );
 }
 
 function Alarms({ now }: { now: any }) {

@@ -1,5 +1,8 @@
 package dev.millrace.cli;
 
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import picocli.CommandLine;
 import picocli.CommandLine.Help;
@@ -9,26 +12,72 @@ import picocli.CommandLine.Help.TextTable;
 import picocli.CommandLine.IHelpSectionRenderer;
 import picocli.CommandLine.Model.UsageMessageSpec;
 
-/** The list of commands under a usage message: the first sentence of each one's description, to its end. */
+/** The list of commands under a usage message, those of millrace itself by what they are for: the first sentence of each one's description, to its end. */
 final class CommandList implements IHelpSectionRenderer {
+    /** What people come for, in the order in which they come for it. */
+    private static final Map<String, List<String>> GROUPS = new LinkedHashMap<>();
+
+    static {
+        GROUPS.put("Train, and look at it", List.of("train", "view", "evaluate"));
+        GROUPS.put("Ask a run", List.of("ledger", "trace", "doctor"));
+        GROUPS.put("Decide a run again", List.of("replay", "correct"));
+        GROUPS.put("Mend a run", List.of("rollback", "repair", "dead-letters", "quarantine"));
+        GROUPS.put("Models and archives", List.of("model", "export", "import"));
+        GROUPS.put("One role a process", List.of("admit", "generate", "gateway", "score", "stream", "learn"));
+        GROUPS.put("Measure and prove", List.of("load-test", "bench", "experiment", "conformance", "chaos"));
+        GROUPS.put("Millrace itself", List.of("config", "plugins", "help"));
+    }
+
     private static final int INDENT = 2;
     private static final int GAP = 2;
 
+    private final boolean grouped;
+
+    private CommandList(boolean grouped) {
+        this.grouped = grouped;
+    }
+
     /** Has a command, and all below it, list their commands so. */
     static CommandLine in(CommandLine command) {
-        command.getHelpSectionMap().put(UsageMessageSpec.SECTION_KEY_COMMAND_LIST, new CommandList());
-        command.getSubcommands().values().forEach(CommandList::in);
+        return in(command, true);
+    }
+
+    private static CommandLine in(CommandLine command, boolean grouped) {
+        command.getHelpSectionMap().put(UsageMessageSpec.SECTION_KEY_COMMAND_LIST, new CommandList(grouped));
+        if (grouped) {
+            command.getHelpSectionMap().put(UsageMessageSpec.SECTION_KEY_COMMAND_LIST_HEADING, help -> "");
+        }
+        command.getSubcommands().values().forEach(below -> in(below, false));
         return command;
     }
 
     @Override
     public String render(Help help) {
-        Map<String, Help> commands = help.subcommands();
+        Map<String, Help> commands = new LinkedHashMap<>(help.subcommands());
         if (commands.isEmpty()) {
             return "";
         }
         int widest = commands.keySet().stream().mapToInt(String::length).max().orElseThrow();
         int left = INDENT + widest + GAP;
+        if (!grouped) {
+            return table(help, left, commands);
+        }
+        StringBuilder text = new StringBuilder();
+        GROUPS.forEach((heading, names) -> {
+            Map<String, Help> members = new LinkedHashMap<>();
+            names.stream().filter(commands::containsKey).forEach(name -> members.put(name, commands.remove(name)));
+            text.append(group(help, left, heading, members));
+        });
+        return text.append(commands.isEmpty() ? "" : group(help, left, "Others", commands))
+                .toString();
+    }
+
+    private static String group(Help help, int left, String heading, Map<String, Help> commands) {
+        return String.format("%n%s%n", help.colorScheme().text("@|bold " + heading + "|@"))
+                + table(help, left, commands);
+    }
+
+    private static String table(Help help, int left, Map<String, Help> commands) {
         int width = help.commandSpec().usageMessage().width();
         TextTable table = TextTable.forColumns(
                 help.colorScheme(),
@@ -44,5 +93,10 @@ final class CommandList implements IHelpSectionRenderer {
         String text = String.join(" ", usage.description()).replace("%n", " ");
         int end = text.indexOf(". ");
         return end < 0 ? text : text.substring(0, end + 1);
+    }
+
+    /** Headings of groups, for a test that no command stands among others. */
+    static List<String> headings() {
+        return new ArrayList<>(GROUPS.keySet());
     }
 }

@@ -9,8 +9,10 @@ import dev.millrace.log.topics.LogSetupException;
 import dev.millrace.replay.archive.ArchiveException;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.NearestKey;
 import dev.millrace.runtime.pipeline.StoppedException;
 import java.io.PrintWriter;
+import java.util.Optional;
 import picocli.CommandLine;
 import picocli.CommandLine.IExecutionExceptionHandler;
 import picocli.CommandLine.IParameterExceptionHandler;
@@ -32,11 +34,29 @@ final class Failures implements IParameterExceptionHandler, IExecutionExceptionH
     public int handleParseException(ParameterException mistake, String[] arguments) {
         CommandLine command = mistake.getCommandLine();
         PrintWriter err = command.getErr();
+        Optional<String> unknown = unknownCommand(mistake);
+        if (unknown.isPresent()) {
+            err.println("millrace: there is no command " + unknown.get());
+            err.println(NearestKey.of(unknown.get(), command.getSubcommands().keySet())
+                    .map(name -> "Did you mean: " + command.getCommandSpec().qualifiedName() + " " + name + "?")
+                    .orElse("See: " + command.getCommandSpec().qualifiedName() + " --help"));
+            return MISTAKEN;
+        }
         err.println("millrace: " + mistake.getMessage());
         if (!UnmatchedArgumentException.printSuggestions(mistake, err)) {
             err.println("See: " + command.getCommandSpec().qualifiedName() + " --help");
         }
         return MISTAKEN;
+    }
+
+    /** The first word that stands where a command should; empty where the mistake is another one. */
+    private static Optional<String> unknownCommand(ParameterException mistake) {
+        CommandLine command = mistake.getCommandLine();
+        return mistake instanceof UnmatchedArgumentException unmatched
+                        && !command.getSubcommands().isEmpty()
+                        && command.getCommandSpec().positionalParameters().isEmpty()
+                ? unmatched.getUnmatched().stream().findFirst().filter(word -> !word.startsWith("-"))
+                : Optional.empty();
     }
 
     @Override

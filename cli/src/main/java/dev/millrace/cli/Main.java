@@ -24,6 +24,7 @@ import dev.millrace.cli.rollback.RollbackCommand;
 import dev.millrace.cli.trace.TraceCommand;
 import dev.millrace.cli.train.TrainCommand;
 import dev.millrace.cli.view.ViewCommand;
+import java.util.concurrent.Callable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.HelpCommand;
@@ -67,7 +68,7 @@ import picocli.CommandLine.HelpCommand;
             HelpCommand.class
         },
         footer = {"", "Start with: millrace train"})
-public final class Main implements Runnable {
+public final class Main implements Callable<Integer> {
     @CommandLine.Mixin
     private PluginPath plugins;
 
@@ -77,7 +78,7 @@ public final class Main implements Runnable {
     /** A command line that answers a user's mistake with a sentence and everything else with its cause. */
     public static CommandLine commandLine() {
         Main millrace = new Main();
-        return CommandList.in(new CommandLine(millrace))
+        return OptionList.in(CommandList.in(new CommandLine(millrace)))
                 .setExecutionStrategy(parsed -> {
                     millrace.plugins.load(parsed.commandSpec().commandLine());
                     return new CommandLine.RunLast().execute(parsed);
@@ -95,8 +96,10 @@ public final class Main implements Runnable {
         System.exit(status);
     }
 
+    /** Without a command: what there is, as a mistake. */
     @Override
-    public void run() {
-        throw new CommandLine.ParameterException(spec.commandLine(), "a command is missing");
+    public Integer call() {
+        spec.commandLine().usage(spec.commandLine().getErr());
+        return Failures.MISTAKEN;
     }
 }

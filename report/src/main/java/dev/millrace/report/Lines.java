@@ -28,7 +28,7 @@ public final class Lines {
     }
 
     /** The text broken at spaces into lines of at most so many characters; a longer word stays whole. */
-    static List<String> broken(String text, int width) {
+    public static List<String> broken(String text, int width) {
         return wrapped("", "", text, width);
     }
 

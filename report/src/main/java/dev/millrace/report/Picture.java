@@ -9,10 +9,13 @@ import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import javax.imageio.ImageIO;
+import org.knowm.xchart.AnnotationLine;
 import org.knowm.xchart.BitmapEncoder;
 import org.knowm.xchart.XYChart;
 import org.knowm.xchart.XYChartBuilder;
@@ -50,6 +53,9 @@ public final class Picture {
     private static final int MARKED_POINTS = 40;
     private static final int KEY_WIDTH = 45;
     private static final int LETTER_WIDTH = 7;
+    /** Of the space left of the curves, so that panels below each other have one left edge. */
+    private static final int AXIS_WIDTH = 72;
+
     private static final int WIDTH = 900;
     private static final int HALF_WIDTH = 600;
     private static final int HEIGHT = 340;
@@ -76,8 +82,9 @@ public final class Picture {
             Graphics2D paper = image.createGraphics();
             paper.setColor(Color.WHITE);
             paper.fillRect(0, 0, image.getWidth(), image.getHeight());
+            boolean isBelow = drawn.stream().allMatch(chart -> fitsBelow(chart, width));
             for (int i = 0; i < drawn.size(); i++) {
-                BufferedImage panel = BitmapEncoder.getBufferedImage(panel(drawn.get(i), names, width));
+                BufferedImage panel = BitmapEncoder.getBufferedImage(panel(drawn.get(i), names, width, isBelow));
                 paper.drawImage(panel, i % columns * width, i / columns * HEIGHT, null);
             }
             paper.dispose();
@@ -92,22 +99,28 @@ public final class Picture {
         }
     }
 
-    private static XYChart panel(Chart of, List<String> names, int width) {
-        boolean fitsBelow = of.series().stream()
+    private static boolean fitsBelow(Chart of, int width) {
+        return of.series().stream()
                         .mapToInt(series ->
                                 KEY_WIDTH + LETTER_WIDTH * series.name().length())
                         .sum()
                 < width;
+    }
+
+    /** @param isBelow whether the legend stands below the curves, which is the same for all panels, whose curves then stand below each other */
+    static XYChart panel(Chart of, List<String> names, int width, boolean isBelow) {
+        AxisScale across = AxisScale.ofPlaces(values(of, true), of.x());
+        AxisScale up = AxisScale.ofValues(values(of, false), of.y());
         XYChart chart = new XYChartBuilder()
                 .width(width)
                 .height(HEIGHT)
                 .title(of.title())
-                .xAxisTitle(of.x().title())
+                .xAxisTitle(xTitle(of))
                 .yAxisTitle(of.y().title())
                 .build();
         chart.getStyler()
-                .setLegendPosition(fitsBelow ? LegendPosition.OutsideS : LegendPosition.OutsideE)
-                .setLegendLayout(fitsBelow ? LegendLayout.Horizontal : LegendLayout.Vertical)
+                .setLegendPosition(isBelow ? LegendPosition.OutsideS : LegendPosition.OutsideE)
+                .setLegendLayout(isBelow ? LegendLayout.Horizontal : LegendLayout.Vertical)
                 .setLegendBorderColor(Color.WHITE)
                 .setLegendVisible(of.series().size() > 1)
                 .setChartBackgroundColor(Color.WHITE)
@@ -117,16 +130,44 @@ public final class Picture {
         chart.getStyler()
                 .setXAxisLogarithmic(of.x().log())
                 .setYAxisLogarithmic(of.y().log())
-                .setXAxisTitleVisible(!of.x().title().isEmpty())
+                .setXAxisTitleVisible(!xTitle(of).isEmpty())
                 .setYAxisTitleVisible(!of.y().title().isEmpty())
                 .setXAxisMaxLabelCount(8)
                 .setPlotGridVerticalLinesVisible(false)
-                .setXAxisMin(of.x().from())
-                .setXAxisMax(of.x().to())
-                .setYAxisMin(of.y().from())
-                .setYAxisMax(of.y().to());
+                .setXAxisMin(across.from())
+                .setXAxisMax(across.to())
+                .setYAxisMin(up.from())
+                .setYAxisMax(up.to());
+        chart.getStyler().setXAxisTickLabelsFormattingFunction(across::label);
+        chart.getStyler().setYAxisTickLabelsFormattingFunction(up::label);
+        chart.getStyler().setYAxisLeftWidthHint(AXIS_WIDTH);
+        chart.getStyler().setAnnotationLineColor(Color.GRAY).setAnnotationLineStroke(stroke(1.4f, DASHES[2]));
+        of.marks().forEach(mark -> chart.addAnnotation(new AnnotationLine(mark.at(), true, false)));
         of.series().stream().filter(of::draws).forEach(series -> draw(chart, series, names.indexOf(series.name()), of));
         return chart;
+    }
+
+    /** What happened stands under the axis, where no curve is. */
+    private static String xTitle(Chart of) {
+        String marks = of.marks().stream()
+                .map(mark -> AxisScale.ofPlaces(List.of(mark.at()), of.x()).label(mark.at()) + " "
+                        + of.x().unit() + ": " + mark.what())
+                .collect(Collectors.joining(", "));
+        return marks.isEmpty() ? of.x().title() : of.x().title() + "   (dotted at " + marks + ")";
+    }
+
+    private static List<Double> values(Chart of, boolean across) {
+        List<Double> values = new ArrayList<>();
+        for (Series series : of.series()) {
+            for (int i = 0; i < series.x().size(); i++) {
+                Double x = series.x().get(i);
+                Double y = series.y().get(i);
+                if (x != null && y != null && of.x().holds(x) && of.y().holds(y)) {
+                    values.add(across ? x : y);
+                }
+            }
+        }
+        return values;
     }
 
     private static void draw(XYChart chart, Series of, int index, Chart in) {

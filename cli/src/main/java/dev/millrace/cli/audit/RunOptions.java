@@ -1,6 +1,7 @@
 package dev.millrace.cli.audit;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.cli.HelpHeading;
 import dev.millrace.log.alarm.Alarm;
 import dev.millrace.runtime.audit.AuditedRun;
 import dev.millrace.runtime.config.ConfigException;
@@ -19,6 +20,7 @@ import java.util.stream.Collectors;
 import picocli.CommandLine.Option;
 
 /** The options that say which run a command asks about: those on a cluster, or the folder of one that had its own broker. */
+@HelpHeading("Which run")
 public final class RunOptions {
     @Option(
             names = "--run-dir",

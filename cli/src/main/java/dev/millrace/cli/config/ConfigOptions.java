@@ -1,6 +1,7 @@
 package dev.millrace.cli.config;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.cli.HelpHeading;
 import dev.millrace.runtime.config.ConfigLayers;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -11,6 +12,7 @@ import picocli.CommandLine.Option;
  * The options with which every command takes its configuration: a file, single keys, and names of their own for
  * what is set most often. Later ones win: defaults, the run's own file, {@code --config}, {@code --set}, options.
  */
+@HelpHeading("Configuration")
 public final class ConfigOptions {
     @Option(
             names = "--config",

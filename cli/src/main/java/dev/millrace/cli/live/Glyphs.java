@@ -9,16 +9,18 @@ import java.nio.charset.Charset;
  * @param empty the part that is not
  * @param heights of a sparkline, lowest first
  * @param between two facts on one line
+ * @param done behind what is done
  * @param cut at the end of a line that goes on beyond the edge
  */
-record Glyphs(String full, String empty, String heights, String between, String cut) {
-    private static final Glyphs BLOCKS = new Glyphs("█", "·", "▁▂▃▄▅▆▇█", " · ", "…");
-    private static final Glyphs ASCII = new Glyphs("#", ".", "_.-=+*%#", ", ", "~");
+record Glyphs(String full, String empty, String heights, String between, String done, String cut) {
+    private static final Glyphs BLOCKS = new Glyphs("█", "·", "▁▂▃▄▅▆▇█", " · ", "✓", "…");
+    private static final Glyphs ASCII = new Glyphs("#", ".", "_.-=+*%#", ", ", "ok", "~");
 
     /** Blocks where the terminal's encoding has them, plain ASCII elsewhere, as under {@code LANG=C}. */
     static Glyphs of(Charset encoding) {
         return encoding.canEncode()
-                        && encoding.newEncoder().canEncode(BLOCKS.full + BLOCKS.empty + BLOCKS.heights + BLOCKS.cut)
+                        && encoding.newEncoder()
+                                .canEncode(BLOCKS.full + BLOCKS.empty + BLOCKS.heights + BLOCKS.done + BLOCKS.cut)
                 ? BLOCKS
                 : ASCII;
     }

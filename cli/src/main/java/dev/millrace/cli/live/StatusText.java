@@ -1,135 +1,271 @@
 package dev.millrace.cli.live;
 
+import dev.millrace.cli.live.TonedLine.Tone;
+import dev.millrace.report.Lines;
 import dev.millrace.runtime.evaluation.EvaluationText;
 import dev.millrace.runtime.live.RunStatus;
 import dev.millrace.runtime.report.StepRow;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.function.Function;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 
 /** Puts a {@link RunStatus} into words: a panel for a terminal of any width, or one line for a log. */
 final class StatusText {
-    private static final int LABEL = 12;
-    /** Below this many columns the roles' names are shortened and units left out. */
+    private static final int LABEL = 10;
+    /** Below this many columns there is no table of roles, and units are left out. */
     private static final int NARROW = 60;
+
+    private static final int TREND_STEPS = 20;
+    private static final int SPARK = 50;
+    private static final int ALARM_LINES = 3;
+    private static final List<String> ROLES = List.of("generator", "gateway", "scorer", "topology", "learner");
 
     private StatusText() {}
 
-    /** The panel: one line each for goal, reward, version, the roles, lag and losses; none longer than {@code width}. */
-    static List<String> panel(RunStatus status, int width, Glyphs glyphs) {
+    /**
+     * The panel, none of whose lines is longer than {@code width}; what matters most comes first, since a screen may have few rows.
+     *
+     * @param nowMs on the clock by which steps are dated
+     */
+    static List<TonedLine> panel(RunStatus status, int width, Glyphs glyphs, long nowMs) {
         boolean narrow = width < NARROW;
-        String dot = glyphs.between();
-        List<String> lines = new ArrayList<>();
-        lines.add("millrace train" + dot + clock(status.elapsedSeconds()) + dot + "run " + status.runId());
-        if (!status.phase().isEmpty()) {
-            lines.add(label("waiting for", narrow) + status.phase());
+        double age = stepAge(status, nowMs);
+        List<TonedLine> lines = new ArrayList<>();
+        lines.add(title(status, RunState.of(status, age), narrow));
+        for (String alarm : status.alarms()) {
+            lines.addAll(labelled("alarm", alarm, Tone.BAD, width));
         }
-        if (!Double.isNaN(status.goal())) {
-            String end = String.format(Locale.ROOT, " %.2f of %.2f", orZero(status.rewardMean()), status.goal());
-            int bar = Math.max(5, Math.min(40, width - LABEL - end.length() - 2));
-            int full = (int) Math.round(bar * Math.max(0, Math.min(1, status.progress())));
-            lines.add(label("goal", narrow) + "[" + glyphs.full().repeat(full)
-                    + glyphs.empty().repeat(bar - full) + "]" + end);
-        }
-        lines.add(label("reward", narrow) + number(last(status.rewards())) + "  "
-                + spark(status.rewards(), Math.max(0, Math.min(50, width - LABEL - 8)), glyphs));
-        if (!status.evaluations().isEmpty()) {
-            lines.add(label("held out", narrow) + EvaluationText.newest(status.evaluations()));
-        }
-        lines.add(label("version", narrow) + status.version() + " after " + status.steps()
-                + (status.maxSteps() > 0 ? " of " + status.maxSteps() : "") + " steps"
-                + (narrow || status.serving().isEmpty()
-                        ? ""
-                        : dot + "served by " + roles(status.serving(), String::valueOf, true)));
-        lines.addAll(figures(status, narrow, dot));
-        lines.add(label("tokens/s", narrow) + roles(status.tokensPerSecond(), StatusText::thousands, narrow));
-        lines.add(label("idle", narrow)
-                + roles(status.idle(), idle -> String.format(Locale.ROOT, "%.0f%%", 100 * idle), narrow));
-        lines.add(label("behind", narrow)
-                + roles(status.recordsBehind(), String::valueOf, narrow)
-                + (narrow || status.recordsBehind().isEmpty() ? "" : " records"));
         if (!status.unserved().isEmpty()) {
-            lines.add(label("unserved", narrow) + roles(status.unserved(), StatusText::seconds, false));
+            lines.addAll(labelled("unserved", named(status.unserved(), StatusText::seconds), Tone.BAD, width));
         }
-        status.idleStages().forEach(stage -> lines.add(label("no effect", narrow) + stage));
-        status.alarms().forEach(alarm -> lines.add(label("alarm", narrow) + alarm));
+        if (status.newest() == null) {
+            lines.add(label("starting").and(beginnings(status, glyphs)));
+        }
+        if (!status.phase().isEmpty()) {
+            lines.add(label("waiting").and("for " + status.phase()));
+        }
+        lines.add(reward(status, width, glyphs));
+        if (!narrow && !Double.isNaN(status.goal())) {
+            lines.add(goal(status, width, glyphs));
+        }
+        if (!status.evaluations().isEmpty()) {
+            lines.addAll(labelled("held out", EvaluationText.newest(status.evaluations()), Tone.PLAIN, width));
+        }
+        lines.addAll(figures(status, narrow, glyphs));
+        if (!narrow) {
+            lines.addAll(roles(status));
+        }
+        status.idleStages().forEach(stage -> lines.addAll(labelled("no effect", stage, Tone.LOOK, width)));
         if (!status.lost().isEmpty()) {
-            lines.add(
-                    label("lost", narrow) + roles(status.lost(), String::valueOf, false) + (narrow ? "" : " records"));
+            lines.addAll(labelled("left out", named(status.lost(), String::valueOf) + " records", Tone.PLAIN, width));
         }
-        lines.add(narrow ? "Ctrl-C stops" : "Ctrl-C stops; the same --run-dir goes on from the last step");
-        return lines.stream().map(line -> cut(line, width, glyphs)).toList();
+        if (!Double.isNaN(age)) {
+            lines.add(label("newest").and("step " + status.steps() + ", " + ago(age)));
+        }
+        lines.add(TonedLine.of(
+                narrow ? "Ctrl-C stops" : "Ctrl-C stops; the same --run-dir goes on from the last step", Tone.FAINT));
+        return lines.stream().map(line -> line.cut(width, glyphs)).toList();
     }
 
-    private static String cut(String line, int width, Glyphs glyphs) {
-        return line.length() <= width ? line : line.substring(0, Math.max(0, width - 1)) + glyphs.cut();
+    /** Seconds since the newest step, or since this invocation began, which knows of no time before; NaN before the first step. */
+    private static double stepAge(RunStatus status, long nowMs) {
+        StepRow newest = status.newest();
+        return newest == null
+                ? Double.NaN
+                : Math.max(0, Math.min(status.elapsedSeconds(), (nowMs - newest.finishedAtMs()) / 1e3));
     }
 
-    /** One line for a log. */
+    private static TonedLine title(RunStatus status, RunState state, boolean narrow) {
+        String where = "  " + clock(status.elapsedSeconds())
+                + (status.steps() == 0
+                        ? ""
+                        : "  step " + status.steps() + (status.maxSteps() > 0 ? " of " + status.maxSteps() : "")
+                                + (narrow ? "" : "  version " + status.version()));
+        return narrow
+                ? TonedLine.of(state.words, state.tone).and(where)
+                : TonedLine.of(status.runId() + "  ", Tone.STRONG)
+                        .and(state.words, state.tone)
+                        .and(where);
+    }
+
+    /** How far a run is that has made no step yet: what is done, and what comes next. */
+    private static String beginnings(RunStatus status, Glyphs glyphs) {
+        StringBuilder text = new StringBuilder();
+        String next = "";
+        for (Map.Entry<String, Boolean> each : begun(status).entrySet()) {
+            if (each.getValue()) {
+                text.append(each.getKey()).append(' ').append(glyphs.done()).append("  ");
+            } else if (next.isEmpty()) {
+                next = each.getKey();
+            }
+        }
+        return text + (next.isEmpty() ? "first step" : next) + " ...";
+    }
+
+    private static Map<String, Boolean> begun(RunStatus status) {
+        Map<String, Boolean> begun = new LinkedHashMap<>();
+        begun.put("log", true);
+        begun.put("weights", !status.serving().isEmpty());
+        begun.put("sampling", tokens(status, "generator") > 0);
+        begun.put("scoring", tokens(status, "scorer") > 0);
+        begun.put("batch", tokens(status, "learner") > 0);
+        return begun;
+    }
+
+    private static double tokens(RunStatus status, String role) {
+        return status.tokensPerSecond().getOrDefault(role, 0.0);
+    }
+
+    private static TonedLine reward(RunStatus status, int width, Glyphs glyphs) {
+        String newest = number(last(status.rewards()));
+        String trend = trend(status.rewards());
+        String end = trend.isEmpty() ? "" : "  " + trend;
+        int room = width - LABEL - newest.length() - end.length() - 2;
+        return label("reward")
+                .and(newest + "  ", Tone.STRONG)
+                .and(spark(status.rewards(), Math.max(0, Math.min(SPARK, room)), glyphs) + end);
+    }
+
+    /** Change of the reward a step over the last steps: the mean of their later half less that of their earlier half. */
+    private static String trend(List<Double> rewards) {
+        List<Double> recent = rewards.subList(Math.max(0, rewards.size() - TREND_STEPS), rewards.size());
+        int half = recent.size() / 2;
+        if (half < 2) {
+            return "";
+        }
+        double change = (mean(recent.subList(recent.size() - half, recent.size())) - mean(recent.subList(0, half)))
+                / (recent.size() - half);
+        return String.format(Locale.ROOT, "%+.3f a step", change);
+    }
+
+    private static double mean(List<Double> values) {
+        return values.stream().mapToDouble(Double::doubleValue).average().orElse(Double.NaN);
+    }
+
+    private static TonedLine goal(RunStatus status, int width, Glyphs glyphs) {
+        String end = String.format(Locale.ROOT, " %.2f of %.2f", orZero(status.rewardMean()), status.goal());
+        int bar = Math.max(5, Math.min(40, width - LABEL - end.length() - 2));
+        int full = (int) Math.round(bar * Math.max(0, Math.min(1, status.progress())));
+        return label("goal")
+                .and("[" + glyphs.full().repeat(full) + glyphs.empty().repeat(bar - full) + "]" + end);
+    }
+
+    /** One line for a log, of at most 120 columns where the names are not long; alarms have lines of their own. */
     static String line(RunStatus status) {
-        if (status.steps() == 0 || !status.phase().isEmpty()) {
-            return clock(status.elapsedSeconds()) + (status.steps() == 0 ? "" : "  step " + status.steps())
-                    + "  waiting for " + (status.phase().isEmpty() ? "the first step" : status.phase())
-                    + alarms(status);
+        String time = clock(status.elapsedSeconds());
+        StepRow step = status.newest();
+        if (step == null) {
+            String done = begun(status).entrySet().stream()
+                    .filter(Map.Entry::getValue)
+                    .map(Map.Entry::getKey)
+                    .collect(Collectors.joining(", "));
+            return time + "  waiting for " + (status.phase().isEmpty() ? "the first step" : status.phase()) + " ("
+                    + done + " there)";
+        }
+        if (!status.phase().isEmpty()) {
+            return time + "  step " + status.steps() + "  waiting for " + status.phase();
         }
         return String.format(
                 Locale.ROOT,
-                "%s  step %d  version %d  reward %.3f%s%s  %s  tokens/s %s  behind %s%s%s%s",
-                clock(status.elapsedSeconds()),
+                "%s  step %d  reward %.3f%s%s  %s  %s tokens/s%s%s",
+                time,
                 status.steps(),
-                status.version(),
                 last(status.rewards()),
                 Double.isNaN(status.goal())
                         ? ""
                         : String.format(Locale.ROOT, " (%.3f of %.2f)", status.rewardMean(), status.goal()),
                 status.evaluations().isEmpty() ? "" : "  held out " + EvaluationText.newest(status.evaluations()),
-                figures(status),
-                roles(status.tokensPerSecond(), StatusText::thousands, false),
-                roles(status.recordsBehind(), String::valueOf, false),
-                status.unserved().isEmpty()
+                step.starved()
+                        ? starved(status)
+                        : String.format(
+                                Locale.ROOT,
+                                "staleness %.2f, max %s  ESS %s  trained %s",
+                                step.stalenessMean(),
+                                whole(step.stalenessMax()),
+                                number(step.essRatio()),
+                                share(step.trainedShare())),
+                thousands(tokens(status, "learner")),
+                status.unserved().isEmpty() ? "" : "  unserved for " + named(status.unserved(), StatusText::seconds),
+                status.lost().isEmpty()
                         ? ""
-                        : "  unserved for " + roles(status.unserved(), StatusText::seconds, false),
-                status.lost().isEmpty() ? "" : "  lost " + roles(status.lost(), String::valueOf, false),
-                alarms(status));
+                        : "  left out "
+                                + status.lost().values().stream()
+                                        .mapToLong(Long::longValue)
+                                        .sum());
     }
 
     /** Staleness at the step and what it did to the batch: raw, and as it was trained on. */
-    private static List<String> figures(RunStatus status, boolean narrow, String dot) {
+    private static List<TonedLine> figures(RunStatus status, boolean narrow, Glyphs glyphs) {
         StepRow step = status.newest();
         if (step == null) {
-            return List.of(label("staleness", narrow) + "-");
+            return List.of();
         }
-        List<String> lines = new ArrayList<>();
         if (step.starved()) {
-            lines.add(label("starved", narrow) + starved(status));
-            return lines;
+            return List.of(label("starved").and(starved(status), Tone.BAD));
         }
-        lines.add(label("staleness", narrow) + number(step.stalenessMean()) + " mean, " + whole(step.stalenessMax())
-                + (narrow ? " max" : " max versions") + dot + "ESS " + number(step.essRatio())
-                + (narrow ? "" : " raw, " + number(step.essRatioTruncated()) + " truncated"));
-        if (!narrow) {
-            lines.add(label("off policy", false) + "second moment " + number(step.secondMoment()) + " raw, "
-                    + number(step.secondMomentTrained()) + " trained on" + dot + "KL " + number(step.kl()) + dot
-                    + share(step.trainedShare()) + " of the tokens");
+        String dot = glyphs.between();
+        boolean low = step.essRatio() < RunState.LOW;
+        String ess = "ESS " + number(step.essRatio()) + (low ? " low" : "");
+        TonedLine stale = label("stale")
+                .and("mean " + number(step.stalenessMean()) + ", max " + whole(step.stalenessMax())
+                        + (narrow ? "" : " versions"));
+        Tone tone = low ? Tone.LOOK : Tone.PLAIN;
+        if (narrow) {
+            return List.of(stale, label("ESS").and(number(step.essRatio()) + (low ? " low" : ""), tone));
+        }
+        return List.of(
+                stale.and(dot).and(ess, tone).and(", truncated " + number(step.essRatioTruncated())),
+                label("batch")
+                        .and(step.rolloutsTrained() + " rollouts trained on, " + step.rolloutsMasked() + " masked" + dot
+                                + share(step.trainedShare()) + " of the tokens"),
+                label("moment")
+                        .and(number(step.secondMoment()) + " raw, " + number(step.secondMomentTrained()) + " trained on"
+                                + dot + "KL " + number(step.kl())));
+    }
+
+    private static List<TonedLine> roles(RunStatus status) {
+        Set<String> known = new TreeSet<>();
+        known.addAll(status.tokensPerSecond().keySet());
+        known.addAll(status.idle().keySet());
+        known.addAll(status.recordsBehind().keySet());
+        known.addAll(status.serving().keySet());
+        if (known.isEmpty()) {
+            return List.of();
+        }
+        Set<String> ordered = new LinkedHashSet<>(ROLES);
+        ordered.retainAll(known);
+        ordered.addAll(known);
+        List<TonedLine> lines = new ArrayList<>();
+        lines.add(TonedLine.of(row("", "tokens/s", "idle", "behind", "version"), Tone.FAINT));
+        for (String role : ordered) {
+            lines.add(TonedLine.of(row(
+                    role,
+                    cell(status.tokensPerSecond().get(role), StatusText::thousands),
+                    cell(status.idle().get(role), idle -> String.format(Locale.ROOT, "%.0f%%", 100 * idle)),
+                    cell(status.recordsBehind().get(role), String::valueOf),
+                    cell(status.serving().get(role), String::valueOf))));
         }
         return lines;
     }
 
-    private static String figures(RunStatus status) {
-        StepRow step = status.newest();
-        return step == null || step.starved()
-                ? starved(status)
-                : String.format(
-                        Locale.ROOT,
-                        "staleness %.2f/%s  ESS %s (%s truncated)  trained %s",
-                        step.stalenessMean(),
-                        whole(step.stalenessMax()),
-                        number(step.essRatio()),
-                        number(step.essRatioTruncated()),
-                        share(step.trainedShare()));
+    private static String row(String role, String... cells) {
+        StringBuilder text = new StringBuilder(padded(role));
+        for (String cell : cells) {
+            text.append(String.format(Locale.ROOT, "%10s", cell));
+        }
+        return text.toString();
+    }
+
+    private static <V> String cell(@Nullable V value, Function<V, String> format) {
+        return value == null ? "-" : format.apply(value);
     }
 
     private static String starved(RunStatus status) {
@@ -145,26 +281,34 @@ final class StatusText {
         return Double.isNaN(value) ? "-" : String.format(Locale.ROOT, "%.0f%%", 100 * value);
     }
 
-    private static String alarms(RunStatus status) {
-        return status.alarms().stream().map(alarm -> "  alarm: " + alarm).collect(Collectors.joining());
+    private static TonedLine label(String text) {
+        return TonedLine.of(padded(text), Tone.FAINT);
     }
 
-    private static String label(String text, boolean narrow) {
-        int width = narrow ? LABEL - 2 : LABEL;
-        return text + " ".repeat(Math.max(1, width - text.length()));
+    private static String padded(String text) {
+        return text + " ".repeat(Math.max(1, LABEL - text.length()));
     }
 
-    private static <V> String roles(Map<String, V> values, Function<V, String> format, boolean narrow) {
-        return values.isEmpty()
-                ? "-"
-                : values.entrySet().stream()
-                        .map(entry -> (narrow ? shortName(entry.getKey()) : entry.getKey()) + " "
-                                + format.apply(entry.getValue()))
-                        .collect(Collectors.joining(narrow ? " " : ", "));
+    /** A label and a sentence beside it, broken between words into few lines. */
+    private static List<TonedLine> labelled(String name, String text, Tone tone, int width) {
+        List<String> broken = Lines.broken(text, Math.max(8, width - LABEL));
+        List<TonedLine> lines = new ArrayList<>();
+        for (int i = 0; i < Math.min(ALARM_LINES, broken.size()); i++) {
+            boolean goesOn = i == ALARM_LINES - 1 && broken.size() > ALARM_LINES;
+            String part = goesOn ? String.join(" ", broken.subList(i, broken.size())) : broken.get(i);
+            lines.add(label(i == 0 ? name : "").and(part, tone));
+        }
+        return lines;
     }
 
-    private static String shortName(String role) {
-        return role.substring(0, Math.min(4, role.length()));
+    private static <V> String named(Map<String, V> values, Function<V, String> format) {
+        return values.entrySet().stream()
+                .map(entry -> entry.getKey() + " " + format.apply(entry.getValue()))
+                .collect(Collectors.joining(", "));
+    }
+
+    private static String ago(double seconds) {
+        return seconds < 1 ? "now" : String.format(Locale.ROOT, "%.0f s ago", seconds);
     }
 
     private static String seconds(double value) {

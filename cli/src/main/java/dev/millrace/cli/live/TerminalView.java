@@ -4,14 +4,10 @@ import dev.millrace.runtime.live.RunStatus;
 import dev.millrace.runtime.live.RunView;
 import java.io.IOException;
 import java.io.PrintWriter;
+import java.time.Clock;
 import java.util.List;
-import org.jline.terminal.Size;
 import org.jline.terminal.Terminal;
 import org.jline.terminal.TerminalBuilder;
-import org.jline.utils.AttributedString;
-import org.jline.utils.AttributedStringBuilder;
-import org.jline.utils.AttributedStyle;
-import org.jline.utils.Display;
 
 /** The views of a terminal: a panel in place where the cursor can be moved, a line now and then elsewhere. */
 public final class TerminalView {
@@ -37,7 +33,7 @@ public final class TerminalView {
                         .nativeSignals(false)
                         .build();
                 if (terminal.getSize().getColumns() > 0 && terminal.getSize().getRows() > 0) {
-                    return new Panel(terminal);
+                    return new TerminalPanel(terminal, areColoursWanted(), Foreground::isOurs, Clock.systemUTC());
                 }
                 terminal.close();
             } catch (IOException | IllegalStateException notATerminal) {
@@ -47,74 +43,20 @@ public final class TerminalView {
         return new Lines(out);
     }
 
-    /** Redraws in place. */
-    private static final class Panel implements RunView {
-        private final Terminal terminal;
-        private final Display display;
-        private final Glyphs glyphs;
-
-        Panel(Terminal terminal) {
-            this.terminal = terminal;
-            this.glyphs = Glyphs.of(terminal.outputEncoding());
-            this.display = new Display(terminal, false);
-        }
-
-        @Override
-        public long periodMs() {
-            return 250;
-        }
-
-        @Override
-        public void show(RunStatus status) {
-            if (!Foreground.isOurs()) {
-                return; // sent to the background meanwhile
-            }
-            int width = Math.max(20, terminal.getSize().getColumns());
-            int height = Math.max(2, terminal.getSize().getRows());
-            Size size = Size.of(width, height);
-            display.resize(size);
-            List<String> lines = StatusText.panel(status, width - 1, glyphs);
-            // on a screen with few rows the top lines say most
-            List<AttributedString> shown = lines.subList(0, Math.min(lines.size(), height - 1)).stream()
-                    .map(Panel::styled)
-                    .toList();
-            // the cursor waits at the end, where the ^C of an interrupt and whatever comes after the panel belong
-            display.update(
-                    shown,
-                    size.cursorPos(shown.size() - 1, shown.get(shown.size() - 1).columnLength()));
-            terminal.flush();
-        }
-
-        private static AttributedString styled(String line) {
-            return line.startsWith("millrace")
-                    ? new AttributedStringBuilder()
-                            .styled(AttributedStyle.BOLD, line)
-                            .toAttributedString()
-                    : new AttributedString(line);
-        }
-
-        @Override
-        public void close() {
-            if (!Foreground.isOurs()) {
-                return; // giving it back would stop the process, and nothing was taken that it needs
-            }
-            terminal.writer().println();
-            terminal.flush();
-            try {
-                terminal.close();
-            } catch (IOException e) {
-                throw new java.io.UncheckedIOException("the terminal could not be given back", e);
-            }
-        }
+    /** Whether colours are wanted: who sets {@code NO_COLOR} wants none. */
+    private static boolean areColoursWanted() {
+        String refused = System.getenv("NO_COLOR");
+        return refused == null || refused.isEmpty();
     }
 
-    /** Prints one line when something changed, and at least every ten seconds. */
+    /** Prints one line when something changed, and at least every ten seconds; an alarm when it begins. */
     private static final class Lines implements RunView {
         private static final double QUIET_SECONDS = 10;
         private final PrintWriter out;
         private long lastSteps = -1;
         private String lastPhase = "";
         private double lastAt = Double.NEGATIVE_INFINITY;
+        private List<String> lastAlarms = List.of();
 
         Lines(PrintWriter out) {
             this.out = out;
@@ -127,14 +69,18 @@ public final class TerminalView {
 
         @Override
         public void show(RunStatus status) {
+            status.alarms().stream()
+                    .filter(alarm -> !lastAlarms.contains(alarm))
+                    .forEach(alarm -> out.println(StatusText.clock(status.elapsedSeconds()) + "  alarm: " + alarm));
+            lastAlarms = status.alarms();
             boolean news = status.steps() != lastSteps || !status.phase().equals(lastPhase);
             if (news || status.elapsedSeconds() - lastAt >= QUIET_SECONDS) {
                 out.println(StatusText.line(status));
-                out.flush();
                 lastSteps = status.steps();
                 lastPhase = status.phase();
                 lastAt = status.elapsedSeconds();
             }
+            out.flush();
         }
 
         @Override

@@ -88,6 +88,12 @@ public final class LoadTestCommand implements Callable<Integer> {
             description = "Two reports, the older one first, side by side.")
     private List<Path> compare;
 
+    @Option(
+            names = "--redraw",
+            paramLabel = "DIR",
+            description = "A report whose page, picture and tables are made anew from its report.json.")
+    private Path redraw;
+
     @Spec
     private CommandSpec spec;
 
@@ -98,9 +104,14 @@ public final class LoadTestCommand implements Callable<Integer> {
             compare(out);
             return 0;
         }
+        if (redraw != null) {
+            redraw(out);
+            return 0;
+        }
         if (workload == null || report == null) {
             throw new ParameterException(
-                    spec.commandLine(), "--workload FILE and --report DIR are needed, or --compare OLD NEW");
+                    spec.commandLine(),
+                    "--workload FILE and --report DIR are needed, or --compare OLD NEW, or --redraw DIR");
         }
         if (brokers != null && (brokers < 1 || brokers > MOST_BROKERS || !bootstrapServers.isEmpty())) {
             throw new ParameterException(
@@ -216,6 +227,18 @@ public final class LoadTestCommand implements Callable<Integer> {
                         : Comparison.report(
                                 read(compare.get(0), LoadReport.class, LoadReport::format, LoadReport.FORMAT),
                                 read(compare.get(1), LoadReport.class, LoadReport::format, LoadReport.FORMAT))));
+        out.flush();
+    }
+
+    private void redraw(PrintWriter out) throws IOException {
+        if (kind(redraw).equals(ClosedReport.KIND)) {
+            ClosedLoopReport.write(
+                    read(redraw, ClosedReport.class, ClosedReport::format, ClosedReport.FORMAT), redraw, out::println);
+        } else {
+            OpenLoopReport.write(
+                    read(redraw, LoadReport.class, LoadReport::format, LoadReport.FORMAT), redraw, out::println);
+        }
+        out.println("the report is " + redraw.resolve("report.html"));
         out.flush();
     }
 

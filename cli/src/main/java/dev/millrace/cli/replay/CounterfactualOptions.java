@@ -1,11 +1,13 @@
 package dev.millrace.cli.replay;
 
+import dev.millrace.cli.HelpHeading;
 import dev.millrace.runtime.config.ConfigException;
 import java.util.ArrayList;
 import java.util.List;
 import picocli.CommandLine.Option;
 
 /** The options of what learning would have been. */
+@HelpHeading("What would have been learnt")
 final class CounterfactualOptions {
     @Option(
             names = "--retrain",

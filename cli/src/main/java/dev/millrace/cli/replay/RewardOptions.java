@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.api.environment.RewardFunction;
 import dev.millrace.api.tokenizer.Tokenizer;
+import dev.millrace.cli.HelpHeading;
 import dev.millrace.generator.environment.OwnVerdict;
 import dev.millrace.generator.environment.remote.RemoteReward;
 import dev.millrace.replay.report.ReplayTotals;
@@ -24,6 +25,7 @@ import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Option;
 
 /** The options of a replay under other rewards than the run's. */
+@HelpHeading("Other rewards")
 final class RewardOptions {
     private static final String TOPIC = "topic:";
 

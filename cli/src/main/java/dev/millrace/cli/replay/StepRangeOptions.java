@@ -1,5 +1,6 @@
 package dev.millrace.cli.replay;
 
+import dev.millrace.cli.HelpHeading;
 import dev.millrace.replay.StepRange;
 import dev.millrace.runtime.config.ConfigException;
 import java.time.Instant;
@@ -7,6 +8,7 @@ import java.time.format.DateTimeParseException;
 import picocli.CommandLine.Option;
 
 /** The options that say which batches are meant. */
+@HelpHeading("A part of the run")
 public final class StepRangeOptions {
     @Option(
             names = "--from-version",

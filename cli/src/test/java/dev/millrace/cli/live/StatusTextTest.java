@@ -7,9 +7,12 @@ import dev.millrace.runtime.live.RunStatus;
 import dev.millrace.runtime.report.StepRow;
 import dev.millrace.schemas.TrainingStep;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
 class StatusTextTest {
@@ -40,12 +43,50 @@ class StatusTextTest {
 
     private static final Glyphs BLOCKS = Glyphs.of(StandardCharsets.UTF_8);
 
+    /** The words of the panel, 2 s after the newest step. */
+    private static List<String> panel(RunStatus status, int width, Glyphs glyphs) {
+        return StatusText.panel(status, width, glyphs, 2001).stream()
+                .map(TonedLine::text)
+                .toList();
+    }
+
+    private static TonedLine title(RunStatus status, long nowMs) {
+        return StatusText.panel(status, 100, BLOCKS, nowMs).get(0);
+    }
+
+    private static RunStatus with(
+            StepRow newest, String phase, long starved, List<Double> rewards, List<String> alarms) {
+        return new RunStatus(
+                "inc-1",
+                500,
+                phase,
+                Double.NaN,
+                0.5,
+                rewards.size(),
+                0,
+                rewards.size(),
+                rewards,
+                0.45,
+                newest,
+                starved,
+                List.of(),
+                Map.of(),
+                Map.of(),
+                Map.of(),
+                Map.of(),
+                Map.of(),
+                alarms,
+                List.of(),
+                Map.of());
+    }
+
     @Test
     void shouldSayEverythingInOneLine() {
         assertThat(StatusText.line(RUNNING))
                 .isEqualTo(
-                        "00:01:12  step 57  version 57  reward 0.990 (0.450 of 0.90)  "
-                                + "staleness 1.25/3  ESS 0.981 (0.990 truncated)  trained 80%  tokens/s generator 12.3k, learner 9  behind learner 1  lost duplicate 8");
+                        "00:01:12  step 57  reward 0.990 (0.450 of 0.90)  staleness 1.25, max 3  ESS 0.981  trained 80%"
+                                + "  9 tokens/s  left out 8")
+                .hasSizeLessThanOrEqualTo(120);
     }
 
     @Test
@@ -100,21 +141,21 @@ class StatusTextTest {
                 Evaluations.NONE,
                 Map.of());
         assertThat(StatusText.line(late)).endsWith("  unserved for generator g2 31 s");
-        assertThat(StatusText.panel(late, 80, BLOCKS)).contains("unserved    generator g2 31 s");
+        assertThat(panel(late, 80, BLOCKS)).contains("unserved  generator g2 31 s");
     }
 
     @Test
     void shouldNeverExceedTheWidth() {
-        for (int width = 1; width < 120; width++) {
+        for (int width = 1; width <= 200; width++) {
             int limit = width;
-            assertThat(StatusText.panel(RUNNING, width, BLOCKS))
+            assertThat(panel(RUNNING, width, BLOCKS))
                     .allSatisfy(line -> assertThat(line.length()).isLessThanOrEqualTo(limit));
         }
     }
 
     @Test
     void shouldDrawTheGoalAndTheRewards() {
-        assertThat(StatusText.panel(RUNNING, 40, BLOCKS))
+        assertThat(panel(RUNNING, 60, BLOCKS))
                 .anySatisfy(line ->
                         assertThat(line).startsWith("goal").contains("█·").endsWith("0.45 of 0.90"))
                 .anySatisfy(line -> assertThat(line).startsWith("reward").endsWith("▁▅█"));
@@ -126,21 +167,73 @@ class StatusTextTest {
     }
 
     @Test
-    void shouldShortenWhatANarrowScreenCannotHold() {
-        assertThat(StatusText.panel(RUNNING, 39, BLOCKS))
-                .contains("tokens/s  gene 12.3k lear 9", "staleness 1.250 mean, 3 max · ESS 0.981", "Ctrl-C stops")
-                .anySatisfy(line -> assertThat(line).startsWith("millrace train · 00:01:12"));
-        assertThat(StatusText.panel(RUNNING, 20, BLOCKS)).contains("tokens/s  gene 12.3…");
+    void shouldShowWhatMattersOnANarrowScreen() {
+        assertThat(panel(RUNNING, 39, BLOCKS))
+                .containsExactly(
+                        "TRAINING OK  00:01:12  step 57",
+                        "reward    0.990  ▁▅█",
+                        "stale     mean 1.250, max 3",
+                        "ESS       0.981",
+                        "left out  duplicate 8 records",
+                        "newest    step 57, 2 s ago",
+                        "Ctrl-C stops");
+    }
+
+    @Test
+    void shouldHaveARowForEachRole() {
+        assertThat(panel(RUNNING, 80, BLOCKS))
+                .containsSequence(
+                        "            tokens/s      idle    behind   version",
+                        "generator      12.3k       14%         -         -",
+                        "learner            9         -         1         -");
+    }
+
+    @Test
+    void shouldBreakAnAlarmBetweenWords() {
+        RunStatus ringing =
+                with(STEP, "", 0, List.of(0.1), List.of("queue, partition 0: 8 of 256 sequences wait for nobody"));
+        assertThat(panel(ringing, 39, BLOCKS))
+                .containsSequence("alarm     queue, partition 0: 8 of 256", "          sequences wait for nobody");
+    }
+
+    @Test
+    void shouldSayInTwoWordsWhatToThinkOfTheRun() {
+        assertThat(title(RUNNING, 2001).text()).isEqualTo("inc-1  TRAINING OK  00:01:12  step 57  version 57");
+        assertThat(title(with(STEP, "", 0, List.of(0.1), List.of("x")), 2001).text())
+                .contains("  ALARM  ");
+        assertThat(title(with(STEP, "the cluster to answer", 0, List.of(0.1), List.of()), 2001)
+                        .text())
+                .contains("  WAITING  ");
+        assertThat(title(with(STEP, "", 2, List.of(0.1), List.of()), 2001).text())
+                .contains("  STARVED  ");
+        assertThat(title(with(STEP, "", 0, List.of(0.1), List.of()), 200_000).text())
+                .contains("  NO STEP  ");
+        assertThat(title(with(StepRow.of(step().setEssRatio(0.1).build()), "", 0, List.of(0.1), List.of()), 2001)
+                        .text())
+                .contains("  LOW ESS  ");
+        List<Double> fallen = new ArrayList<>(Collections.nCopies(10, 0.9));
+        fallen.addAll(Collections.nCopies(10, 0.2));
+        assertThat(title(with(STEP, "", 0, fallen, List.of()), 2001).text()).contains("  REWARD FALLS  ");
+    }
+
+    @Test
+    void shouldSayWhereTheRewardGoes() {
+        List<Double> rising = IntStream.range(0, 20).mapToObj(i -> i / 100.0).toList();
+        assertThat(panel(with(STEP, "", 0, rising, List.of()), 80, BLOCKS))
+                .anySatisfy(line -> assertThat(line).startsWith("reward").endsWith("+0.010 a step"));
+        assertThat(panel(RUNNING, 80, BLOCKS))
+                .as("three steps say nothing")
+                .noneSatisfy(line -> assertThat(line).contains("a step"));
     }
 
     @Test
     void shouldDrawInAsciiWhereTheEncodingHasNoBlocks() {
-        List<String> panel = StatusText.panel(RUNNING, 79, Glyphs.of(StandardCharsets.US_ASCII));
+        List<String> panel = panel(RUNNING, 79, Glyphs.of(StandardCharsets.US_ASCII));
         assertThat(panel)
                 .allSatisfy(line -> assertThat(
                                 StandardCharsets.US_ASCII.newEncoder().canEncode(line))
                         .isTrue())
-                .contains("reward      0.990  _+#")
+                .contains("reward    0.990  _+#")
                 .anySatisfy(line -> assertThat(line).startsWith("goal").contains("#."));
     }
 
@@ -168,10 +261,13 @@ class StatusTextTest {
                 List.of("queue, partition 0: 8 of 256 sequences"),
                 Evaluations.NONE,
                 Map.of());
-        assertThat(StatusText.line(starting))
-                .isEqualTo("00:00:03  waiting for the first step" + "  alarm: queue, partition 0: 8 of 256 sequences");
-        assertThat(StatusText.panel(starting, 80, BLOCKS))
-                .contains("alarm       queue, partition 0: 8 of 256 sequences");
+        assertThat(StatusText.line(starting)).isEqualTo("00:00:03  waiting for the first step (log there)");
+        assertThat(panel(starting, 80, BLOCKS))
+                .contains(
+                        "inc-1  ALARM  00:00:03",
+                        "alarm     queue, partition 0: 8 of 256 sequences",
+                        "starting  log ✓  weights ...",
+                        "waiting   for the first step");
     }
 
     private static TrainingStep.Builder step() {
@@ -201,10 +297,11 @@ class StatusTextTest {
 
     @Test
     void shouldShowRawFiguresBesideThoseOfWhatWasTrainedOn() {
-        assertThat(StatusText.panel(RUNNING, 100, BLOCKS))
+        assertThat(panel(RUNNING, 100, BLOCKS))
                 .contains(
-                        "staleness   1.250 mean, 3 max versions · ESS 0.981 raw, 0.990 truncated",
-                        "off policy  second moment 0.020 raw, 0.010 trained on · KL 0.003 · 80% of the tokens");
+                        "stale     mean 1.250, max 3 versions · ESS 0.981, truncated 0.990",
+                        "batch     8 rollouts trained on, 0 masked · 80% of the tokens",
+                        "moment    0.020 raw, 0.010 trained on · KL 0.003");
     }
 
     @Test
@@ -239,9 +336,9 @@ class StatusTextTest {
                 Evaluations.NONE,
                 Map.of());
         assertThat(StatusText.line(status)).contains("  no token left in 12 batches in a row  ");
-        assertThat(StatusText.panel(status, 80, BLOCKS))
+        assertThat(panel(status, 80, BLOCKS))
                 .contains(
-                        "starved     no token left in 12 batches in a row",
-                        "no effect   stage m2po has changed nothing in the last 50 steps");
+                        "starved   no token left in 12 batches in a row",
+                        "no effect stage m2po has changed nothing in the last 50 steps");
     }
 }

@@ -96,7 +96,10 @@ final class RunResults {
                 "reward",
                 format(
                         "%.3f first, %.3f best, %.3f last (means of %d steps)",
-                        rewards.first(), rewards.best(), rewards.last(), Rewards.WINDOW));
+                        rewards.first(),
+                        rewards.best(),
+                        rewards.last(),
+                        Math.min(Rewards.WINDOW, summary.steps().size())));
         if (!summary.evaluations().isEmpty()) {
             row(out, "held out", EvaluationText.summary(summary.evaluations()));
         }

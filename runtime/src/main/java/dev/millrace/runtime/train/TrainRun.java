@@ -414,21 +414,30 @@ public final class TrainRun {
                 if (brokerFailure.get() != null) {
                     throw brokerFailure.get(); // without its log a run can neither stop in order nor be added up
                 }
-                if (stop.isMade() || threads.failure().isPresent()) {
-                    return RunEnd.INTERRUPTED;
-                }
-                if (monitor.goalReached()) {
-                    return RunEnd.GOAL_REACHED;
-                }
-                if (threads.hasEnded(learner)) {
-                    return RunEnd.LAST_STEP;
-                }
-                if (config.goal().maxSeconds() > 0 && now >= config.goal().maxSeconds()) {
-                    return RunEnd.TIME_OVER;
+                Optional<RunEnd> end = ended(monitor, threads, learner, now);
+                if (end.isPresent()) {
+                    view.show(monitor.status(
+                            now, "the roles to stop")); // steps may yet be added, which the summary counts
+                    return end.get();
                 }
                 stop.await(view.periodMs());
             }
         }
+    }
+
+    private Optional<RunEnd> ended(RunMonitor monitor, RoleThreads threads, Role learner, double now) {
+        if (stop.isMade() || threads.failure().isPresent()) {
+            return Optional.of(RunEnd.INTERRUPTED);
+        }
+        if (monitor.goalReached()) {
+            return Optional.of(RunEnd.GOAL_REACHED);
+        }
+        if (threads.hasEnded(learner)) {
+            return Optional.of(RunEnd.LAST_STEP);
+        }
+        return config.goal().maxSeconds() > 0 && now >= config.goal().maxSeconds()
+                ? Optional.of(RunEnd.TIME_OVER)
+                : Optional.empty();
     }
 
     private RunSummary report(

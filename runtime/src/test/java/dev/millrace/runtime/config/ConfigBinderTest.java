@@ -115,6 +115,34 @@ class ConfigBinderTest {
     }
 
     @Test
+    void shouldTakeTrueAndFalseAloneForTruthValues() {
+        assertThat(bind("enabled=false").enabled()).isFalse();
+        assertThat(bind("enabled=true").enabled()).isTrue();
+        assertThat(bind("enabled=False").enabled()).isFalse();
+        assertThatThrownBy(() -> bind("enabled=off")).hasMessage("enabled must be true or false: 'off'");
+        assertThatThrownBy(() -> bind("enabled=yes")).hasMessage("enabled must be true or false: 'yes'");
+        assertThatThrownBy(() -> bind("limits.order=false"))
+                .hasMessageStartingWith("limits.order must be one of completion, submission: false");
+    }
+
+    @Test
+    void shouldTakeWordsThatYamlOnceTookForTruthValuesAsWords() {
+        for (String word : List.of("off", "on", "yes", "no", "y", "n", "Off", "NO")) {
+            assertThat(bind("name=" + word).name()).isEqualTo(word);
+            assertThat(bind("stages=[" + word + "]").stages()).containsExactly(word);
+            assertThat(ConfigBinder.bind(DEFAULTS, ConfigTree.parse("name: " + word, "a file"))
+                            .name())
+                    .isEqualTo(word);
+            assertThat(ConfigBinder.bind(
+                                    DEFAULTS,
+                                    ConfigTree.parse(
+                                            ConfigTree.write(ConfigBinder.unbind(bind("name=" + word))), "its own"))
+                            .name())
+                    .isEqualTo(word);
+        }
+    }
+
+    @Test
     void shouldComeBackFromItsOwnYaml(@TempDir Path folder) throws Exception {
         Root root = bind("limits.cap=5", "name=7", "kafka.acks=all");
         Path file = folder.resolve("config.yaml");

@@ -35,6 +35,14 @@ class MillraceConfigTest {
     }
 
     @Test
+    void shouldTakeTheNameOffAsItStands() {
+        assertThat(bind("algorithm.kl.kind=off")).isEqualTo(bind("algorithm.kl.kind='off'"));
+        assertThat(ConfigBinder.bind(
+                        MillraceConfig.defaults(), ConfigTree.parse("algorithm: {kl: {kind: off}}", "a file")))
+                .isEqualTo(bind("algorithm.kl.kind='off'"));
+    }
+
+    @Test
     void shouldReplayRoutingOnlyWhereThereIsOneToReplay() {
         String[] experts = {
             "model.traits.experts.count=4", "model.traits.experts.per_token=2", "model.traits.experts.width=16"

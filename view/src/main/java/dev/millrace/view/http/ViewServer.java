@@ -37,7 +37,7 @@ public final class ViewServer implements AutoCloseable {
     private final HttpServer server;
     private final ExecutorService threads;
     private final ViewedRuns runs;
-    private final Page page = Page.read();
+    private final PageFile page = PageFile.read();
     private final Answers answers;
 
     private ViewServer(HttpServer server, ExecutorService threads, ViewedRuns runs) {

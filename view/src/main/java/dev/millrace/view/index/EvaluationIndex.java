@@ -7,6 +7,8 @@ import dev.millrace.schemas.run.RunTopics;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;
+import java.util.Optional;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
 
 /** The evaluations of a run in its index: one of a version and its prompts, the newest record of it. */
 public final class EvaluationIndex {
@@ -15,9 +17,20 @@ public final class EvaluationIndex {
                     + " json TEXT, PRIMARY KEY(epoch, version, data)) WITHOUT ROWID";
     private static final Duration LOOK = Duration.ofSeconds(10);
 
-    private EvaluationIndex() {}
+    private final OwnRecords records;
 
-    static void put(VersionEvaluation evaluation, RecordIndexer.Statements statements) throws SQLException {
+    EvaluationIndex(OwnRecords records) {
+        this.records = records;
+    }
+
+    /** @return whether it is one of this run */
+    boolean evaluation(ConsumerRecord<byte[], byte[]> record, IndexStatements statements) throws SQLException {
+        Optional<VersionEvaluation> decoded =
+                records.decoded(record, VersionEvaluation.class, VersionEvaluation::getRunId);
+        if (decoded.isEmpty()) {
+            return false;
+        }
+        VersionEvaluation evaluation = decoded.get();
         statements.run(
                 "INSERT INTO evaluation(epoch, version, data, finished_ms, json) VALUES(?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
                         + " finished_ms = excluded.finished_ms, json = excluded.json WHERE excluded.finished_ms >= finished_ms",
@@ -26,6 +39,7 @@ public final class EvaluationIndex {
                 evaluation.getDataSha256(),
                 evaluation.getFinishedAtMs(),
                 EvaluationJson.whole(evaluation).toString());
+        return true;
     }
 
     /** Those of these topics that a run has: one of an earlier form has no evaluations. */

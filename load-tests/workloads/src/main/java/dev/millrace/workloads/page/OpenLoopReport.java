@@ -1,5 +1,6 @@
 package dev.millrace.workloads.page;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import dev.millrace.report.Axis;
 import dev.millrace.report.Chart;
 import dev.millrace.report.Column;
@@ -9,6 +10,7 @@ import dev.millrace.report.ReportPage;
 import dev.millrace.report.Section;
 import dev.millrace.report.Series;
 import dev.millrace.report.Table;
+import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.workloads.lag.LagSample;
 import dev.millrace.workloads.point.Baseline;
 import dev.millrace.workloads.point.PointResult;
@@ -102,11 +104,13 @@ public final class OpenLoopReport {
 
     private final LoadReport of;
     private final List<Chart> byRate;
+    private final List<Chart.Mark> marks;
     private final List<Chart> overTime;
 
     private OpenLoopReport(LoadReport of) {
         this.of = of;
         this.byRate = byRate();
+        this.marks = marks(of.workload());
         this.overTime = overTime(of.curves());
     }
 
@@ -233,6 +237,16 @@ public final class OpenLoopReport {
                 .toList();
     }
 
+    /** The fault that a workload does, at its time since the load began. */
+    private static List<Chart.Mark> marks(String workload) {
+        JsonNode tree = ConfigTree.parse(workload, "the workload");
+        double after = tree.path("fault").path("kill_after_seconds").asDouble();
+        return after > 0
+                ? List.of(new Chart.Mark(
+                        tree.path("warm_up_seconds").asDouble() + after, "one instance of the topology is killed"))
+                : List.of();
+    }
+
     /** Empty where no curve has two rates, since a dot says nothing. */
     private List<Chart> byRate() {
         if (of.curves().stream().allMatch(curve -> curve.points().size() < 2)) {
@@ -286,7 +300,7 @@ public final class OpenLoopReport {
                 .toList();
     }
 
-    private static List<Chart> overTime(List<Curve> curves) {
+    private List<Chart> overTime(List<Curve> curves) {
         return List.of(
                 overTime("rollouts into batches", Axis.of("").in("rollouts/s"), curves, LagSample::rolloutsPerSecond),
                 overTime("records behind, all partitions", Axis.of("records"), curves, LagSample::allRecords),
@@ -297,22 +311,25 @@ public final class OpenLoopReport {
                         "batches that the learner has not taken", Axis.of("batches"), curves, LagSample::batchesAhead));
     }
 
-    private static Chart overTime(String title, Axis axis, List<Curve> curves, ToDoubleFunction<LagSample> value) {
+    private Chart overTime(String title, Axis axis, List<Curve> curves, ToDoubleFunction<LagSample> value) {
         return Chart.of(
-                title,
-                Axis.of("time").in("s"),
-                axis,
-                rows(curves).stream()
-                        .map(row -> Series.line(
-                                curves.size() == 1
-                                        ? SettingsLabel.of(
-                                                row.point().settings(),
-                                                row.curve().settings())
-                                        : row.point().label(),
-                                row.point().lags().stream()
-                                        .mapToDouble(LagSample::atSeconds)
-                                        .toArray(),
-                                row.point().lags().stream().mapToDouble(value).toArray()))
-                        .toList());
+                        title,
+                        Axis.of("time").in("s"),
+                        axis,
+                        rows(curves).stream()
+                                .map(row -> Series.line(
+                                        curves.size() == 1
+                                                ? SettingsLabel.of(
+                                                        row.point().settings(),
+                                                        row.curve().settings())
+                                                : row.point().label(),
+                                        row.point().lags().stream()
+                                                .mapToDouble(LagSample::atSeconds)
+                                                .toArray(),
+                                        row.point().lags().stream()
+                                                .mapToDouble(value)
+                                                .toArray()))
+                                .toList())
+                .marked(marks);
     }
 }

@@ -9,7 +9,7 @@ import java.security.NoSuchAlgorithmException;
 import java.util.Base64;
 
 /** The page as one file, script and style in it, so that it can be saved and opened without a server. */
-final class Page {
+final class PageFile {
     private static final String FILE = "/dev/millrace/view/page/index.html";
     private static final String BEGIN = "<script id=\"app\" type=\"module\">";
     private static final String END = "</script>";
@@ -17,13 +17,13 @@ final class Page {
     private final byte[] bytes;
     private final String policy;
 
-    private Page(byte[] bytes, String policy) {
+    private PageFile(byte[] bytes, String policy) {
         this.bytes = bytes;
         this.policy = policy;
     }
 
-    static Page read() {
-        try (InputStream in = Page.class.getResourceAsStream(FILE)) {
+    static PageFile read() {
+        try (InputStream in = PageFile.class.getResourceAsStream(FILE)) {
             if (in == null) {
                 throw new IllegalStateException("the jar of the view lacks " + FILE);
             }
@@ -31,7 +31,7 @@ final class Page {
             String text = new String(bytes, StandardCharsets.UTF_8);
             int begin = text.indexOf(BEGIN) + BEGIN.length();
             int end = text.indexOf(END, begin);
-            return new Page(bytes, policy(text.substring(begin, end)));
+            return new PageFile(bytes, policy(text.substring(begin, end)));
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }

@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /** The page in the jar is what its sources give. */
-class PageTest {
+class PageFileTest {
     private static final Path SOURCES = Path.of("page");
 
     @Test
@@ -25,7 +25,7 @@ class PageTest {
             hash.update((name + "\n").getBytes(StandardCharsets.UTF_8));
             hash.update(Files.readAllBytes(SOURCES.resolve(name)));
         }
-        assertThat(new String(Page.read().bytes(), StandardCharsets.UTF_8))
+        assertThat(new String(PageFile.read().bytes(), StandardCharsets.UTF_8))
                 .as(
                         "a source has changed since the page was made; make it anew with 'npm ci && npm run build' in view/page")
                 .contains("<meta name=\"millrace-built-from\" content=\""
@@ -57,14 +57,14 @@ class PageTest {
         String said = new String(build.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
         assertThat(build.waitFor()).as(said).isZero();
         assertThat(Files.readAllBytes(folder.resolve("index.html")))
-                .isEqualTo(Page.read().bytes());
+                .isEqualTo(PageFile.read().bytes());
     }
 
     @Test
     void shouldNeedNothingFromElsewhere() {
-        String page = new String(Page.read().bytes(), StandardCharsets.UTF_8);
+        String page = new String(PageFile.read().bytes(), StandardCharsets.UTF_8);
         assertThat(page).doesNotContain("src=\"http", "href=\"http", "@import", "url(http");
-        assertThat(Page.read().policy())
+        assertThat(PageFile.read().policy())
                 .startsWith("default-src 'none'; script-src 'sha256-")
                 .contains("connect-src 'self'");
     }

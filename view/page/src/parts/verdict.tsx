@@ -1,0 +1,178 @@
+// What a person wants to know first: is the run healthy, how stale is it, what did the corrections remove.
+import type { Dict } from "../api";
+import { clock, count, mean, number, seconds, share, type Maybe } from "../numbers";
+import { column, stages, value } from "../steps";
+import { Mark, type Health } from "./basics";
+
+/** Steps that the sentences are about. */
+export const WINDOW = 10;
+/** Where the doctor says that a person should look. */
+export const LOW_ESS = 0.3;
+export const STALLED_SECONDS = 120;
+
+export function rolling(values: Maybe[], over: number): (number | null)[] {
+  return values.map((_, i) => (i + 1 < over ? null : mean(values.slice(i + 1 - over, i + 1))));
+}
+
+export function removed(steps: Dict[]): number | null {
+  const trainable = steps.reduce((sum, s) => sum + s.tokens_trainable, 0);
+  return trainable === 0 ? null : 1 - steps.reduce((sum, s) => sum + s.tokens_trained, 0) / trainable;
+}
+
+export function rewardHealth(running: Maybe[], goal: Maybe): Health {
+  const last = running.at(-1);
+  const before = running.at(-21);
+  if (last === null || last === undefined) {
+    return "none";
+  }
+  if (goal && last >= goal) {
+    return "ok";
+  }
+  const best = Math.max(...running.filter((v): v is number => typeof v === "number"));
+  return best > 0 && last < 0.7 * best ? "ill" : before !== null && before !== undefined && last < before - 0.02 ? "look" : "ok";
+}
+
+export function essHealth(ess: Maybe): Health {
+  return ess === null || ess === undefined ? "none" : ess < LOW_ESS ? "ill" : ess < 0.6 ? "look" : "ok";
+}
+
+export function removedHealth(part: Maybe): Health {
+  return part === null || part === undefined ? "none" : part > 0.5 ? "ill" : part > 0.25 ? "look" : "ok";
+}
+
+interface Answer {
+  health: Health;
+  text: string;
+}
+
+function worst(answers: Answer[]): Health {
+  return answers.some((a) => a.health === "ill") ? "ill" : answers.some((a) => a.health === "look") ? "look" : "ok";
+}
+
+function rewardAnswer(steps: Dict[], facts: any): Answer {
+  const over = facts.goal_steps ?? WINDOW;
+  const running = rolling(column(steps, "reward"), over);
+  const health = rewardHealth(running, facts.goal);
+  const at = running.at(-1) ?? value(steps.at(-1), "reward");
+  const best = Math.max(...running.filter((v): v is number => typeof v === "number"));
+  const before = running.at(-21);
+  if (facts.goal && typeof at === "number" && running.at(-1) !== null && at >= facts.goal) {
+    return { health, text: `The reward has reached its goal, ${number(at)} of ${facts.goal}.` };
+  }
+  if (health === "ill") {
+    return { health, text: `The reward has fallen to ${number(at)} from its best of ${number(best)}.` };
+  }
+  const moves =
+    typeof before !== "number" || typeof at !== "number" ? "" : at > before + 0.02 ? ` and rises (${number(before)} twenty steps ago)` : at < before - 0.02 ? ` and falls (${number(before)} twenty steps ago)` : ", as twenty steps ago";
+  return { health, text: `The reward is ${number(at)}${facts.goal ? ` of ${facts.goal}` : ""}${moves}.` };
+}
+
+/** Everything by which the run is healthy or not; what is not fine first. */
+function healthAnswers(steps: Dict[], facts: any, now: any, age: number | null, isRunning: boolean): Answer[] {
+  const recent = steps.slice(-WINDOW);
+  const answers = [rewardAnswer(steps, facts)];
+  const ess = mean(column(recent, "ess"));
+  if (ess !== null && ess < LOW_ESS) {
+    answers.push({ health: "ill", text: `Few rollouts decide: the effective sample size is ${number(ess, 2)} of 1.` });
+  } else if (ess !== null && ess < 0.6) {
+    answers.push({ health: "look", text: `The effective sample size is ${number(ess, 2)} of 1: some rollouts count for much more than others.` });
+  }
+  const gone = removed(recent);
+  if (gone !== null && gone > 0.25) {
+    answers.push({ health: removedHealth(gone), text: `Much of the batch is removed, ${share(gone)} of its tokens.` });
+  }
+  const starved = recent.filter((s) => s.starved).length;
+  if (starved > 0) {
+    answers.push({ health: "ill", text: `${starved} of the last ${recent.length} batches had no token left to train on.` });
+  }
+  if (isRunning && age !== null && age > STALLED_SECONDS) {
+    answers.push({ health: "ill", text: `No step has been made for ${seconds(age)}.` });
+  }
+  const alarms = (now?.alarms?.length ?? 0) + (now?.status?.alarms?.length ?? 0);
+  if (alarms > 0) {
+    answers.push({ health: "ill", text: `${alarms} ${alarms === 1 ? "alarm rings" : "alarms ring"}.` });
+  }
+  const order: Health[] = ["ill", "look", "ok", "none"];
+  return answers.sort((a, b) => order.indexOf(a.health) - order.indexOf(b.health));
+}
+
+function stalenessText(steps: Dict[]): string {
+  const recent = steps.slice(-WINDOW);
+  const age = mean(column(recent, "staleness_mean"));
+  if (age === null) {
+    return "Not known: the last batches had no token to train on.";
+  }
+  const most = Math.max(...column(recent, "staleness_max").map((v) => v ?? 0));
+  if (most === 0) {
+    return "Not at all: tokens are trained on by the weights that sampled them.";
+  }
+  const flight = mean(column(recent, "staleness_in_flight"));
+  const queue = mean(column(recent, "staleness_in_queue"));
+  const parts = flight === null || queue === null ? "" : `: ${number(flight, 1)} passed until they were scored, ${number(queue, 1)} in the queue`;
+  const ess = mean(column(recent, "ess"));
+  return (
+    `Tokens are ${number(age, 1)} versions old when they are trained on, ${number(most, 0)} at most${parts}.` +
+    (ess === null ? "" : ` Weighted for that, a batch counts for ${share(ess)} of its rollouts.`)
+  );
+}
+
+function removedText(steps: Dict[], facts: any): string {
+  const recent = steps.slice(-WINDOW);
+  const tokens = recent.reduce((sum, s) => sum + s.tokens_trainable, 0);
+  const gone = removed(recent);
+  const over = recent.length === 1 ? "the newest step" : `the last ${recent.length} steps`;
+  if (gone === null) {
+    return `Not known: the trainer does not say of how many tokens it chose.`;
+  }
+  const weighs = stages(recent, WINDOW, facts.stages).filter((s) => s.does === "weighs" && s.changed > 0);
+  const weighed = weighs.length === 0 ? "" : ` Weights were put on ${share(weighs[0]!.changed / weighs[0]!.seen)} of them.`;
+  if (gone <= 0) {
+    return `Nothing: all ${count(tokens)} tokens of ${over} were trained on.${weighed}`;
+  }
+  const masks = stages(recent, WINDOW, facts.stages)
+    .filter((s) => s.does === "masks" && s.changed > 0)
+    .sort((a, b) => b.changed - a.changed);
+  const by = masks.length === 0 ? "" : masks.length === 1 ? `, by ${masks[0]!.name}` : `, most of it by ${masks[0]!.name}`;
+  const rollouts = recent.reduce((sum, s) => sum + s.rollouts_masked, 0);
+  const all = recent.reduce((sum, s) => sum + s.rollouts_masked + s.rollouts_trained, 0);
+  return `${share(gone)} of the ${count(tokens)} tokens of ${over}${by}. ${rollouts === 0 ? "No rollout" : `${count(rollouts)} of ${count(all)} rollouts`} went wholly.${weighed}`;
+}
+
+export function Verdict(props: { steps: Dict[]; facts: any; now: any; isThere: boolean; age: number | null; isRunning: boolean }) {
+  const { steps, facts } = props;
+  if (!props.isThere || steps.length === 0) {
+    return (
+      <div class="verdict" role="status">
+        <h1>
+          <Mark health="none" /> {props.isThere ? "No step yet" : "Reading the newest steps…"}
+        </h1>
+        {props.now?.status?.phase && <p>Waiting for {props.now.status.phase}.</p>}
+      </div>
+    );
+  }
+  const answers = healthAnswers(steps, facts, props.now, props.age, props.isRunning);
+  const health = worst(answers);
+  const last = steps.at(-1)!;
+  return (
+    <div class={`verdict ${health}`} role="status">
+      <h1>
+        <Mark health={health} /> {health === "ok" ? "Healthy" : health === "look" ? "Worth a look" : "Needs attention"}
+        <small>
+          {" "}
+          step {count((last.batch as number) + 1)}, {clock(last.finished_ms)} UTC
+        </small>
+      </h1>
+      <dl>
+        <dt>Is it healthy?</dt>
+        <dd>
+          {health === "ok" ? "Yes. " : health === "look" ? "Not quite. " : "No. "}
+          {answers.map((a) => a.text).join(" ")}
+        </dd>
+        <dt>How stale is it?</dt>
+        <dd>{stalenessText(steps)}</dd>
+        <dt>What did the corrections remove?</dt>
+        <dd>{removedText(steps, facts)}</dd>
+      </dl>
+    </div>
+  );
+}

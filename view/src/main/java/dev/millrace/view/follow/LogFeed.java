@@ -1,0 +1,219 @@
+package dev.millrace.view.follow;
+
+import dev.millrace.log.LogConnection;
+import dev.millrace.log.follow.LogReader;
+import dev.millrace.log.follow.ReadLimit;
+import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.view.index.EvaluationIndex;
+import dev.millrace.view.index.RecordIndexer;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+import java.util.function.Supplier;
+import org.apache.kafka.clients.consumer.ConsumerConfig;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.WakeupException;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Reads a run's log into its index, to its end and on while it may grow, with two threads: one for the few records that say how the run does, the newest
+ * first, so that they are there at once; the caller's for what there is of every rollout. Both read committed records as members of no group.
+ */
+final class LogFeed implements AutoCloseable {
+    /** Of the training log, so many of the newest records come before all others. */
+    private static final long NEWEST = 400;
+
+    private static final long LOOK_NANOS = 1_000_000_000;
+    private static final int RECORDS = 4000;
+    /** Of one processor, what reading the rollouts of a run that goes on may take. */
+    private static final double SHARE = 0.05;
+    /** A rest; longer ones, which a cold start would ask for, would leave the page behind the run. */
+    private static final long MOST_REST_MS = 2000;
+
+    private final RunTopics topics;
+    private final Supplier<IndexFeed> feeds;
+    private final boolean growing;
+    private final BooleanSupplier mayGrow;
+    private final CountDownLatch stopped = new CountDownLatch(1);
+    private final LogReader newest;
+    private final LogReader many;
+    private volatile @Nullable RuntimeException failure;
+
+    /**
+     * @param feeds one for each thread
+     * @param growing whether to go on at the log's end
+     * @param mayGrow asked now and then, whether to
+     */
+    LogFeed(LogConnection connection, Supplier<IndexFeed> feeds, boolean growing, BooleanSupplier mayGrow) {
+        this.topics = connection.topics();
+        this.feeds = feeds;
+        this.growing = growing;
+        this.mayGrow = mayGrow;
+        this.newest = reader(connection, 500);
+        this.many = reader(connection, growing ? RECORDS / 4 : RECORDS);
+    }
+
+    /** Reads until the log has ended or {@link #stop} was called, on the thread that calls it. */
+    void read(String name) {
+        Thread few = new Thread(
+                () -> {
+                    try {
+                        newest(feeds.get());
+                    } catch (WakeupException e) {
+                        // asked to stop
+                    } catch (RuntimeException e) {
+                        failure = e;
+                        many.wakeup();
+                    }
+                },
+                "view-newest-" + name);
+        few.setDaemon(true);
+        few.start();
+        try {
+            many(feeds.get());
+        } catch (WakeupException e) {
+            RuntimeException cause = failure;
+            if (cause != null) {
+                throw cause;
+            }
+        } finally {
+            if (growing || isStopped(0) || failure != null) {
+                newest.stop();
+            }
+            join(few);
+        }
+    }
+
+    /** Ends {@link #read}; from any thread. */
+    void stop() {
+        stopped.countDown();
+        newest.stop();
+        many.stop();
+    }
+
+    private boolean isStopped(long waitMs) {
+        try {
+            return stopped.await(waitMs, TimeUnit.MILLISECONDS);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            return true;
+        }
+    }
+
+    private static void join(Thread thread) {
+        try {
+            thread.join();
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    private static LogReader reader(LogConnection connection, int records) {
+        return new LogReader(
+                connection,
+                Map.of(
+                        ConsumerConfig.MAX_POLL_RECORDS_CONFIG,
+                        records,
+                        ConsumerConfig.MAX_PARTITION_FETCH_BYTES_CONFIG,
+                        2 << 20));
+    }
+
+    private static List<TopicPartition> partitions(LogReader reader, List<String> topics) {
+        return topics.stream()
+                .flatMap(topic -> reader.partitionsOf(topic).stream())
+                .toList();
+    }
+
+    private static void seek(IndexFeed feed, LogReader reader, List<TopicPartition> partitions) {
+        reader.consumer().assign(partitions);
+        for (TopicPartition partition : partitions) {
+            Optional<Long> from = feed.position(partition);
+            if (from.isPresent()) {
+                reader.consumer().seek(partition, from.get());
+            } else {
+                reader.consumer().seekToBeginning(List.of(partition));
+            }
+        }
+    }
+
+    private void newest(IndexFeed feed) {
+        List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
+        List<TopicPartition> steps = newest.partitionsOf(topics.trainingLog());
+        Map<TopicPartition, Long> ends = newest.consumer().endOffsets(steps);
+        newest.consumer().assign(steps);
+        ends.forEach((partition, end) -> newest.consumer().seek(partition, Math.max(0, end - NEWEST)));
+        newest.readTo(ends, ReadLimit.withoutProgress(Duration.ofSeconds(30)), records::add);
+        feed.take(records, false);
+        List<TopicPartition> all = partitions(newest, EvaluationIndex.without(RecordIndexer.newest(topics), topics, newest));
+        seek(feed, newest, all);
+        Map<TopicPartition, Long> allEnds = newest.consumer().endOffsets(all);
+        if (growing) {
+            newest.follow(records::add, () -> feed.take(records, true));
+        } else {
+            newest.readUntil(
+                    () -> {
+                        feed.take(records, true);
+                        return newest.hasReached(allEnds);
+                    },
+                    ReadLimit.withoutProgress(Duration.ofSeconds(30)),
+                    records::add);
+        }
+    }
+
+    private void many(IndexFeed feed) {
+        List<TopicPartition> all = partitions(many, RecordIndexer.many(topics));
+        seek(feed, many, all);
+        Map<TopicPartition, Long> begins = many.consumer().beginningOffsets(all);
+        Map<TopicPartition, Long> ends = new HashMap<>(many.consumer().endOffsets(all));
+        List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
+        long[] lookedAt = {System.nanoTime()};
+        many.readUntil(
+                () -> {
+                    long begun = System.nanoTime();
+                    feed.take(records, true);
+                    long busy = System.nanoTime() - begun;
+                    boolean whole = many.hasReached(ends);
+                    note(feed, begins, ends, whole);
+                    if (!growing) {
+                        return whole;
+                    }
+                    if (isStopped(Math.min(MOST_REST_MS, (long) (busy / 1e6 * (1 / SHARE - 1))))) {
+                        return true;
+                    }
+                    if (System.nanoTime() - lookedAt[0] > LOOK_NANOS) {
+                        lookedAt[0] = System.nanoTime();
+                        if (!mayGrow.getAsBoolean()) {
+                            return true; // its process has ended: what is left is read by a broker of ours
+                        }
+                        ends.putAll(many.consumer().endOffsets(all));
+                    }
+                    return false;
+                },
+                ReadLimit.withoutProgress(Duration.ofDays(3650)),
+                records::add);
+    }
+
+    private void note(IndexFeed feed, Map<TopicPartition, Long> begins, Map<TopicPartition, Long> ends, boolean whole) {
+        long read = 0;
+        long end = 0;
+        for (Map.Entry<TopicPartition, Long> partition : ends.entrySet()) {
+            long begin = begins.getOrDefault(partition.getKey(), 0L);
+            end += partition.getValue() - begin;
+            read += Math.min(partition.getValue(), many.position(partition.getKey())) - begin;
+        }
+        feed.note(new IndexProgress(Math.max(0, read), end, whole));
+    }
+
+    @Override
+    public void close() {
+        newest.close();
+        many.close();
+    }
+}
