@@ -10,7 +10,10 @@ import java.io.OutputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.Optional;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -21,14 +24,12 @@ import org.knowm.xchart.XYChart;
 import org.knowm.xchart.XYChartBuilder;
 import org.knowm.xchart.XYSeries;
 import org.knowm.xchart.XYSeries.XYSeriesRenderStyle;
-import org.knowm.xchart.style.Styler.LegendLayout;
-import org.knowm.xchart.style.Styler.LegendPosition;
 import org.knowm.xchart.style.markers.Marker;
 import org.knowm.xchart.style.markers.SeriesMarkers;
 
 /**
- * Charts as one PNG, in the colours that the report's page gives to the same names. The legend stands below the curves, or beside them if it is long. A chart
- * without a value is left out.
+ * Charts as one PNG, in the colours that the report's page gives to the same names. Names stand once, below all
+ * panels. A chart without a value is left out.
  */
 public final class Picture {
     /** Okabe and Ito's, which also who cannot tell red from green can tell apart; the page's script has the same. */
@@ -51,8 +52,6 @@ public final class Picture {
         SeriesMarkers.CROSS
     };
     private static final int MARKED_POINTS = 40;
-    private static final int KEY_WIDTH = 45;
-    private static final int LETTER_WIDTH = 7;
     /** Of the space left of the curves, so that panels below each other have one left edge. */
     private static final int AXIS_WIDTH = 72;
 
@@ -78,15 +77,17 @@ public final class Picture {
                     .toList();
             int width = columns == 1 ? WIDTH : HALF_WIDTH;
             int rows = (drawn.size() + columns - 1) / columns;
-            BufferedImage image = new BufferedImage(width * columns, HEIGHT * rows, BufferedImage.TYPE_INT_RGB);
+            PictureKey key = new PictureKey(entries(drawn, names), width * columns);
+            BufferedImage image =
+                    new BufferedImage(width * columns, HEIGHT * rows + key.height(), BufferedImage.TYPE_INT_RGB);
             Graphics2D paper = image.createGraphics();
             paper.setColor(Color.WHITE);
             paper.fillRect(0, 0, image.getWidth(), image.getHeight());
-            boolean isBelow = drawn.stream().allMatch(chart -> fitsBelow(chart, width));
             for (int i = 0; i < drawn.size(); i++) {
-                BufferedImage panel = BitmapEncoder.getBufferedImage(panel(drawn.get(i), names, width, isBelow));
+                BufferedImage panel = BitmapEncoder.getBufferedImage(panel(drawn.get(i), names, width));
                 paper.drawImage(panel, i % columns * width, i / columns * HEIGHT, null);
             }
+            key.draw(paper, HEIGHT * rows);
             paper.dispose();
             WholeFile.write(file, beside -> {
                 try (OutputStream out = Files.newOutputStream(beside)) {
@@ -99,16 +100,33 @@ public final class Picture {
         }
     }
 
-    private static boolean fitsBelow(Chart of, int width) {
-        return of.series().stream()
-                        .mapToInt(series ->
-                                KEY_WIDTH + LETTER_WIDTH * series.name().length())
-                        .sum()
-                < width;
+    /** Of every name that is drawn, once; none where every panel has one curve, which its title names. */
+    private static List<PictureKey.Entry> entries(List<Chart> drawn, List<String> names) {
+        if (drawn.stream().allMatch(chart -> chart.series().size() < 2)) {
+            return List.of();
+        }
+        Map<String, PictureKey.Entry> entries = new LinkedHashMap<>();
+        for (Chart chart : drawn) {
+            for (Series series : chart.series()) {
+                if (chart.draws(series)) {
+                    entries.putIfAbsent(series.name(), entry(series, names.indexOf(series.name())));
+                }
+            }
+        }
+        return List.copyOf(entries.values());
     }
 
-    /** @param isBelow whether the legend stands below the curves, which is the same for all panels, whose curves then stand below each other */
-    static XYChart panel(Chart of, List<String> names, int width, boolean isBelow) {
+    private static PictureKey.Entry entry(Series of, int index) {
+        return of.style() == Style.REFERENCE
+                ? new PictureKey.Entry(of.name(), Color.GRAY, stroke(1f, DASHES[1]), Optional.empty())
+                : new PictureKey.Entry(
+                        of.name(),
+                        COLOURS[index % COLOURS.length],
+                        stroke(1.8f, DASHES[index % DASHES.length]),
+                        Optional.of(MARKERS[index % MARKERS.length]));
+    }
+
+    static XYChart panel(Chart of, List<String> names, int width) {
         AxisScale across = AxisScale.ofPlaces(values(of, true), of.x());
         AxisScale up = AxisScale.ofValues(values(of, false), of.y());
         XYChart chart = new XYChartBuilder()
@@ -119,10 +137,7 @@ public final class Picture {
                 .yAxisTitle(of.y().title())
                 .build();
         chart.getStyler()
-                .setLegendPosition(isBelow ? LegendPosition.OutsideS : LegendPosition.OutsideE)
-                .setLegendLayout(isBelow ? LegendLayout.Horizontal : LegendLayout.Vertical)
-                .setLegendBorderColor(Color.WHITE)
-                .setLegendVisible(of.series().size() > 1)
+                .setLegendVisible(false)
                 .setChartBackgroundColor(Color.WHITE)
                 .setPlotBorderVisible(false)
                 .setChartTitleVisible(!of.title().isEmpty())

@@ -3,8 +3,10 @@ package dev.millrace.report;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.awt.image.BufferedImage;
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
 import javax.imageio.ImageIO;
@@ -80,6 +82,85 @@ class ReportPageTest {
         var image = ImageIO.read(file.toFile());
         assertThat(image.getWidth()).isEqualTo(900);
         assertThat(folder.toFile().list()).containsExactly("run.png");
+    }
+
+    /** Which of a picture's pixels are of a colour, by row, darker edges of lines left out. */
+    private static List<int[]> places(BufferedImage image, int colour) {
+        List<int[]> places = new ArrayList<>();
+        for (int y = 0; y < image.getHeight(); y++) {
+            for (int x = 0; x < image.getWidth(); x++) {
+                if ((image.getRGB(x, y) & 0xffffff) == colour) {
+                    places.add(new int[] {x, y});
+                }
+            }
+        }
+        return places;
+    }
+
+    private BufferedImage picture(int columns, Chart... charts) throws IOException {
+        Path file = folder.resolve("one.png");
+        Picture.write(Report.of("x", List.of()), List.of(charts), columns, file);
+        return ImageIO.read(file.toFile());
+    }
+
+    @Test
+    void shouldNameCurvesBelowThePanelsAndOverNone() throws IOException {
+        double[] x = {0, 1, 2};
+        Chart chart = Chart.of(
+                "t",
+                Axis.of("step"),
+                Axis.share("reward"),
+                List.of(Series.line("first", x, new double[] {0, 0, 0}), Series.line("second", x, new double[] {1, 1, 1
+                })));
+        BufferedImage image = picture(1, chart);
+        assertThat(image.getHeight()).as("a panel and one row of names").isBetween(360, 380);
+        for (int colour : new int[] {0x0072b2, 0xd55e00}) {
+            List<int[]> drawn = places(image, colour);
+            assertThat(drawn).filteredOn(at -> at[1] < 340).as("the curve").hasSizeGreaterThan(400);
+            assertThat(drawn)
+                    .filteredOn(at -> at[1] >= 340)
+                    .as("its name's line")
+                    .hasSizeBetween(20, 400);
+        }
+        assertThat(places(image, 0x0072b2))
+                .filteredOn(at -> at[1] < 340)
+                .as("a curve at 0 that nothing covers goes from edge to edge")
+                .extracting(at -> at[0])
+                .anyMatch(at -> at < 110)
+                .anyMatch(at -> at > 850);
+    }
+
+    @Test
+    void shouldDrawOneDot() throws IOException {
+        Chart one = Chart.of(
+                "t",
+                Axis.of("offered"),
+                Axis.of("rollouts/s"),
+                List.of(Series.line("a", new double[] {100}, new double[] {100.28372002192903})));
+        List<int[]> dot = places(picture(1, one), 0x0072b2);
+        assertThat(dot).isNotEmpty();
+        assertThat(dot).extracting(at -> at[0]).allMatch(at -> at > 400 && at < 560);
+        assertThat(dot).extracting(at -> at[1]).allMatch(at -> at > 80 && at < 250);
+    }
+
+    @Test
+    void shouldPutPanelsBelowEachOtherOnOneLeftEdge() throws IOException {
+        double[] x = {0, 1};
+        Chart small = Chart.of("", Axis.of("x"), Axis.of("y"), List.of(Series.line("a", x, new double[] {0, 1})));
+        Chart large =
+                Chart.of("", Axis.of("x"), Axis.of("y"), List.of(Series.line("a", x, new double[] {0, 123_456_789})));
+        List<int[]> drawn = places(picture(1, small, large), 0x0072b2);
+        int upper = drawn.stream()
+                .filter(at -> at[1] < 340)
+                .mapToInt(at -> at[0])
+                .min()
+                .orElseThrow();
+        int lower = drawn.stream()
+                .filter(at -> at[1] > 340)
+                .mapToInt(at -> at[0])
+                .min()
+                .orElseThrow();
+        assertThat(upper).isBetween(lower - 2, lower + 2);
     }
 
     @Test

@@ -24,7 +24,7 @@ final class TrainProcess implements AutoCloseable {
     /** Longest silence on a machine that does ten other things; a run that works needs a tenth of it. */
     static final Duration PATIENCE = Duration.ofMinutes(4);
 
-    private static final Pattern STEP = Pattern.compile("  step (\\d+)  version ");
+    private static final Pattern STEP = Pattern.compile("  step (\\d+)  ");
     private static final Path LIBRARIES = Path.of("target", "lib").toAbsolutePath();
     private static final List<String> INTERRUPTIBLE = List.of("env", "--default-signal=INT");
 
