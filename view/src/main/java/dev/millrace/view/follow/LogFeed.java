@@ -151,7 +151,8 @@ final class LogFeed implements AutoCloseable {
         ends.forEach((partition, end) -> newest.consumer().seek(partition, Math.max(0, end - NEWEST)));
         newest.readTo(ends, ReadLimit.withoutProgress(Duration.ofSeconds(30)), records::add);
         feed.take(records, false);
-        List<TopicPartition> all = partitions(newest, EvaluationIndex.without(RecordIndexer.newest(topics), topics, newest));
+        List<TopicPartition> all =
+                partitions(newest, EvaluationIndex.without(RecordIndexer.newest(topics), topics, newest));
         seek(feed, newest, all);
         Map<TopicPartition, Long> allEnds = newest.consumer().endOffsets(all);
         if (growing) {
