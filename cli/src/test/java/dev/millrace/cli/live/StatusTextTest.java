@@ -76,7 +76,7 @@ class StatusTextTest {
                 Map.of(),
                 Map.of(),
                 alarms,
-                List.of(),
+                Evaluations.NONE,
                 Map.of());
     }
 

@@ -2,6 +2,7 @@ package dev.millrace.cli.live;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.log.evaluation.Evaluations;
 import dev.millrace.runtime.live.RunStatus;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
@@ -44,7 +45,7 @@ class TerminalPanelTest {
                 Map.of(),
                 Map.of(),
                 alarms,
-                List.of(),
+                Evaluations.NONE,
                 Map.of());
     }
 
