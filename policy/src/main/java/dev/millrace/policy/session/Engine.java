@@ -118,6 +118,8 @@ public final class Engine {
             options.setCPUArenaAllocator(plansMemory || !GIVES_BACK);
             options.addConfigEntry("session.intra_op.allow_spinning", "0");
             options.addConfigEntry("session.inter_op.allow_spinning", "0");
+            // it would put the transposed first matrix of a product back into the product, where it is slow
+            options.addConfigEntry("optimization.disable_specified_optimizers", "GemmTransposeFusion");
             if (!inside.isEmpty()) {
                 options.addExternalInitializers(new LinkedHashMap<>(inside));
                 // an arena would take more than they need, and keep what a session before this one gave back
