@@ -1,7 +1,7 @@
 """How fast `Run.batches()` reads beside a consumer that looks at nothing, over the same records.
 
     ./millrace learn --first-version --bootstrap-servers kafka:9092 --set run.id=bench
-    python3 clients/python/benchmarks/read_batches.py kafka:9092 bench --tokens 5 64 512 4096 --megabytes 100
+    PYTHONPATH=clients/python python3 clients/python/benchmarks/read_batches.py kafka:9092 bench --tokens 5 64 512 4096 --megabytes 100
 
 Writes batches of 256 trajectories with responses of so many tokens to the run, which is to be one of its own, and reads them in turn
 raw and by the package; prints the medians of the rounds.

@@ -77,9 +77,10 @@ class Schema:
 class _Source:
     """Lines of a reader. Everything is inlined: a call for each field would cost more than reading it."""
 
-    def __init__(self, schema: Schema, skipped: Collection[str]):
+    def __init__(self, schema: Schema, skipped: Collection[str], placed: Collection[str]):
         self.schema = schema
         self.skipped = skipped
+        self.placed = placed
         self.lines: List[str] = []
         self.symbols: Dict[str, Any] = {}
         self.count = 0
@@ -200,6 +201,14 @@ class _Source:
         if to:
             self.add(inner, f"{to}.append({item})")
 
+    def _places(self, node: Any, to: str, indent: int) -> None:
+        """Where each item of an array begins, and where the last ends."""
+        self.add(indent, f"{to} = []")
+        inner = self._blocks(indent)
+        self.add(inner, f"{to}.append(p)")
+        self.read(self.schema.resolve(node)["items"], None, inner)
+        self.add(indent, f"{to}.append(p - 1)")
+
     def _map(self, node: Any, to: Optional[str], indent: int) -> None:
         key, item = (self.fresh(), self.fresh()) if to else (None, None)
         if to:
@@ -216,7 +225,10 @@ class _Source:
         for field in node["fields"]:
             keep = to is not None and (wanted is None or field["name"] in wanted) and f"{node['name']}.{field['name']}" not in self.skipped
             part = self.fresh() if keep else None
-            self.read(field["type"], part, indent)
+            if part and f"{node['name']}.{field['name']}" in self.placed:
+                self._places(field["type"], part, indent)
+            else:
+                self.read(field["type"], part, indent)
             if keep:
                 parts.append(f"{field['name']!r}: {part}")
                 there.add(field["name"])
@@ -242,15 +254,17 @@ def _bad(p: int, n: int) -> None:
     raise ValueError(f"the number {(n >> 1) ^ -(n & 1)} before byte {p} is none that can stand there")
 
 
-def compiled_reader(schema: Schema, fields: Optional[Collection[str]] = None, skipped: Collection[str] = ()) -> Reader:
+def compiled_reader(schema: Schema, fields: Optional[Collection[str]] = None, skipped: Collection[str] = (),
+                    placed: Collection[str] = ()) -> Reader:
     """A function (bytes, position=0, arrays=True) to a record.
 
     :param fields: names of those that are wanted; None for all. The others are passed over.
     :param skipped: fields of any record that are not wanted, such as ``BatchEntry.masked_by``
+    :param placed: arrays of which only is wanted where their items begin, and where the last ends, such as ``LearnerBatch.entries``
 
     With arrays=False vectors are memoryviews of their bytes. It throws Malformed where the bytes are no such record.
     """
-    source = _Source(schema, skipped)
+    source = _Source(schema, skipped, placed)
     source.add(0, "def read(b, p=0, arrays=True):")
     source.add(1, "m = memoryview(b)", "end = len(b)")
     source.add(1, "try:")

@@ -11,6 +11,7 @@ from confluent_kafka import KafkaException, TopicPartition
 from numpy.typing import NDArray
 
 from millrace.avro import Record
+from millrace.columns import Columns, JoinedRows, NotSideBySide, Rows, SingleRows
 from millrace.errors import Malformed, Missing
 from millrace.log import Forward, Kafka, Records, Schemas
 from millrace.versions import Identity
@@ -27,6 +28,13 @@ _OF_TRAJECTORY = (
     "behavior_log_probs", "old_log_probs", "proximal_log_probs", "proximal_version", "reference_log_probs", "teacher_log_probs",
     "proximal_entropies", "kept_tokens",
 )
+_COLUMNS_OF_TRAJECTORY = (*(name for name in _OF_TRAJECTORY if name not in ("epoch", "version_spans")), "epoch", "version_spans.version",
+                          "version_spans.start", "version_spans.end")
+_COLUMNS_OF_ENTRY = ("rollout_id", "group_id", "partition", "offset", "reward", "advantage", "mask", "credit",
+                     "credit.token_level_advantages", "weights")
+#: fewer records, and longer ones, cost less one by one
+_SIDE_BY_SIDE = 32
+_SHORT_BYTES = 32 << 10
 _NOT_OF_ENTRY = tuple("BatchEntry." + name for name in ("rollout_partition", "rollout_offset", "oldest_version", "trained_tokens", "masked_by"))
 _LOG_PROBS = ("behavior_log_probs", "proximal_log_probs", "old_log_probs", "reference_log_probs", "teacher_log_probs", "proximal_entropies")
 
@@ -90,14 +98,14 @@ class Batch:
     :ivar rewards: float64, ``[sequences]``
     :ivar temperatures: float64, ``[sequences]``
     :ivar trained_tokens: all of them; 0 in a batch that is starved
-    :ivar rollout_ids: one for each sequence
-    :ivar group_ids: likewise
     :ivar record: the batch as it is on the log, without its entries' vectors
     :ivar offset: where it is
     :ivar recorded_weights: as `weights`, None where the run does not record them
     :ivar kept_tokens: whether log-probs are over the tokens that truncation left, not over the whole vocabulary
     :ivar spans: versions and lengths of the parts of all responses that one version sampled
-    :ivar recorded: the bytes of the log-probs and entropies that all of the batch have, by name and sequence; packed when they are asked for
+    :ivar recorded: names of the log-probs and entropies that all of the batch have; they are packed when they are asked for
+    :ivar entries: the batch's, as they lie on the log
+    :ivar trajectories: which it points at, likewise
     """
 
     batch_id: int
@@ -113,17 +121,33 @@ class Batch:
     temperatures: NDArray[np.float64]
     trained_tokens: int
     trainable_tokens: int
-    rollout_ids: List[str]
-    group_ids: List[str]
     record: Record
     offset: int
     recorded_weights: Optional[Floats]
     kept_tokens: bool
     spans: Tuple[Ints, Ints]
-    recorded: Dict[str, List[Any]] = field(repr=False)
+    recorded: Tuple[str, ...] = field(repr=False)
+    entries: Rows = field(repr=False)
+    trajectories: Rows = field(repr=False)
 
     def __len__(self) -> int:
-        return len(self.rollout_ids)
+        return len(self.offsets) - 1
+
+    @cached_property
+    def rollout_ids(self) -> List[str]:
+        """One for each sequence."""
+        return self._named("rollout_id")
+
+    @cached_property
+    def group_ids(self) -> List[str]:
+        """One for each sequence."""
+        return self._named("group_id")
+
+    def _named(self, name: str) -> List[str]:
+        try:
+            return [each.decode() for each in self.entries.texts(name)]
+        except UnicodeDecodeError as e:
+            raise Malformed(f"batch {self.batch_id} has a {name} that is no UTF-8: {e}") from None
 
     @property
     def weights(self) -> Floats:
@@ -139,12 +163,12 @@ class Batch:
     @cached_property
     def behavior_log_probs(self) -> Floats:
         """Natural logs by the engine that sampled."""
-        return _joined(self.recorded["behavior_log_probs"], "<f4")
+        return _joined(self.trajectories.vectors("behavior_log_probs"), "<f4")
 
     @cached_property
     def proximal_log_probs(self) -> Floats:
         """By the learner's engine when it was scored."""
-        return _joined(self.recorded["proximal_log_probs"], "<f4")
+        return _joined(self.trajectories.vectors("proximal_log_probs"), "<f4")
 
     @cached_property
     def old_log_probs(self) -> Optional[Floats]:
@@ -167,7 +191,7 @@ class Batch:
         return self._packed("proximal_entropies")
 
     def _packed(self, name: str) -> Optional[Floats]:
-        return _joined(self.recorded[name], "<f4") if name in self.recorded else None
+        return _joined(self.trajectories.vectors(name), "<f4") if name in self.recorded else None
 
     @cached_property
     def versions(self) -> Ints:
@@ -217,6 +241,50 @@ class Batch:
         return {name: torch.from_numpy(value).to(device) for name, value in arrays.items()}
 
 
+class _Piece:
+    """Trajectories that were read together, of one partition."""
+
+    def __init__(self, schemas: Schemas, records: Records, partition: int, values: List[bytes], offsets: List[int]):
+        self._schemas = schemas
+        self._records = records
+        self._values = values
+        self._columns: Optional[Columns] = None
+        self._tried = len(values) < _SIDE_BY_SIDE
+        self.partition = partition
+        self.offsets = np.array(offsets, np.int64)
+        self.first, self.last = offsets[0], offsets[-1]
+        self.bytes = sum(map(len, values))
+        self.left = len(values)
+
+    def holds(self, offsets: Ints) -> Tuple[Ints, "NDArray[np.bool_]"]:
+        """Where each is, and whether it is there."""
+        at = np.minimum(np.searchsorted(self.offsets, offsets), len(self.offsets) - 1)
+        return at, self.offsets[at] == offsets
+
+    def rows(self, at: Ints) -> Rows:
+        if not self._tried:
+            self._tried = True
+            self._columns = self._side_by_side()
+        if self._columns is not None:
+            return self._columns.of(at)
+        return SingleRows([self._records.of(self._values[i]) for i in at.tolist()])
+
+    def _side_by_side(self) -> Optional[Columns]:
+        if self.bytes > _SHORT_BYTES * len(self._values):
+            return None
+        data, ends = b"".join(self._values), np.cumsum(np.array(list(map(len, self._values)), np.int64))
+        begins = np.concatenate([[0], ends[:-1]])
+        head = data[:5]
+        if not all(value.startswith(head) for value in self._values) or head[0] != 0:
+            return None
+        try:
+            found = self._schemas.columns(int.from_bytes(head[1:], "big"), "Trajectory", _COLUMNS_OF_TRAJECTORY).read(data, begins + 5, ends)
+        except NotSideBySide:
+            return None
+        self._values = []
+        return found
+
+
 class Trajectories:
     """Fetches what batches point at. They lie nearly in the order of the batches, so the topic is read once, forwards, and what lies
     between is kept for a later batch, the newest `kept_bytes` of it."""
@@ -224,48 +292,96 @@ class Trajectories:
     def __init__(self, kafka: Kafka, schemas: Schemas, identity: Identity, kept_bytes: int = 256 << 20):
         self._topic = identity.topic("trajectories")
         self._forward = Forward(kafka, self._topic)
+        self._schemas = schemas
         self._records = Records(schemas, _OF_TRAJECTORY, arrays=False)
         self._kept_bytes = kept_bytes
-        self._waiting: Dict[Tuple[int, int], bytes] = {}
-        self._waiting_bytes = 0
+        self._pieces: List[_Piece] = []
 
-    def fetch(self, batch: Record) -> List[Record]:
+    def fetch(self, batch: Record) -> Rows:
         """Those of a batch, in its order.
 
         :raises Missing: if the log no longer has one
         """
-        wanted = [(entry["partition"], entry["offset"]) for entry in batch["entries"]]
-        for partition in sorted({at[0] for at in wanted}):
-            offsets = [at[1] for at in wanted if at[0] == partition and at not in self._waiting]
-            if offsets:
-                self._read(partition, min(offsets), max(offsets), batch)
+        entries: Rows = batch["entries"]
+        partitions, offsets = entries.numbers("partition"), entries.numbers("offset")
+        known, _ = self._known(partitions, offsets)
+        for partition in np.unique(partitions[~known]).tolist():
+            wanted = offsets[~known & (partitions == partition)]
+            self._read(partition, int(wanted.min()), int(wanted.max()), batch)
+        known, found = self._known(partitions, offsets)
+        if not known.all():
+            s = int(np.argmin(known))
+            raise Missing(f"batch {batch['batch_id']} points at {self._topic}-{partitions[s]}@{offsets[s]}, and there is no record")
+        parts = [piece.rows(at) for piece, _, at in found]
+        for piece, _, at in found:
+            piece.left -= len(at)
+        self._forget()
+        if len(parts) < 2:
+            return parts[0] if parts else SingleRows([])
+        order = np.concatenate([s for _, s, _ in found])
+        joined = JoinedRows(parts)
+        return joined if (np.diff(order) > 0).all() else joined.of(np.argsort(order))
+
+    def _known(self, partitions: Ints, offsets: Ints) -> Tuple["NDArray[np.bool_]", List[Tuple[_Piece, Ints, Ints]]]:
+        """Which are kept; and the pieces that have them, with the sequences of the batch that each has, and where in it."""
+        known = np.zeros(len(offsets), np.bool_)
         found = []
-        for at in wanted:
-            value = self._waiting.pop(at, None)
-            if value is None:
-                raise Missing(f"batch {batch['batch_id']} points at {self._topic}-{at[0]}@{at[1]}, and there is no record")
-            self._waiting_bytes -= len(value)
-            found.append(self._records.of(value))
-        for at in list(self._waiting) if self._waiting_bytes > self._kept_bytes else ():
-            self._waiting_bytes -= len(self._waiting.pop(at))
-            if self._waiting_bytes <= self._kept_bytes:
-                break
-        return found
+        if len(offsets):
+            first, last = int(offsets.min()), int(offsets.max())
+            for piece in self._pieces:
+                if piece.first <= last and piece.last >= first:
+                    at, there = piece.holds(offsets)
+                    there &= (partitions == piece.partition) & ~known
+                    if there.any():
+                        known |= there
+                        found.append((piece, np.flatnonzero(there), at[there]))
+        return known, found
+
+    def _forget(self) -> None:
+        self._pieces = [piece for piece in self._pieces if piece.left > 0]
+        kept = sum(piece.bytes for piece in self._pieces)
+        while kept > self._kept_bytes:
+            kept -= self._pieces.pop(0).bytes
 
     def _read(self, partition: int, first: int, last: int, batch: Record) -> None:
-        waiting = self._waiting
+        values: List[bytes] = []
+        offsets: List[int] = []
         try:
             for messages in self._forward.read(partition, first, last):
                 for message in messages:
                     value = message.value()
                     if value is not None:
-                        waiting[partition, message.offset()] = value
-                        self._waiting_bytes += len(value)
+                        values.append(value)
+                        offsets.append(message.offset())
         except Missing as e:
             raise Missing(f"batch {batch['batch_id']} points at a trajectory that cannot be had: {e}") from None
+        if values:
+            self._pieces.append(_Piece(self._schemas, self._records, partition, values, offsets))
 
     def close(self) -> None:
         self._forward.close()
+
+
+class _BatchRecords(Records):
+    """Batches, whose entries are read side by side where they are many."""
+
+    def __init__(self, schemas: Schemas):
+        super().__init__(schemas, arrays=False, placed=("LearnerBatch.entries",))
+        self._single = Records(schemas, arrays=False, skipped=_NOT_OF_ENTRY)
+
+    def of(self, value: bytes) -> Record:
+        record = super().of(value)
+        places = np.array(record["entries"], np.int64)
+        if len(places) > _SIDE_BY_SIDE:
+            columns = self._schemas.columns(int.from_bytes(value[1:5], "big"), "BatchEntry", _COLUMNS_OF_ENTRY)
+            try:
+                record["entries"] = columns.read(value, places[:-1], places[1:])
+                return record
+            except NotSideBySide:
+                pass
+        record = self._single.of(value)
+        record["entries"] = SingleRows(record["entries"])
+        return record
 
 
 class BatchLog:
@@ -274,7 +390,7 @@ class BatchLog:
     def __init__(self, kafka: Kafka, schemas: Schemas, identity: Identity, partition: int, group: Optional[str] = None):
         self._kafka = kafka
         self._identity = identity
-        self._records = Records(schemas, arrays=False, skipped=_NOT_OF_ENTRY)
+        self._records = _BatchRecords(schemas)
         self._trajectories = Trajectories(kafka, schemas, identity)
         self._at = identity.topic("batches"), partition
         self.consumer = kafka.consumer(**({"group.id": group} if group else {}))
@@ -328,7 +444,7 @@ def _joined(parts: List[Any], dtype: Any) -> NDArray[Any]:
 
 def _spread(values: NDArray[Any], lengths: Ints) -> NDArray[Any]:
     """Each value so many times."""
-    if len(lengths) == 0 or lengths.mean() < 64:
+    if len(lengths) == 0 or lengths.mean() < 128:
         return np.repeat(values, lengths)
     spread = np.empty(int(lengths.sum()), values.dtype)
     at = 0
@@ -339,79 +455,90 @@ def _spread(values: NDArray[Any], lengths: Ints) -> NDArray[Any]:
 
 
 def _inconsistent(batch: Record, s: int, what: str) -> Malformed:
-    entry = batch["entries"][s]
-    return Malformed(f"batch {batch['batch_id']}, rollout {entry['rollout_id']} at partition {entry['partition']} offset "
-                     f"{entry['offset']}: {what}")
+    entries: Rows = batch["entries"]
+    return Malformed(f"batch {batch['batch_id']}, rollout {_shown(entries.texts('rollout_id')[s])} at partition "
+                     f"{entries.numbers('partition')[s]} offset {entries.numbers('offset')[s]}: {what}")
 
 
-def _packed(batch: Record, trajectories: List[Record], offset: int) -> Batch:
-    entries = batch["entries"]
-    for s, (entry, trajectory) in enumerate(zip(entries, trajectories)):
-        if (trajectory["rollout_id"] != entry["rollout_id"] or trajectory["run_id"] != batch["run_id"]
-                or trajectory["epoch"] != batch["epoch"] or trajectory["policy_id"] != batch["policy_id"]):
-            raise _inconsistent(batch, s, f"points at rollout {trajectory['rollout_id']} of run {trajectory['run_id']} epoch "
-                                f"{trajectory['epoch']} policy {trajectory['policy_id']}")
-    prompts = [t["prompt_tokens"] for t in trajectories]
-    responses = [t["response_tokens"] for t in trajectories]
-    lengths = np.array(list(map(len, responses)), np.int64) >> 2
-    masks = [entry["mask"] if entry["mask"] is not None else t["mask"] for entry, t in zip(entries, trajectories)]
-    both: List[Any] = [part for pair in zip(prompts, responses) for part in pair]
+def _same_rollouts(batch: Record, trajectories: Rows) -> None:
+    entries: Rows = batch["entries"]
+    wanted, found = entries.texts("rollout_id"), trajectories.texts("rollout_id")
+    if (wanted == found and trajectories.all_are("run_id", batch["run_id"].encode())
+            and trajectories.all_are("policy_id", batch["policy_id"].encode()) and (trajectories.numbers("epoch") == batch["epoch"]).all()):
+        return
+    runs, policies = trajectories.texts("run_id"), trajectories.texts("policy_id")
+    epochs = trajectories.numbers("epoch").tolist()
+    expected = batch["run_id"].encode(), batch["epoch"], batch["policy_id"].encode()
+    s = next(s for s in range(len(wanted)) if wanted[s] != found[s] or (runs[s], epochs[s], policies[s]) != expected)
+    raise _inconsistent(batch, s, f"points at rollout {_shown(found[s])} of run {_shown(runs[s])} epoch {epochs[s]} policy "
+                        f"{_shown(policies[s])}")
 
-    def vectors(name: str, parts: List[Any], width: int = 2) -> List[Any]:
-        found = np.array(list(map(len, parts)), np.int64)
+
+def _shown(text: bytes) -> str:
+    return text.decode("utf-8", "replace")
+
+
+def _packed(batch: Record, trajectories: Rows, offset: int) -> Batch:
+    entries: Rows = batch["entries"]
+    _same_rollouts(batch, trajectories)
+    prompt_lengths, lengths = trajectories.lengths("prompt_tokens") >> 2, trajectories.lengths("response_tokens") >> 2
+
+    def whole(name: str, found: Ints, width: int = 2) -> None:
         wrong = np.flatnonzero(found != lengths << width)
         if len(wrong):
             s = int(wrong[0])
             raise _inconsistent(batch, s, f"has {lengths[s]} response tokens and {found[s] >> width} values of {name}")
-        return parts
 
-    recorded = {}
+    recorded = []
     for name in _LOG_PROBS:
-        parts = [t[name] for t in trajectories]
-        if None not in parts:
-            recorded[name] = vectors(name.replace("_", " "), parts)
-    mask = _joined(vectors("mask", masks, 0), np.int8)
-    own = mask
-    if any(entry["mask"] is not None for entry in entries):
-        own = _joined(vectors("the trajectory's mask", [t["mask"] for t in trajectories], 0), np.int8)
+        found = trajectories.lengths(name)
+        if not (found < 0).any():
+            whole(name.replace("_", " "), found)
+            recorded.append(name)
+    own_lengths, masked = trajectories.lengths("mask"), entries.there("mask")
+    whole("mask" if not masked.any() else "the trajectory's mask", own_lengths, 0)
+    mask = own = _joined(trajectories.vectors("mask"), np.int8)
+    if masked.any():
+        whole("mask", np.where(masked, entries.lengths("mask"), own_lengths), 0)
+        mask = _joined([b if b is not None else a for a, b in zip(trajectories.vectors("mask"), entries.vectors("mask"))], np.int8)
     response_offsets = np.concatenate([[0], np.cumsum(lengths)])
-    if ((mask & ~own) | (mask & ~1)).any():  # each 0 or 1
-        at = int(np.flatnonzero((mask & ~own) | (mask & ~1))[0])
+    if mask.view(np.uint8).max(initial=0) > 1 or mask is not own and (mask > own).any():
+        at = int(np.flatnonzero((mask & ~1) | (mask > own))[0])
         s = int(np.searchsorted(response_offsets, at, "right")) - 1
         raise _inconsistent(batch, s, f"trains on response token {at - response_offsets[s]}, which the trajectory's own mask leaves out")
     trained = int(np.count_nonzero(mask))
     if trained != batch["trained_tokens"]:
         raise Malformed(f"batch {batch['batch_id']} declares {batch['trained_tokens']} trained tokens, its entries have {trained}")
-    weights = [entry["weights"] for entry in entries]
-    importance = None if not weights or None in weights else _joined(vectors("weights", weights), "<f4")
-    rewards = np.array([entry["reward"] for entry in entries], np.float64)
-    of_sequence = np.array([entry["advantage"] for entry in entries], np.float32)
+    importance = None
+    if len(entries) and entries.there("weights").all():
+        whole("weights", entries.lengths("weights"))
+        importance = _joined(entries.vectors("weights"), "<f4")
+    rewards = np.array(entries.numbers("reward"), np.float64)
+    of_sequence = np.asarray(entries.numbers("advantage"), np.float32)
     advantages = _spread(of_sequence, lengths)
     finite = bool(np.isfinite(rewards).all() and np.isfinite(of_sequence).all()) and 0 <= batch["step_scale"] < np.inf
-    for s, entry in enumerate(entries):
-        credit = entry["credit"]
-        if credit is not None and credit["token_level_advantages"] is not None:
-            own_advantages = vectors_of(batch, s, credit["token_level_advantages"], int(lengths[s]))
-            advantages[response_offsets[s]:response_offsets[s + 1]] = own_advantages
-            finite = finite and bool(np.isfinite(own_advantages).all())
+    if entries.there("credit.token_level_advantages").any():
+        for s, packed in enumerate(entries.vectors("credit.token_level_advantages")):
+            if packed is not None:
+                own_advantages = vectors_of(batch, s, packed, int(lengths[s]))
+                advantages[response_offsets[s]:response_offsets[s + 1]] = own_advantages
+                finite = finite and bool(np.isfinite(own_advantages).all())
     if not finite:
         raise Malformed(f"batch {batch['batch_id']} has a reward, an advantage or a step scale that is not finite")
-    spans = [span for t in trajectories for span in t["version_spans"]]
-    widths = np.array([span["end"] - span["start"] for span in spans], np.int64)
+    widths = trajectories.numbers("version_spans.end") - trajectories.numbers("version_spans.start")
     if int(widths.sum()) != len(mask) or (widths < 0).any():
         raise Malformed(f"batch {batch['batch_id']} has trajectories whose version spans do not cover their responses")
+    both: List[Any] = [None] * (2 * len(entries))
+    both[::2], both[1::2] = trajectories.vectors("prompt_tokens"), trajectories.vectors("response_tokens")
     return Batch(
         batch_id=batch["batch_id"], expected_version=batch.get("expected_version", -1), step_scale=batch["step_scale"],
-        tokens=_joined(both, "<i4"),
-        offsets=np.concatenate([[0], np.cumsum((np.array(list(map(len, prompts)), np.int64) >> 2) + lengths)]),
+        tokens=_joined(both, "<i4"), offsets=np.concatenate([[0], np.cumsum(prompt_lengths + lengths)]),
         response_offsets=response_offsets, mask=mask, advantages=advantages,
-        proximal_versions=np.array([t["proximal_version"] for t in trajectories], np.int64), rewards=rewards,
-        temperatures=np.array([t["temperature"] for t in trajectories], np.float64), trained_tokens=trained,
-        trainable_tokens=int(np.count_nonzero(own)), rollout_ids=[entry["rollout_id"] for entry in entries],
-        group_ids=[entry["group_id"] for entry in entries],
-        record={name: value for name, value in batch.items() if name != "entries"}, offset=offset, recorded_weights=importance,
-        kept_tokens=any(t["kept_tokens"] is not None for t in trajectories),
-        spans=(np.array([span["version"] for span in spans], np.int64), widths), recorded=recorded)
+        proximal_versions=np.array(trajectories.numbers("proximal_version"), np.int64), rewards=rewards,
+        temperatures=np.array(trajectories.numbers("temperature"), np.float64), trained_tokens=trained,
+        trainable_tokens=trained if own is mask else int(np.count_nonzero(own)), record={name: value for name, value in batch.items() if name != "entries"},
+        offset=offset, recorded_weights=importance, kept_tokens=bool(trajectories.there("kept_tokens").any()),
+        spans=(trajectories.numbers("version_spans.version"), widths), recorded=tuple(recorded), entries=entries, trajectories=trajectories)
 
 
 def vectors_of(batch: Record, s: int, packed: Any, tokens: int) -> Floats:

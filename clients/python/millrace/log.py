@@ -14,6 +14,7 @@ from typing import Any, Callable, Collection, Dict, Iterator, List, Mapping, Opt
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from millrace.avro import Reader, Record, Schema, compiled_reader, compiled_writer
+from millrace.columns import ColumnReader
 from millrace.errors import Malformed, MillraceError, Missing, Refused, Unreachable
 from millrace.settings import ClientSettings, followed
 
@@ -206,15 +207,29 @@ class Schemas:
         self._shown = registry
         self._texts: Dict[int, str] = {}
         self._newest: Dict[str, Tuple[int, int]] = {}
-        self._readers: Dict[Tuple[int, Optional[Tuple[str, ...]], Tuple[str, ...]], Reader] = {}
+        self._readers: Dict[Tuple[int, Optional[Tuple[str, ...]], Tuple[str, ...], Tuple[str, ...]], Reader] = {}
+        self._columns: Dict[Tuple[int, str], ColumnReader] = {}
         self._writers: Dict[str, Tuple[int, Callable[[Mapping[str, Any]], bytes]]] = {}
 
-    def reader(self, schema_id: int, fields: Optional[Collection[str]] = None, skipped: Collection[str] = ()) -> Reader:
+    def reader(self, schema_id: int, fields: Optional[Collection[str]] = None, skipped: Collection[str] = (),
+               placed: Collection[str] = ()) -> Reader:
         """Of records of a schema, as compiled_reader makes it."""
-        key = schema_id, None if fields is None else tuple(fields), tuple(skipped)
+        key = schema_id, None if fields is None else tuple(fields), tuple(skipped), tuple(placed)
         if key not in self._readers:
-            self._readers[key] = compiled_reader(Schema(self._text(schema_id)), fields, skipped)
+            self._readers[key] = compiled_reader(Schema(self._text(schema_id)), fields, skipped, placed)
         return self._readers[key]
+
+    def columns(self, schema_id: int, record: str, wanted: Sequence[str]) -> ColumnReader:
+        """Of records of a schema, or of a type that it names, side by side.
+
+        :param wanted: the same at every call for this record
+        """
+        if (schema_id, record) not in self._columns:
+            schema = Schema(self._text(schema_id))
+            if record not in schema.named:
+                raise Malformed(f"the schema {schema_id}, {schema.name}, has no {record}")
+            self._columns[schema_id, record] = ColumnReader(schema, schema.named[record], wanted)
+        return self._columns[schema_id, record]
 
     def encode(self, topic: str, record: Mapping[str, Any]) -> bytes:
         """A record in Confluent's wire format, of the newest schema of the topic."""
@@ -293,11 +308,13 @@ class Schemas:
 class Records:
     """Records of a topic as they are decoded, those that are none passed over with a word."""
 
-    def __init__(self, schemas: Schemas, fields: Optional[Sequence[str]] = None, arrays: bool = True, skipped: Sequence[str] = ()):
+    def __init__(self, schemas: Schemas, fields: Optional[Sequence[str]] = None, arrays: bool = True, skipped: Sequence[str] = (),
+                 placed: Sequence[str] = ()):
         self._schemas = schemas
         self._fields = None if fields is None else tuple(fields)
         self._arrays = arrays
         self._skipped = skipped
+        self._placed = placed
         self._readers: Dict[bytes, Reader] = {}
         self.passed_over = 0
 
@@ -321,7 +338,7 @@ class Records:
         if read is None:
             if len(value) < 5 or value[0] != 0:
                 raise Malformed(f"these {len(value)} bytes do not begin with a 0 and a schema's id, as Confluent's wire format has it")
-            read = self._schemas.reader(int.from_bytes(value[1:5], "big"), self._fields, self._skipped)
+            read = self._schemas.reader(int.from_bytes(value[1:5], "big"), self._fields, self._skipped, self._placed)
             self._readers[value[:5]] = read
         return read(value, 5, self._arrays)
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from millrace.batch import _packed
+from millrace import batch as batches
+from millrace.columns import SingleRows
 from millrace.errors import Malformed, Missing, Refused
 from millrace.generator import completed
 from millrace.log import murmur2, partition_of
@@ -179,6 +180,10 @@ def trajectories():
     two = dict(one, rollout_id="g/1", prompt_tokens=i4(3), response_tokens=i4(4), mask=b"\1", temperature=0.5,
                version_spans=[dict(version=7, start=0, end=1)], behavior_log_probs=f4(-4), old_log_probs=f4(-4), proximal_log_probs=f4(-4))
     return [one, two]
+
+
+def _packed(record, of, offset):
+    return batches._packed({**record, "entries": SingleRows(record["entries"])}, SingleRows(of), offset)
 
 
 class BatchTest(unittest.TestCase):

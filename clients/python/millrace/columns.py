@@ -1,0 +1,450 @@
+"""Many records of one schema read side by side: field by field, all records at once, so that a short record costs little Python.
+
+What cannot be read so (an array in several blocks, bytes that are no record) is left to the reader of single records, which says what
+is wrong.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Optional, Protocol, Sequence, Tuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from millrace.avro import Record, Schema
+
+Ints = NDArray[np.int64]
+#: from (bytes, where each record stands, what is found) to where each record stands behind the field
+Step = Callable[["NDArray[np.uint8]", Ints, Dict[str, Any]], Ints]
+
+_MOST_ITEMS = 4096
+
+
+class NotSideBySide(Exception):
+    """The records must be read one by one."""
+
+
+class Rows(Protocol):
+    """Fields of records, each as a column. Names of nested fields are joined by dots."""
+
+    def __len__(self) -> int: ...
+
+    def numbers(self, name: str) -> "NDArray[Any]":
+        """int64 or float64. Of a field of an array's items: those of all records, one behind the other."""
+
+    def there(self, name: str) -> "NDArray[np.bool_]":
+        """Where the field is not null."""
+
+    def lengths(self, name: str) -> Ints:
+        """In bytes; -1 where it is null."""
+
+    def vectors(self, name: str) -> List[Any]:
+        """Bytes of each record's; None where it is null."""
+
+    def texts(self, name: str) -> List[bytes]:
+        """In UTF-8."""
+
+    def all_are(self, name: str, text: bytes) -> bool:
+        """Whether every record has this text there."""
+
+    def of(self, rows: Ints) -> "Rows":
+        """Some of them, in that order."""
+
+
+class SingleRows:
+    """Records that were read one by one, as dicts."""
+
+    def __init__(self, records: Sequence[Record]):
+        self._records = records
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def _values(self, name: str) -> List[Any]:
+        found: List[Any] = list(self._records)
+        for part in name.split("."):
+            found = [None if each is None else each.get(part) for each in found]
+        return found
+
+    def numbers(self, name: str) -> "NDArray[Any]":
+        first, _, rest = name.partition(".")
+        values = [item[rest] for r in self._records for item in r[first]] if rest else [r[first] for r in self._records]
+        return np.array(values, np.float64 if values and isinstance(values[0], float) else np.int64)
+
+    def there(self, name: str) -> "NDArray[np.bool_]":
+        return np.array([value is not None for value in self._values(name)], np.bool_)
+
+    def lengths(self, name: str) -> Ints:
+        return np.array([-1 if value is None else len(value) for value in self._values(name)], np.int64)
+
+    def vectors(self, name: str) -> List[Any]:
+        return self._values(name)
+
+    def texts(self, name: str) -> List[bytes]:
+        return [value.encode() for value in self._values(name)]
+
+    def all_are(self, name: str, text: bytes) -> bool:
+        return all(each == text for each in self.texts(name))
+
+    def of(self, rows: Ints) -> "SingleRows":
+        return SingleRows([self._records[row] for row in rows.tolist()])
+
+
+class Columns:
+    """Records that were read side by side: numbers, and where in the bytes the rest is.
+
+    :param found: by name a column of numbers, of truths, or (begins, ends) in the bytes, which are -1 where there is none
+    """
+
+    def __init__(self, data: bytes, rows: int, found: Dict[str, Any]):
+        self._data = data
+        self._rows = rows
+        self._found = found
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def numbers(self, name: str) -> "NDArray[Any]":
+        found = self._found[name]
+        numbers: NDArray[Any] = found.values if isinstance(found, _Items) else found
+        return numbers
+
+    def there(self, name: str) -> "NDArray[np.bool_]":
+        found = self._found.get(name)
+        if found is None:
+            return np.zeros(self._rows, np.bool_)
+        there: NDArray[np.bool_] = found[0] >= 0 if isinstance(found, tuple) else found
+        return there
+
+    def lengths(self, name: str) -> Ints:
+        if name not in self._found:
+            return np.full(self._rows, -1)
+        begins, ends = self._found[name]
+        return np.where(begins < 0, -1, ends - begins)
+
+    def vectors(self, name: str) -> List[Any]:
+        if name not in self._found:
+            return [None] * self._rows
+        begins, ends = self._found[name]
+        data = self._data
+        return [data[p:q] if p >= 0 else None for p, q in zip(begins.tolist(), ends.tolist())]
+
+    def texts(self, name: str) -> List[bytes]:
+        return self.vectors(name)
+
+    def all_are(self, name: str, text: bytes) -> bool:
+        begins, ends = self._found[name]
+        if (ends - begins != len(text)).any():
+            return False
+        bytes_of = np.frombuffer(self._data, np.uint8).take(begins[:, None] + np.arange(len(text)))
+        return bool((bytes_of == np.frombuffer(text, np.uint8)).all())
+
+    def of(self, rows: Ints) -> "Columns":
+        # those that follow one another, as most of a batch do, are views
+        some: Any = rows
+        if len(rows) and int(rows[-1]) - int(rows[0]) == len(rows) - 1 and (rows[1:] > rows[:-1]).all():
+            some = slice(int(rows[0]), int(rows[-1]) + 1)
+        found = {}
+        for name, column in self._found.items():
+            if isinstance(column, _Items):
+                found[name] = column.of(some)
+            else:
+                found[name] = tuple([each[some] for each in column]) if isinstance(column, tuple) else column[some]
+        return Columns(self._data, len(rows), found)
+
+
+class JoinedRows:
+    """Some rows behind others."""
+
+    def __init__(self, parts: Sequence[Rows]):
+        self._parts = parts
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    def numbers(self, name: str) -> "NDArray[Any]":
+        return np.concatenate([part.numbers(name) for part in self._parts])
+
+    def there(self, name: str) -> "NDArray[np.bool_]":
+        return np.concatenate([part.there(name) for part in self._parts])
+
+    def lengths(self, name: str) -> Ints:
+        return np.concatenate([part.lengths(name) for part in self._parts])
+
+    def vectors(self, name: str) -> List[Any]:
+        return [each for part in self._parts for each in part.vectors(name)]
+
+    def texts(self, name: str) -> List[bytes]:
+        return [each for part in self._parts for each in part.texts(name)]
+
+    def all_are(self, name: str, text: bytes) -> bool:
+        return all(part.all_are(name, text) for part in self._parts)
+
+    def of(self, rows: Ints) -> "Rows":
+        starts = np.cumsum([0, *map(len, self._parts)])
+        parts = np.searchsorted(starts, rows, "right") - 1
+        edges = [0, *(np.flatnonzero(np.diff(parts)) + 1).tolist(), len(rows)]
+        return JoinedRows([self._parts[parts[i]].of(rows[i:j] - starts[parts[i]]) for i, j in zip(edges, edges[1:]) if j > i])
+
+
+class _Items:
+    """Numbers of arrays' items, those of a record together, and how many each record has."""
+
+    def __init__(self, values: "NDArray[Any]", counts: Ints):
+        self.values = values
+        self.counts = counts
+        self.ends = np.cumsum(counts)
+
+    def of(self, rows: Any) -> "_Items":
+        counts = self.counts[rows]
+        if isinstance(rows, slice):
+            return _Items(self.values[int(self.ends[rows.start]) - int(counts[0]):int(self.ends[rows.stop - 1])], counts)
+        first = np.cumsum(counts) - counts
+        at = np.arange(int(counts.sum())) + np.repeat(self.ends[rows] - counts - first, counts)
+        return _Items(self.values[at], counts)
+
+
+class ColumnReader:
+    """Reads records of a schema side by side.
+
+    :param wanted: names of fields, those of nested records and of an array's items behind a dot. A field that the schema does not have
+        is null everywhere.
+    """
+
+    def __init__(self, schema: Schema, node: Any, wanted: Sequence[str]):
+        self._schema = schema
+        self._wanted = frozenset(wanted)
+        self._step = self._of(node, "")
+
+    def read(self, data: bytes, begins: Ints, ends: Ints) -> Columns:
+        """
+        :param begins: where each record begins
+        :param ends: where each must end
+        :raises NotSideBySide: if they must be read one by one
+        """
+        found: Dict[str, Any] = {}
+        try:
+            stood = self._step(np.frombuffer(data, np.uint8), begins, found)
+        except IndexError:
+            raise NotSideBySide from None
+        # no field leads backwards, so whoever ends where it must has passed no end before
+        if (stood != ends).any():
+            raise NotSideBySide
+        return Columns(data, len(begins), found)
+
+    def _of(self, node: Any, name: str) -> Step:
+        node = self._schema.resolve(node)
+        kind = "union" if isinstance(node, list) else node if isinstance(node, str) else node["type"]
+        made: Step = getattr(self, "_" + kind)(node, name)
+        return made
+
+    def _null(self, node: Any, name: str) -> Step:
+        return lambda b, p, found: p
+
+    def _long(self, node: Any, name: str) -> Step:
+        if name not in self._wanted:
+            return lambda b, p, found: _number(b, p)[1]
+
+        def step(b: "NDArray[np.uint8]", p: Ints, found: Dict[str, Any]) -> Ints:
+            n, p = _number(b, p)
+            found[name] = (n >> 1 & 0x7FFFFFFFFFFFFFFF) ^ -(n & 1)
+            return p
+        return step
+
+    _int = _enum = _long
+
+    def _boolean(self, node: Any, name: str) -> Step:
+        def step(b: "NDArray[np.uint8]", p: Ints, found: Dict[str, Any]) -> Ints:
+            if len(p) and b.take(p).max() > 1:
+                raise NotSideBySide
+            return p + 1
+        return step
+
+    def _double(self, node: Any, name: str) -> Step:
+        return self._real(name, 8)
+
+    def _float(self, node: Any, name: str) -> Step:
+        return self._real(name, 4)
+
+    def _real(self, name: str, width: int) -> Step:
+        if name not in self._wanted:
+            return lambda b, p, found: p + width
+        columns = np.arange(width)
+
+        def step(b: "NDArray[np.uint8]", p: Ints, found: Dict[str, Any]) -> Ints:
+            found[name] = b.take(p[:, None] + columns).view(f"<f{width}").reshape(-1).astype(np.float64)
+            return p + width
+        return step
+
+    def _string(self, node: Any, name: str) -> Step:
+        logical = node.get("logicalType", "") if isinstance(node, dict) else ""
+        whole = 6 if logical in ("packed-int32", "packed-float32") and name in self._wanted else 0
+        keep = name in self._wanted
+
+        def step(b: "NDArray[np.uint8]", p: Ints, found: Dict[str, Any]) -> Ints:
+            n, p = _number(b, p)
+            bits = _any(n)
+            # the lowest bit says that a length is negative; whole values are of 4 bytes
+            if bits & (1 | whole) or bits < 0 or bits >> 1 > len(b) and int(n.max()) >> 1 > len(b):
+                raise NotSideBySide
+            q: Ints = p + (n >> 1)
+            if keep:
+                found[name] = p, q
+            return q
+        return step
+
+    _bytes = _string
+
+    def _fixed(self, node: Any, name: str) -> Step:
+        size = int(node["size"])
+        return lambda b, p, found: p + size
+
+    def _union(self, node: Any, name: str) -> Step:
+        steps = [self._of(branch, name) for branch in node]
+        null = node.index("null") if "null" in node else -1
+        keep = name in self._wanted
+
+        def step(b: "NDArray[np.uint8]", p: Ints, found: Dict[str, Any]) -> Ints:
+            n, p = _number(b, p)
+            if not len(n):
+                return p
+            bits = _any(n)
+            if bits & 1 or bits < 0 or bits >> 1 >= len(steps) and int(n.max()) >> 1 >= len(steps):
+                raise NotSideBySide
+            if np.bitwise_and.reduce(n) == bits:  # all are of one branch
+                if bits >> 1 == null:
+                    return p
+                p = steps[bits >> 1](b, p, found)
+                if keep and name not in found:
+                    found[name] = np.ones(len(p), np.bool_)
+                return p
+            there = np.zeros(len(p), np.bool_)
+            p = p.copy()
+            for i in np.unique(n).tolist():
+                if i >> 1 == null:
+                    continue
+                rows = np.flatnonzero(n == i)
+                inner: Dict[str, Any] = {}
+                p[rows] = steps[i >> 1](b, p[rows], inner)
+                there[rows] = True
+                for each, column in inner.items():
+                    _scatter(found, each, column, rows, len(p))
+            if keep and name not in found:
+                found[name] = there
+            return p
+        return step
+
+    def _array(self, node: Any, name: str) -> Step:
+        return self._blocks([self._of(node["items"], name)], name)
+
+    def _map(self, node: Any, name: str) -> Step:
+        return self._blocks([self._of("string", ""), self._of(node["values"], "")], "")
+
+    def _blocks(self, steps: List[Step], name: str) -> Step:
+        below = [each for each in self._wanted if name and each.startswith(name + ".")]
+
+        def step(b: "NDArray[np.uint8]", p: Ints, found: Dict[str, Any]) -> Ints:
+            counts, p = _number(b, p)
+            if not len(counts):
+                return p
+            most = int(counts.max()) >> 1
+            bits = _any(counts)
+            if bits & 1 or bits < 0 or most > _MOST_ITEMS:
+                raise NotSideBySide  # a negative count is followed by the block's size
+            counts >>= 1
+            items: List[Tuple[Ints, Dict[str, Any]]] = []
+            rows = np.arange(len(p))
+            at = p
+            p = p.copy()
+            for k in range(most):
+                if k or not counts.all():
+                    chosen = np.flatnonzero(counts > k)
+                    if len(chosen) < len(rows) or not k:
+                        rows = chosen
+                    at = p[rows]
+                inner: Dict[str, Any] = {}
+                for each in steps:
+                    at = each(b, at, inner)
+                p[rows] = at
+                items.append((rows, inner))
+            some = np.flatnonzero(counts) if not counts.all() else None
+            ends, behind = _number(b, p if some is None else p[some])
+            if len(ends) and (ends.min() != 0 or ends.max() != 0):
+                raise NotSideBySide
+            if below:
+                _together(found, items, counts, below)
+            if some is None:
+                return behind
+            p[some] = behind
+            return p
+        return step
+
+    def _record(self, node: Any, name: str) -> Step:
+        steps = [self._of(field["type"], f"{name}.{field['name']}" if name else field["name"]) for field in node["fields"]]
+
+        def step(b: "NDArray[np.uint8]", p: Ints, found: Dict[str, Any]) -> Ints:
+            for each in steps:
+                p = each(b, p, found)
+            return p
+        return step
+
+
+def _any(n: Ints) -> int:
+    """The bits that any of the numbers has."""
+    return int(np.bitwise_or.reduce(n))
+
+
+def _number(b: "NDArray[np.uint8]", p: Ints) -> Tuple[Ints, Ints]:
+    """The zigzag of a number of each record, and where each stands behind it."""
+    first = b.take(p)
+    n = first.astype(np.int64)
+    p = p + 1
+    if not len(n) or np.maximum.reduce(first) < 128:
+        return n, p
+    n &= 127
+    rows, shift = np.flatnonzero(first > 127), 7
+    while len(rows):
+        if shift > 56:
+            raise NotSideBySide
+        if len(rows) == len(p):
+            more = b.take(p)
+            n |= (more & 127).astype(np.int64) << shift
+            p += 1
+        else:
+            at = p[rows]
+            more = b.take(at)
+            n[rows] |= (more & 127).astype(np.int64) << shift
+            p[rows] = at + 1
+        if more.max() < 128:
+            break
+        rows = rows[more > 127]
+        shift += 7
+    return n, p
+
+
+def _scatter(found: Dict[str, Any], name: str, column: Any, rows: Ints, count: int) -> None:
+    """What only some records have, among all."""
+    if isinstance(column, _Items):
+        raise NotSideBySide
+    if isinstance(column, tuple):
+        if name not in found:
+            found[name] = np.full(count, -1), np.full(count, -1)
+        for whole, part in zip(found[name], column):
+            whole[rows] = part
+    else:
+        if name not in found:
+            found[name] = np.zeros(count, column.dtype)
+        found[name][rows] = column
+
+
+def _together(found: Dict[str, Any], items: List[Tuple[Ints, Dict[str, Any]]], counts: Ints, names: List[str]) -> None:
+    """Items were read as the first of each record, then the second; they are put together record by record."""
+    if not items:
+        found.update({name: _Items(np.zeros(0, np.int64), counts) for name in names})
+        return
+    order = np.argsort(np.concatenate([rows for rows, _ in items]), kind="stable") if len(items) > 1 else None
+    for name in names:
+        columns = [inner[name] for _, inner in items if isinstance(inner.get(name), np.ndarray)]
+        if len(columns) < len(items):
+            raise NotSideBySide
+        found[name] = _Items(columns[0] if order is None else np.concatenate(columns)[order], counts)
