@@ -55,8 +55,8 @@ public final class ImportCommand implements Callable<Integer> {
             names = "--records",
             paramLabel = "FILES",
             description =
-                    "Files of another system's records, one JSON object per line and sequence, in place of an archive: a file, or a folder and a "
-                            + "pattern of names in quotes; may be given often.")
+                    "Files of another system's records, one JSON object per line and sequence or Parquet with one row per sequence, in place of an archive: "
+                            + "a file, or a folder and a pattern of names in quotes; may be given often.")
     private List<String> records = new ArrayList<>();
 
     @Option(

@@ -108,13 +108,15 @@ public final class ImportedRecords {
             RecordsImport records = new RecordsImport(archive, run, topics, this::algorithmOf, this::bad);
             Optional<RecordedElsewhere> read = records.read(files);
             if (records.badLines() > 0) {
-                err.println(records.badLines() + " lines are bad, and no archive was made; mend or remove them");
+                err.println(
+                        records.badLines() + " lines or rows are bad, and no archive was made; mend or remove them");
                 err.flush();
                 return REFUSED;
             }
             if (read.isEmpty()) {
-                throw new RefusedRequestException("--records " + String.join(", ", patterns) + ": there is no line in "
-                        + files.stream().map(Path::toString).collect(Collectors.joining(", ")));
+                throw new RefusedRequestException(
+                        "--records " + String.join(", ", patterns) + ": there is no line and no row in "
+                                + files.stream().map(Path::toString).collect(Collectors.joining(", ")));
             }
             RecordedElsewhere steps = read.get();
             RecordsText.lines(steps, run.runId(), named).forEach(out::println);

@@ -28,9 +28,12 @@ final class RecordSchema {
 
     private final FactsSchema facts = new FactsSchema(Set.of(), OWN);
 
-    /** @param place stands for the id of a line that has none */
-    RecordLine read(int number, String place, String text) throws BadLineException {
-        ObjectNode line = LineFields.parsed(text);
+    /**
+     * Checks a line, and takes fields out of it.
+     *
+     * @param place stands for the id of a line that has none
+     */
+    RecordLine read(int number, String place, ObjectNode line) throws BadLineException {
         ObjectNode own = line.objectNode();
         OWN.forEach(field -> {
             if (line.has(field)) {

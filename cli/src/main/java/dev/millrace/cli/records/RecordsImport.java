@@ -1,7 +1,9 @@
 package dev.millrace.cli.records;
 
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.cli.sequences.BadLineException;
 import dev.millrace.cli.sequences.BoundedLines;
+import dev.millrace.cli.sequences.LineFields;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.replay.archive.BuiltArchive;
@@ -85,16 +87,40 @@ public final class RecordsImport {
      */
     public Optional<RecordedElsewhere> read(List<Path> files) throws IOException {
         for (Path file : files) {
-            try (BoundedLines lines = new BoundedLines(file)) {
-                for (String text = lines.next(); text != null; text = lines.next()) {
-                    if (!text.isBlank()) {
-                        read(file, lines.number(), text);
-                    }
-                }
+            if (ParquetRows.isOne(file)) {
+                rows(file);
+            } else {
+                lines(file);
             }
         }
         flush();
         return Optional.ofNullable(steps);
+    }
+
+    private void lines(Path file) throws IOException {
+        try (BoundedLines lines = new BoundedLines(file)) {
+            for (String text = lines.next(); text != null; text = lines.next()) {
+                if (!text.isBlank()) {
+                    String line = text;
+                    read(file, lines.number(), () -> LineFields.parsed(line));
+                }
+            }
+        }
+    }
+
+    private void rows(Path file) throws IOException {
+        try (ParquetRows rows = new ParquetRows(file)) {
+            for (ObjectNode next = rows.next(); next != null; next = rows.next()) {
+                ObjectNode row = next;
+                read(file, rows.number(), () -> row);
+            }
+        }
+    }
+
+    /** The fields of a line. */
+    @FunctionalInterface
+    private interface Fields {
+        ObjectNode read() throws BadLineException;
     }
 
     /** How many lines were bad. */
@@ -102,10 +128,10 @@ public final class RecordsImport {
         return badLines;
     }
 
-    private void read(Path file, int number, String text) {
+    private void read(Path file, int number, Fields fields) {
         String place = file + ":" + number;
         try {
-            RecordLine line = schema.read(number, file.getFileName() + ":" + number, text);
+            RecordLine line = schema.read(number, file.getFileName() + ":" + number, fields.read());
             if (!ids.add(line.facts().id())) {
                 throw new BadLineException("id " + line.facts().id() + " is there already");
             }

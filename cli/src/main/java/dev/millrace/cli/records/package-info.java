@@ -1,5 +1,6 @@
 /**
- * Records that another system dumped: one JSON object per line, one line per sequence that was trained on.
+ * Records that another system dumped: one JSON object per line, one line per sequence that was trained on; or the rows of Parquet files,
+ * with the same fields as columns.
  *
  * <pre>
  * field                  needed   what

@@ -337,7 +337,7 @@ class ImportedRecordsTest {
                         bad -> assertThat(bad).contains("a.jsonl:5: id one is there already"),
                         bad -> assertThat(bad).contains("a.jsonl:7: step 0 comes again after step 1"),
                         bad -> assertThat(bad)
-                                .isEqualTo("5 lines are bad, and no archive was made; mend or remove them"));
+                                .isEqualTo("5 lines or rows are bad, and no archive was made; mend or remove them"));
         assertThat(archive()).doesNotExist();
     }
 
