@@ -31,9 +31,13 @@ import org.apache.kafka.common.errors.AuthorizationException;
 import org.apache.kafka.common.errors.RecordTooLargeException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** What roles do with a cluster, done once with a topic, a transactional id and a group of its own under the run's prefix. */
 final class ClusterTrial {
+    private static final Logger LOG = LoggerFactory.getLogger(ClusterTrial.class);
+
     /** A record's own overhead in a batch, with room to spare. */
     private static final int OVERHEAD_BYTES = 1024;
 
@@ -165,7 +169,16 @@ final class ClusterTrial {
                             Locale.ROOT, "one of %,d bytes (topics.max_record_bytes) was taken", largest.length)));
         } catch (KafkaException | ExecutionException | TimeoutException e) {
             checks.add(PreflightCheck.failed("record size", refusal(e)));
+            abort(producer);
+        }
+    }
+
+    /** What is wrong has been said; a transaction that cannot be aborted either is ended by the broker, and no second word is wanted. */
+    private static void abort(KafkaProducer<byte[], byte[]> producer) {
+        try {
             producer.abortTransaction();
+        } catch (KafkaException e) {
+            LOG.debug("the transaction of the trial could not be aborted", e);
         }
     }
 

@@ -205,10 +205,11 @@ public final class LiveRun implements RecordedRun {
 
     @Override
     public boolean hasGrown() {
-        Map<TopicPartition, Range> now = readRanges();
-        return ranges.entrySet().stream()
-                .anyMatch(each -> Objects.requireNonNull(now.get(each.getKey())).end()
-                        != each.getValue().end());
+        // what is also read is no topic of the run's
+        return readRanges().entrySet().stream().anyMatch(now -> {
+            Range then = ranges.get(now.getKey());
+            return then != null && then.end() != now.getValue().end();
+        });
     }
 
     @Override
