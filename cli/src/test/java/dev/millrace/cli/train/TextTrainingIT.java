@@ -2,6 +2,7 @@ package dev.millrace.cli.train;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
@@ -12,7 +13,14 @@ import dev.millrace.cli.Main;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.policy.cache.CacheFolders;
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.DecoderTraits;
+import dev.millrace.policy.decoder.Experts;
+import dev.millrace.policy.decoder.RopeScaling;
 import dev.millrace.policy.huggingface.CheckpointDirectory;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.RoutedExperts;
+import dev.millrace.policy.session.ScoringSession;
+import dev.millrace.policy.session.SequenceBatch;
 import dev.millrace.policy.tokenizer.TokenizerDirectory;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.runtime.Millrace;
@@ -24,19 +32,33 @@ import dev.millrace.runtime.evaluation.EvaluationRecords;
 import dev.millrace.runtime.pipeline.Role;
 import dev.millrace.runtime.pipeline.SingleRole;
 import dev.millrace.runtime.report.StepRow;
+import dev.millrace.schemas.BatchEntry;
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.RecordedRouting;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Speaker;
+import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.Turn;
 import dev.millrace.schemas.VersionEvaluation;
+import dev.millrace.schemas.VersionSpan;
+import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedInts;
+import dev.millrace.schemas.packed.PackedMask;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.function.Function;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Tag;
@@ -303,6 +325,117 @@ class TextTrainingIT {
                 .contains("verify.py");
     }
 
+    /** The generator is another engine, whose routers choose other experts now and then; scorer and learner go through those. */
+    @Test
+    void shouldLearnThroughTheExpertsThatTheGeneratorsTokensWentThrough() throws Exception {
+        Path model = tinyModel(new DecoderShape(
+                40,
+                32,
+                2,
+                4,
+                2,
+                8,
+                48,
+                64,
+                10_000,
+                1e-5,
+                true,
+                false,
+                new DecoderTraits(new RopeScaling.None(), false, false, true, 0, 0, new Experts(32, 3, 8, true))));
+        Path run = folder.resolve("experts");
+        StepRow step = new Millrace(asked(model)
+                        .set("algorithm.routing_replay=generator")
+                        .set("generator.weight_update=multi_version")
+                        .set("generator.precision=int8")
+                        .set("weights.dtype=f32")
+                        .set("learner.max_steps=1")
+                        .resolve())
+                .in(run)
+                .run()
+                .summary()
+                .steps()
+                .get(0);
+        Map<String, BatchEntry> entries;
+        List<Trajectory> learntFrom;
+        try (LoggedRun logged = LoggedRun.in(run, "text")) {
+            entries = logged.records(logged.topics().batches(), LearnerBatch.class).stream()
+                    .filter(batch -> batch.getBatchId() == 0)
+                    .flatMap(batch -> batch.getEntries().stream())
+                    .collect(Collectors.toMap(BatchEntry::getRolloutId, Function.identity()));
+            learntFrom = logged.records(logged.topics().trajectories(), Trajectory.class).stream()
+                    .filter(trajectory -> entries.containsKey(trajectory.getRolloutId()))
+                    .toList();
+        }
+        assertThat(entries).hasSize(16);
+        assertThat(learntFrom)
+                .hasSize(16)
+                .allSatisfy(trajectory -> assertThat(trajectory.getVersionSpans())
+                        .singleElement()
+                        .extracting(VersionSpan::getVersion)
+                        .isEqualTo(0L));
+        Weights weights = new CheckpointDirectory(model).load();
+        int otherExperts = 0;
+        double away = 0;
+        double replayed = 0;
+        double own = 0;
+        int tokens = 0;
+        try (ScoringSession scoring = new ScoringSession(Engine.cpu(), weights.shape(), 1024)) {
+            for (Trajectory trajectory : learntFrom) {
+                int[] prompt = PackedInts.toArray(trajectory.getPromptTokens());
+                int[] response = PackedInts.toArray(trajectory.getResponseTokens());
+                int[] all = Arrays.copyOf(prompt, prompt.length + response.length);
+                System.arraycopy(response, 0, all, prompt.length, response.length);
+                SequenceBatch one = new SequenceBatch(new int[][] {all}, new int[] {prompt.length});
+                float[] temperature = {(float) trajectory.getTemperature()};
+                RecordedRouting record = Objects.requireNonNull(trajectory.getRouting());
+                RoutedExperts recorded = RoutedExperts.of(
+                        record.getLayers(), record.getExpertsPerToken(), record.getExperts(), record.getWeights());
+                ScoringSession.Routed through =
+                        scoring.scoreRouted(weights, one.routed(new RoutedExperts[] {recorded}), temperature);
+                ScoringSession.Routed alone = scoring.scoreRouted(weights, one, temperature);
+                for (int token = 0; token < recorded.tokens(); token++) {
+                    for (int layer = 0; layer < recorded.layers(); layer++) {
+                        if (recorded.isNoted(token, layer)) {
+                            assertThat(experts(through.routing()[0], token, layer))
+                                    .isEqualTo(experts(recorded, token, layer));
+                            otherExperts +=
+                                    experts(alone.routing()[0], token, layer).equals(experts(recorded, token, layer))
+                                            ? 0
+                                            : 1;
+                        }
+                    }
+                }
+                float[] behavior = PackedFloats.toArray(trajectory.getBehaviorLogProbs());
+                float[] old = PackedFloats.toArray(Objects.requireNonNull(trajectory.getOldLogProbs()));
+                BatchEntry entry = Objects.requireNonNull(entries.get(trajectory.getRolloutId()));
+                ByteBuffer mask = entry.getMask() == null ? trajectory.getMask() : entry.getMask();
+                for (int t = 0; t < old.length; t++) {
+                    assertThat(old[t]).isCloseTo(through.scores().logProbs()[t], within(1e-5f));
+                    away = Math.max(away, Math.abs(old[t] - alone.scores().logProbs()[t]));
+                    if (PackedMask.get(mask, t) == 1) {
+                        tokens++;
+                        replayed += behavior[t] - through.scores().logProbs()[t];
+                        own += behavior[t] - alone.scores().logProbs()[t];
+                    }
+                }
+            }
+        }
+        assertThat(otherExperts)
+                .as("choices that the scorer's router makes otherwise")
+                .isPositive();
+        assertThat(away).as("nats that a token would be away without").isGreaterThan(1e-3);
+        assertThat(step.kl()).as("behavior less current, in the mean").isCloseTo(replayed / tokens, within(1e-5));
+        assertThat(Math.abs(step.kl() - own / tokens)).as("without").isGreaterThan(3e-5);
+    }
+
+    private static Set<Byte> experts(RoutedExperts routing, int token, int layer) {
+        Set<Byte> experts = new HashSet<>();
+        for (int i = 0; i < routing.perToken(); i++) {
+            experts.add(routing.ids()[routing.at(token, layer) + i]);
+        }
+        return experts;
+    }
+
     @Test
     void shouldTrainARealLanguageModel() throws Exception {
         assumeTrue(Files.isDirectory(STORIES), () -> "there is no " + STORIES + " here");
@@ -425,8 +558,11 @@ class TextTrainingIT {
     }
 
     private Path tinyModel() throws IOException {
+        return tinyModel(new DecoderShape(40, 32, 2, 4, 2, 8, 48, 64, 10_000, 1e-5, true, false));
+    }
+
+    private Path tinyModel(DecoderShape shape) throws IOException {
         Path model = folder.resolve("model");
-        DecoderShape shape = new DecoderShape(40, 32, 2, 4, 2, 8, 48, 64, 10_000, 1e-5, true, false);
         new CheckpointDirectory(model).save(Weights.random(shape, 5));
         Files.write(model.resolve("tokenizer.json"), Files.readAllBytes(TOKENIZER));
         Files.writeString(
