@@ -279,6 +279,7 @@ class AwayIT {
                 WeightPlacement.AUTO,
                 WeightUpdate.IN_FLIGHT,
                 CacheOnSwap.RECOMPUTE,
+                25,
                 300,
                 10,
                 200,

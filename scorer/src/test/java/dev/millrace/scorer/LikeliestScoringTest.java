@@ -92,6 +92,7 @@ class LikeliestScoringTest {
                 WeightPlacement.AUTO,
                 WeightUpdate.IN_FLIGHT,
                 CacheOnSwap.RECOMPUTE,
+                25,
                 0,
                 0,
                 1000,

@@ -118,6 +118,7 @@ class ScorerIT {
                 WeightPlacement.AUTO,
                 WeightUpdate.IN_FLIGHT,
                 CacheOnSwap.RECOMPUTE,
+                25,
                 300,
                 5,
                 200,

@@ -192,7 +192,9 @@ final class ModelScreen {
                 bytes(weights) + " of gradients and " + bytes(3 * weights)
                         + " of optimiser's masters and moments beside its weights");
         gradient(shape);
-        say("generator", bytes(cache) + " of cache for each token; weights twice with multi_version");
+        say(
+                "generator",
+                bytes(cache) + " of cache for each token; weights twice with multi_version, and while a swap goes on");
         lines.add("");
         lines.add("on the log");
         say(

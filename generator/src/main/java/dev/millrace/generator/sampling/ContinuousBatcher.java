@@ -8,9 +8,12 @@ import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.PreparedWeights;
 import dev.millrace.policy.weights.Weights;
 import java.util.Arrays;
+import java.util.Collections;
+import java.util.IdentityHashMap;
 import java.util.Objects;
 import java.util.OptionalLong;
 import java.util.Set;
+import java.util.concurrent.Executor;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
 import org.apache.kafka.common.TopicPartition;
@@ -34,6 +37,8 @@ final class ContinuousBatcher implements AutoCloseable {
     private final DecodeInput input;
     private final RunningSequence[] slots;
     private final CacheOnSwap cacheOnSwap;
+    private final CacheRenewal renewal;
+    private final IntakeSpeed speed = new IntakeSpeed();
     private final int[] knownBefore;
     private final boolean[] advancing; // in the call that is being prepared
     private final boolean[] taking; // known tokens in before that
@@ -45,15 +50,20 @@ final class ContinuousBatcher implements AutoCloseable {
     private long forcedTokens;
 
     ContinuousBatcher(Engine engine, DecoderShape shape, GeneratorConfig config) {
-        this(engine, shape, config, config.prepared(engine));
+        this(engine, shape, config, config.prepared(engine), Runnable::run);
     }
 
-    /** @param prepared of the configured precision, to which whoever loads weights may add them */
-    ContinuousBatcher(Engine engine, DecoderShape shape, GeneratorConfig config, PreparedWeights prepared) {
+    /**
+     * @param prepared of the configured precision, to which whoever loads weights may add them
+     * @param beside whose thread computes keys and values again beside sampling
+     */
+    ContinuousBatcher(
+            Engine engine, DecoderShape shape, GeneratorConfig config, PreparedWeights prepared, Executor beside) {
         this.prepared = prepared;
         this.session = new DecodeSession(
                 engine, shape, config.slots(), config.capacityTokens(), config.tokensPerCall(), prepared);
         this.intake = new Intake(session, config.prefillChunkTokens(), config.prefillTokensPerCall());
+        this.renewal = new CacheRenewal(session, intake, config.prefillChunkTokens(), beside);
         this.input = new DecodeInput(config.slots(), config.tokensPerCall());
         this.slots = new RunningSequence[config.slots()];
         this.knownBefore = new int[config.slots()];
@@ -78,12 +88,12 @@ final class ContinuousBatcher implements AutoCloseable {
 
     /** Known tokens that went through the engine so far: prompts, what environments said, and sequences computed again. */
     long forcedTokens() {
-        return forcedTokens + intake.takenTokens();
+        return forcedTokens + intake.takenTokens() + renewal.takenTokens();
     }
 
     /** Tokens of prompts that did not have to, since another slot held them. */
     long copiedTokens() {
-        return intake.copiedTokens();
+        return intake.copiedTokens() + renewal.copiedTokens();
     }
 
     /** From now on a version may stand for other weights than it did; no sequence is in a slot. */
@@ -102,13 +112,67 @@ final class ContinuousBatcher implements AutoCloseable {
         slots[slot] = sequence;
         heldVersion[slot] = -1;
         active++;
-        begin(slot, sequence);
+        intake.begin(slot);
+        hold(slot, sequence);
     }
 
-    private void begin(int slot, RunningSequence sequence) {
+    private void hold(int slot, RunningSequence sequence) {
         session.reset(slot, sequence.sequenceToken(0));
-        intake.begin(slot);
         sequence.hold(1);
+    }
+
+    /** Milliseconds that computing all keys and values again would take, by what intake has taken so far. */
+    double recomputeMillis() {
+        long tokens = 0;
+        Set<int[]> prompts = Collections.newSetFromMap(new IdentityHashMap<>()); // samples of a group have the same one
+        for (int slot = 0; slot < slots.length; slot++) {
+            RunningSequence sequence = slots[slot];
+            if (sequence != null && heldVersion[slot] >= 0) {
+                int[] prompt = sequence.prompt().tokens();
+                tokens += sequence.known() - prompt.length + (prompts.add(prompt) ? prompt.length : 0);
+            }
+        }
+        return speed.millisFor(tokens);
+    }
+
+    /** Every sequence goes on with other weights; what was computed with older ones is computed again before that, or kept, as configured. */
+    void goOnWith(long version) {
+        for (RunningSequence sequence : slots) {
+            if (sequence != null) {
+                sequence.goOnWith(version);
+            }
+        }
+    }
+
+    /**
+     * Only those go on with other weights that have nothing to go on with: no token yet, or too few to be worth a thread. The others go on as
+     * before, until they are {@link #renew renewed}.
+     */
+    void beginWith(long version) {
+        for (int slot = 0; slot < slots.length; slot++) {
+            RunningSequence sequence = slots[slot];
+            if (sequence != null) {
+                boolean isNew = heldVersion[slot] < 0;
+                boolean isTakenIn = sequence.length() > 0 || sequence.held() == sequence.known();
+                if (isNew || !isTakenIn || sequence.known() <= session.tokensPerCall()) {
+                    sequence.goOnWith(version);
+                }
+            }
+        }
+    }
+
+    /** Takes what was computed again beside sampling; says whether nothing is being computed any more. */
+    boolean takeRenewed() {
+        return renewal.take(slots, heldVersion);
+    }
+
+    /**
+     * Has sequences that are under other weights computed again, beside sampling. Between two calls, by the owner.
+     *
+     * @param weights of {@code version}, the newest
+     */
+    void renew(Weights weights, long version) {
+        renewal.goOn(weights, version, slots, heldVersion);
     }
 
     /**
@@ -195,7 +259,8 @@ final class ContinuousBatcher implements AutoCloseable {
             if (goesOn) {
                 boolean isSwapped = heldVersion[slot] >= 0 && heldVersion[slot] != version;
                 if (isSwapped && cacheOnSwap == CacheOnSwap.RECOMPUTE) {
-                    begin(slot, sequence);
+                    intake.beginAgain(slot, sequence.known());
+                    hold(slot, sequence);
                 }
                 heldVersion[slot] = version;
                 taking[slot] = intake.isDue(slot, sequence);
@@ -204,7 +269,10 @@ final class ContinuousBatcher implements AutoCloseable {
             advancing[slot] = goesOn;
         }
         if (any) {
+            long before = intake.takenTokens();
+            long from = System.nanoTime();
             intake.take(weights, version, slots, taking);
+            speed.took(intake.takenTokens() - before, System.nanoTime() - from);
         }
         for (int slot = 0; slot < slots.length; slot++) {
             advancing[slot] = advancing[slot] && !(taking[slot] && intake.isDue(slot, slots[slot]));
@@ -307,6 +375,7 @@ final class ContinuousBatcher implements AutoCloseable {
     }
 
     private void free(int slot) {
+        renewal.left(slot);
         slots[slot] = null;
         active--;
         emptyHint = Math.min(emptyHint, slot);
@@ -314,6 +383,7 @@ final class ContinuousBatcher implements AutoCloseable {
 
     @Override
     public void close() {
+        renewal.close();
         session.close();
     }
 }

@@ -31,6 +31,9 @@ import java.util.regex.Pattern;
  *     are finished with the version that they began with ({@code multi_version}: two versions are held at most)
  * @param cacheOnSwap what becomes of a sequence's keys and values when new weights are taken up; of no
  *     effect with any other {@code weight_update} than {@code in_flight}, where no sequence is of two versions
+ * @param swapPauseMs with {@code cache_on_swap: recompute} the longest that every sequence may stand still while all keys and values are computed
+ *     again at once, by the time that known tokens have taken so far; what would take longer is computed beside sampling, by a thread of its own, a few
+ *     sequences at a time, while the others go on with the version that they have; 0 does so always
  * @param versionWaitMs longest wait for the version that admission knew when it released a prompt, before the prompt is
  *     begun with an older one; without it staleness could exceed what admission allows
  * @param commitIntervalMs longest time a finished rollout waits for its commit to begin
@@ -51,6 +54,7 @@ public record GeneratorConfig(
         WeightPlacement weightPlacement,
         WeightUpdate weightUpdate,
         CacheOnSwap cacheOnSwap,
+        int swapPauseMs,
         int versionWaitMs,
         int commitIntervalMs,
         int heartbeatMs,
@@ -73,6 +77,7 @@ public record GeneratorConfig(
         atLeast(1, "tokens_per_call", tokensPerCall);
         atLeast(1, "prefill_chunk_tokens", prefillChunkTokens);
         atLeast(1, "prefill_tokens_per_call", prefillTokensPerCall);
+        atLeast(0, "swap_pause_ms", swapPauseMs);
         atLeast(0, "version_wait_ms", versionWaitMs);
         atLeast(0, "commit_interval_ms", commitIntervalMs);
         atLeast(10, "heartbeat_ms", heartbeatMs);
@@ -108,6 +113,7 @@ public record GeneratorConfig(
                 WeightPlacement.AUTO,
                 WeightUpdate.IN_FLIGHT,
                 CacheOnSwap.RECOMPUTE,
+                25,
                 2_000,
                 25,
                 1_000,
@@ -130,6 +136,7 @@ public record GeneratorConfig(
                 weightPlacement,
                 weightUpdate,
                 cacheOnSwap,
+                swapPauseMs,
                 versionWaitMs,
                 commitIntervalMs,
                 heartbeatMs,

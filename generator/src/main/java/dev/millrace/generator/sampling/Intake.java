@@ -24,7 +24,9 @@ final class Intake {
     private final DecodeSession session;
     private final int pieceTokens;
     private final int tokensPerCall;
+    private final RecomputedPieces recomputed;
     private final boolean[] taking;
+    private final int[] recomputedUpTo; // tokens of the sequence when it was begun again; 0 in the first place
     private final long[] takingVersion; // under which the first piece went in
     private final long[] begun;
     private final int[] @Nullable [] heldPrompt; // whose keys and values the slot holds whole, also after its sequence
@@ -41,7 +43,9 @@ final class Intake {
         this.session = session;
         this.pieceTokens = pieceTokens;
         this.tokensPerCall = tokensPerCall;
+        this.recomputed = new RecomputedPieces(pieceTokens);
         this.taking = new boolean[session.slots()];
+        this.recomputedUpTo = new int[session.slots()];
         this.takingVersion = new long[session.slots()];
         this.begun = new long[session.slots()];
         this.heldPrompt = new int[session.slots()][];
@@ -58,11 +62,35 @@ final class Intake {
         return copiedTokens;
     }
 
-    /** The slot begins a sequence, or begins its own again. */
+    /** The slot begins a sequence. */
     void begin(int slot) {
+        beginAgain(slot, 0);
+    }
+
+    /** The slot begins its own again, which has so many tokens by now. */
+    void beginAgain(int slot, int known) {
         taking[slot] = false;
+        recomputedUpTo[slot] = known;
         heldPrompt[slot] = null;
         begun[slot] = begins++;
+    }
+
+    /** A slot's sequence was computed again by somebody else, whole. */
+    void renewed(int slot, RunningSequence sequence, long version) {
+        taking[slot] = false;
+        holds(slot, sequence, version);
+    }
+
+    /** A slot that holds a prompt under a version; -1 if none does. */
+    int holder(int[] prompt, long version) {
+        for (int slot = 0; slot < heldPrompt.length; slot++) {
+            if (heldPrompt[slot] != null
+                    && heldPromptVersion[slot] == version
+                    && Arrays.equals(heldPrompt[slot], prompt)) {
+                return slot;
+            }
+        }
+        return -1;
     }
 
     /** Forgets which prompts are held: the same version may stand for other weights from now on. */
@@ -121,7 +149,7 @@ final class Intake {
             if (from < prompt.length && takingVersion[slot] == version) {
                 onTheirWay.add(prompt);
             }
-            int count = Math.min((from < prompt.length ? prompt.length : sequence.known()) - from, pieceTokens);
+            int count = count(slot, prompt.length, from, sequence.known());
             boolean fits = count <= room || most == Integer.MAX_VALUE && pieces.isEmpty();
             if (count > 0 && fits && isDue(slot, sequence)) {
                 room -= count;
@@ -133,6 +161,12 @@ final class Intake {
             }
         }
         return pieces;
+    }
+
+    private int count(int slot, int prompt, int from, int known) {
+        return from < recomputedUpTo[slot]
+                ? recomputed.next(prompt, from, recomputedUpTo[slot])
+                : Math.min((from < prompt ? prompt : known) - from, pieceTokens);
     }
 
     private int[] inOrder(boolean[] due) {
@@ -147,18 +181,15 @@ final class Intake {
     /** Gives a slot its prompt from one that holds it, if there is one. */
     private boolean copied(int slot, RunningSequence sequence, long version) {
         int[] prompt = sequence.prompt().tokens();
-        for (int other = 0; other < heldPrompt.length; other++) {
-            if (heldPrompt[other] != null
-                    && heldPromptVersion[other] == version
-                    && Arrays.equals(heldPrompt[other], prompt)) {
-                session.copy(other, slot, prompt.length, prompt[prompt.length - 1]);
-                sequence.hold(prompt.length);
-                copiedTokens += prompt.length - 1L;
-                holds(slot, sequence, version);
-                return true;
-            }
+        int other = holder(prompt, version);
+        if (other < 0) {
+            return false;
         }
-        return false;
+        session.copy(other, slot, prompt.length, prompt[prompt.length - 1]);
+        sequence.hold(prompt.length);
+        copiedTokens += prompt.length - 1L;
+        holds(slot, sequence, version);
+        return true;
     }
 
     private void holds(int slot, RunningSequence sequence, long version) {

@@ -7,8 +7,8 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The versions that sequences in flight are sampled by: the one that was taken up last, and with
- * {@link WeightUpdate#MULTI_VERSION} the one before it, as long as a sequence that began with it is in flight.
+ * The versions that sequences in flight are sampled by: the one that was taken up last, and the one before it as long as a sequence goes on with
+ * it: with {@link WeightUpdate#MULTI_VERSION} until it is finished, with {@link CacheOnSwap#RECOMPUTE} until its keys and values are computed again.
  *
  * <p>Never more than two: while the older one is there, nothing newer is taken up, and nothing newer is
  * read either. Versions that are overtaken meanwhile are passed over.
@@ -30,7 +30,7 @@ final class ResidentVersions {
         this.update = update;
         this.batcher = batcher;
         this.meters = meters;
-        if (update == WeightUpdate.MULTI_VERSION) {
+        if (update == WeightUpdate.MULTI_VERSION || batcher.renews()) {
             weights.readOneAhead();
         }
     }
@@ -49,7 +49,10 @@ final class ResidentVersions {
         boolean takesUp = isNew && !updateIsDue;
         if (takesUp) {
             meters.serving(loaded.version(), newest != null);
-            older = update == WeightUpdate.MULTI_VERSION && batcher.active() > 0 ? newest : null;
+            boolean keepsOlder = update == WeightUpdate.MULTI_VERSION
+                    ? batcher.active() > 0
+                    : update == WeightUpdate.IN_FLIGHT && batcher.goOnWith(loaded.version());
+            older = keepsOlder ? newest : null;
             newest = loaded;
         }
         if (older == null) {
@@ -60,7 +63,7 @@ final class ResidentVersions {
 
     private boolean mustFinishFirst(boolean hasBegunGroup) {
         return switch (update) {
-            case IN_FLIGHT -> false;
+            case IN_FLIGHT -> older != null || !batcher.takeRenewed();
             case DRAIN -> batcher.active() > 0;
             case GROUP_END -> batcher.active() > 0 || hasBegunGroup;
             case MULTI_VERSION -> older != null;
@@ -78,12 +81,17 @@ final class ResidentVersions {
      * @param ofBegunGroup that others of its group were begun before
      */
     boolean mayBegin(boolean ofBegunGroup) {
-        return !updateIsDue || update == WeightUpdate.MULTI_VERSION || update == WeightUpdate.GROUP_END && ofBegunGroup;
+        return !updateIsDue
+                || switch (update) {
+                    case IN_FLIGHT, MULTI_VERSION -> true;
+                    case DRAIN -> false;
+                    case GROUP_END -> ofBegunGroup;
+                };
     }
 
     /** Puts a sequence into a free slot, to begin with the newest weights that were taken up. */
     void begin(RunningSequence sequence) {
-        sequence.begin(newest().version());
+        sequence.goOnWith(newest().version());
         batcher.add(sequence);
     }
 
@@ -93,27 +101,44 @@ final class ResidentVersions {
      * @return false if there was nothing to do: all wait
      */
     boolean advance(Consumer<RunningSequence> finished) {
-        NewestWeights.Loaded before = older;
-        if (before == null) {
-            return batcher.advance(newest().weights(), newest().version(), finished);
+        return advance(finished, () -> {});
+    }
+
+    /**
+     * The same.
+     *
+     * @param afterCall run after each call of the engine
+     */
+    boolean advance(Consumer<RunningSequence> finished, Runnable afterCall) {
+        if (batcher.renews()) {
+            batcher.renew(newest().weights(), newest().version());
         }
-        boolean any = advance(before, finished);
+        boolean any = false;
+        NewestWeights.Loaded before = older;
+        if (before != null) {
+            any = advance(before, finished);
+            afterCall.run();
+        }
         any |= advance(newest(), finished);
+        afterCall.run();
         leaveOlder();
         return any;
     }
 
-    /** Lets go of the older version where none of its sequences is left. */
+    /** Lets go of the older version where no sequence goes on with it; one that waits for its environment may be renewed when it has answered. */
     private void leaveOlder() {
         NewestWeights.Loaded before = older;
-        if (before != null && !batcher.holds(sequence -> sequence.begunWith() == before.version())) {
+        boolean mayRenew = batcher.renews();
+        if (before != null
+                && !batcher.holds(
+                        sequence -> sequence.under() == before.version() && !(mayRenew && sequence.waits()))) {
             older = null;
         }
     }
 
     private boolean advance(NewestWeights.Loaded under, Consumer<RunningSequence> finished) {
         return batcher.advance(
-                under.weights(), under.version(), sequence -> sequence.begunWith() == under.version(), finished);
+                under.weights(), under.version(), sequence -> sequence.under() == under.version(), finished);
     }
 
     /** The version that sequences begin with; -1 before the first was taken up. */

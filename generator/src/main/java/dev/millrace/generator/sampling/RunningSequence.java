@@ -34,6 +34,9 @@ import org.slf4j.LoggerFactory;
  * <p>Owned by the sampling thread.
  */
 final class RunningSequence implements Transcript {
+    /** In the place of a version: it is not to be sampled for now. */
+    static final long STANDS = -2;
+
     private static final Logger LOG = LoggerFactory.getLogger(RunningSequence.class);
     private static final int INITIAL_RESPONSE_TOKENS = 64;
     private static final int LONGEST_FAILURE = 500;
@@ -56,7 +59,7 @@ final class RunningSequence implements Transcript {
     private int length;
     private @Nullable RecordedRouting routing;
     private int held;
-    private long begunWith = -1;
+    private long under = -1;
     private boolean waits;
     private @Nullable FinishReason finishReason;
     private @Nullable String failure;
@@ -114,14 +117,14 @@ final class RunningSequence implements Transcript {
         return spans;
     }
 
-    /** It enters the engine, with a version's weights. */
-    void begin(long version) {
-        begunWith = version;
+    /** Its next tokens are to be sampled by a version, or by none: {@link #STANDS}. */
+    void goOnWith(long version) {
+        under = version;
     }
 
-    /** The version with whose weights it entered the engine; -1 where that is of no interest. */
-    long begunWith() {
-        return begunWith;
+    /** The version that is to sample its next tokens; -1 where that is of no interest. */
+    long under() {
+        return under;
     }
 
     /** Tokens that the engine's slot holds. */

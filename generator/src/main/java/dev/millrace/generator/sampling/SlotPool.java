@@ -13,6 +13,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
@@ -30,6 +31,10 @@ import org.apache.kafka.common.TopicPartition;
 final class SlotPool implements AutoCloseable {
     private final List<ContinuousBatcher> parts = new ArrayList<>();
     private final ExecutorService threads; // beside the owner's, which computes too
+    private final ExecutorService renewing; // one thread for each part at most, and none as long as nothing is renewed
+    private final WeightUpdate weightUpdate;
+    private final CacheOnSwap cacheOnSwap;
+    private final double swapPauseMs;
 
     SlotPool(Engine engine, DecoderShape shape, GeneratorConfig config) {
         this(engine, shape, config, config.prepared(engine));
@@ -37,18 +42,75 @@ final class SlotPool implements AutoCloseable {
 
     /** @param prepared of the configured precision, to which whoever loads weights may add them */
     SlotPool(Engine engine, DecoderShape shape, GeneratorConfig config, PreparedWeights prepared) {
+        this.weightUpdate = config.weightUpdate();
+        this.cacheOnSwap = config.cacheOnSwap();
+        this.swapPauseMs = config.swapPauseMs();
+        this.renewing = Executors.newCachedThreadPool(named("renewal-" + config.id()));
         int count = config.threads();
         for (int part = 0; part < count; part++) {
             int slots = config.slots() / count + (part < config.slots() % count ? 1 : 0);
             parts.add(new ContinuousBatcher(
-                    engine, shape, config.withSlots(slots, config.capacityTokens(), config.tokensPerCall()), prepared));
+                    engine,
+                    shape,
+                    config.withSlots(slots, config.capacityTokens(), config.tokensPerCall()),
+                    prepared,
+                    renewing));
         }
-        AtomicInteger named = new AtomicInteger(1);
-        this.threads = Executors.newFixedThreadPool(Math.max(1, count - 1), task -> {
-            Thread thread = new Thread(task, "engine-" + config.id() + "-" + named.getAndIncrement());
+        this.threads = Executors.newFixedThreadPool(Math.max(1, count - 1), named("engine-" + config.id()));
+    }
+
+    private static ThreadFactory named(String name) {
+        AtomicInteger number = new AtomicInteger(1);
+        return task -> {
+            Thread thread = new Thread(task, name + "-" + number.getAndIncrement());
             thread.setDaemon(true);
             return thread;
-        });
+        };
+    }
+
+    /** Whether sequences in flight go on with new weights, and with keys and values of these. */
+    boolean renews() {
+        return weightUpdate == WeightUpdate.IN_FLIGHT && cacheOnSwap == CacheOnSwap.RECOMPUTE;
+    }
+
+    /**
+     * New weights are taken up with sequences in flight.
+     *
+     * @return whether they go on with the older ones until they are {@link #renew renewed}, since computing them again at once would stop sampling
+     *     for longer than is allowed
+     */
+    boolean goOnWith(long version) {
+        boolean isBeside = renews()
+                && active() > 0
+                && parts.stream()
+                                .mapToDouble(ContinuousBatcher::recomputeMillis)
+                                .max()
+                                .orElse(0)
+                        > swapPauseMs;
+        if (isBeside) {
+            parts.forEach(part -> part.beginWith(version));
+        } else {
+            parts.forEach(part -> part.goOnWith(version));
+        }
+        return isBeside;
+    }
+
+    /** Takes what was computed again beside sampling; says whether nothing is being computed any more. */
+    boolean takeRenewed() {
+        boolean isOver = true;
+        for (ContinuousBatcher part : parts) {
+            isOver &= part.takeRenewed();
+        }
+        return isOver;
+    }
+
+    /**
+     * Has sequences that are under other weights computed again, beside sampling. Between two calls.
+     *
+     * @param weights of {@code version}, the newest
+     */
+    void renew(Weights weights, long version) {
+        parts.forEach(part -> part.renew(weights, version));
     }
 
     int active() {
@@ -171,6 +233,7 @@ final class SlotPool implements AutoCloseable {
     @Override
     public void close() {
         threads.shutdown();
-        parts.forEach(ContinuousBatcher::close);
+        parts.forEach(ContinuousBatcher::close); // which waits for what is renewed
+        renewing.shutdown();
     }
 }

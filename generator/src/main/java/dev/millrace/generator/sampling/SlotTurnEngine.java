@@ -243,8 +243,9 @@ public final class SlotTurnEngine implements TurnEngine {
             return;
         }
         List<RunningSequence> finished = new ArrayList<>();
-        versions.advance(finished::add);
-        running.forEach(this::tell);
+        if (!versions.advance(finished::add, () -> running.forEach(this::tell))) {
+            SamplingLoop.awaitEnvironments(); // all there is stands still while it is computed again
+        }
         for (RunningSequence sequence : finished) {
             Turn turn = running.remove(sequence);
             if (turn != null) {

@@ -2,7 +2,10 @@ package dev.millrace.generator.sampling;
 
 /** When a generator takes up new weights. */
 public enum WeightUpdate {
-    /** Between two calls of the engine, with sequences in flight; version spans say which tokens are whose. */
+    /**
+     * Between two calls of the engine, with sequences in flight; version spans say which tokens are whose. While keys and values are computed again
+     * beside sampling ({@link CacheOnSwap#RECOMPUTE}), two versions are held, and a third one is neither taken up nor read.
+     */
     IN_FLIGHT,
     /**
      * When every sequence in flight is finished: none is begun once new weights are there, so that all tokens of a sample are

@@ -76,6 +76,7 @@ class EngineConfigTest {
                 WeightPlacement.FED,
                 WeightUpdate.GROUP_END,
                 CacheOnSwap.RECOMPUTE,
+                25,
                 0,
                 0,
                 100,

@@ -121,6 +121,7 @@ class RemoteTurnEngineTest {
                 WeightPlacement.FED,
                 update,
                 cache,
+                25,
                 20_000,
                 10,
                 50,

@@ -170,9 +170,19 @@ class GeneratorIT {
 
     @Test
     void shouldTakeUpNewWeightsWhileSequencesAreInFlight() {
+        takeUpNewWeights(60_000);
+    }
+
+    @Test
+    void shouldGoOnWithOldWeightsWhileKeysAndValuesOfNewOnesAreComputedBeside() {
+        takeUpNewWeights(0);
+    }
+
+    /** Until some rollout is of two versions. */
+    private void takeUpNewWeights(int swapPauseMs) {
         run.publish(0, 0);
         releaseOfTwoLengths(0, 50);
-        try (Generator generator = generator(config("g", 5, 1, 500))) {
+        try (Generator generator = generator(config("g", 5, 1, swapPauseMs, 500))) {
             RunningRole role = new RunningRole("generator", generator::run, generator::stop);
             String topic = run.connection().topics().rollouts();
             run.await(topic, records -> !records.isEmpty());
@@ -311,6 +321,7 @@ class GeneratorIT {
                 WeightPlacement.AUTO,
                 WeightUpdate.MULTI_VERSION,
                 CacheOnSwap.RECOMPUTE,
+                25,
                 60_000,
                 10,
                 50,
@@ -407,6 +418,7 @@ class GeneratorIT {
                 WeightPlacement.AUTO,
                 update,
                 CacheOnSwap.RECOMPUTE,
+                25,
                 300,
                 10,
                 50,
@@ -453,6 +465,7 @@ class GeneratorIT {
                 WeightPlacement.AUTO,
                 WeightUpdate.IN_FLIGHT,
                 CacheOnSwap.RECOMPUTE,
+                25,
                 60_000,
                 10,
                 50,
@@ -778,6 +791,7 @@ class GeneratorIT {
                 WeightPlacement.AUTO,
                 WeightUpdate.IN_FLIGHT,
                 CacheOnSwap.RECOMPUTE,
+                25,
                 300,
                 10,
                 100,
@@ -917,6 +931,10 @@ class GeneratorIT {
     }
 
     private static GeneratorConfig config(String id, int slots, int tokensPerCall, int drainMs) {
+        return config(id, slots, tokensPerCall, 25, drainMs);
+    }
+
+    private static GeneratorConfig config(String id, int slots, int tokensPerCall, int swapPauseMs, int drainMs) {
         return new GeneratorConfig(
                 id,
                 slots,
@@ -929,6 +947,7 @@ class GeneratorIT {
                 WeightPlacement.AUTO,
                 WeightUpdate.IN_FLIGHT,
                 CacheOnSwap.RECOMPUTE,
+                swapPauseMs,
                 300,
                 10,
                 200,

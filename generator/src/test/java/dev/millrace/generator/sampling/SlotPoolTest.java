@@ -147,6 +147,7 @@ class SlotPoolTest {
                 WeightPlacement.AUTO,
                 WeightUpdate.IN_FLIGHT,
                 CacheOnSwap.RECOMPUTE,
+                25,
                 100,
                 10,
                 100,

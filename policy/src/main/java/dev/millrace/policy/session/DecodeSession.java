@@ -8,9 +8,7 @@ import dev.millrace.policy.decoder.DecodeGraph.Features;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.Precision;
 import dev.millrace.policy.weights.Weights;
-import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.BitSet;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -29,9 +27,6 @@ import java.util.Optional;
  */
 public final class DecodeSession implements AutoCloseable {
     private static final float KEEP_ALL = 2f;
-    /** Padded tokens that go through the prefill graph at once: enough for its products, little enough for its memory. */
-    private static final int PREFILL_TOKENS = 1024;
-
     /**
      * Slots go through the graph in steps of so many: few sizes for the runtime to plan for, and never a single row of many,
      * for which the kernels take another way through a product, with other roundings.
@@ -45,13 +40,10 @@ public final class DecodeSession implements AutoCloseable {
     private final int capacityTokens;
     private final int tokensPerCall;
     private final Map<Features, WeightedGraph> compiled = new HashMap<>();
-    private final KeyValueCache cache;
-    private final HeldRouting routing;
-    private final Prefill prefill;
+    private final Prefill.Graph prefillGraph;
     private final PositionTables positions;
     private final int tableRows;
-    private final long[] lastToken;
-    private final int[] length;
+    private final HeldSlots held;
 
     /**
      * @param slots          sequences in flight
@@ -98,12 +90,15 @@ public final class DecodeSession implements AutoCloseable {
         // a slot with fewer steps than the call computes on past its own end
         this.tableRows = Math.addExact(capacityTokens, tokensPerCall);
         this.positions = new PositionTables(shape, tableRows);
-        this.lastToken = new long[slots];
-        this.length = new int[slots];
-        this.cache = new KeyValueCache(engine.environment(), shape, slots, capacityTokens);
-        this.routing = new HeldRouting(shape, slots, capacityTokens);
-        this.prefill = new Prefill(engine, shape, prepared, cache, routing, positions, tableRows, PREFILL_TOKENS);
+        this.prefillGraph = new Prefill.Graph(engine, shape, prepared);
+        this.held = new HeldSlots(engine, shape, slots, capacityTokens, prefillGraph, positions, tableRows);
         graph(Features.NONE);
+    }
+
+    /** Slots for another thread, with graphs and positions of this session. */
+    public SpareSlots spare(int spareSlots) {
+        return new SpareSlots(
+                new HeldSlots(engine, shape, spareSlots, capacityTokens, prefillGraph, positions, tableRows), held);
     }
 
     public int slots() {
@@ -120,9 +115,7 @@ public final class DecodeSession implements AutoCloseable {
 
     /** Begins a new sequence in a slot, with its first token; whatever was there is forgotten. */
     public void reset(int slot, int firstToken) {
-        requireToken(firstToken, slot);
-        lastToken[slot] = firstToken;
-        length[slot] = 1;
+        held.reset(slot, firstToken);
     }
 
     /**
@@ -132,10 +125,7 @@ public final class DecodeSession implements AutoCloseable {
      * @param lastToken the last of these; the session keeps keys and values, not tokens
      */
     public void cut(int slot, int tokens, int lastToken) {
-        requireHeld(slot, tokens);
-        requireToken(lastToken, slot);
-        this.lastToken[slot] = lastToken;
-        length[slot] = tokens;
+        held.cut(slot, tokens, lastToken);
     }
 
     /**
@@ -148,32 +138,7 @@ public final class DecodeSession implements AutoCloseable {
      *     the vocabulary; nothing is appended then
      */
     public void prefill(Weights weights, List<KnownTokens> known) {
-        requireShape(weights);
-        List<Prefill.Piece> pieces = new ArrayList<>();
-        BitSet seen = new BitSet(slots);
-        for (KnownTokens of : known) {
-            int[] tokens = of.tokens();
-            int slot = of.slot();
-            requireRoom(slot, tokens.length);
-            if (tokens.length == 0 || seen.get(slot)) {
-                throw new IllegalArgumentException("slot " + slot + " is to take in " + tokens.length + " tokens, "
-                        + (seen.get(slot) ? "and others in the same call" : "and at least 1 is needed"));
-            }
-            seen.set(slot);
-            for (int token : tokens) {
-                requireToken(token, slot);
-            }
-            // the last token of a sequence is fed with the step that asks what follows it
-            int[] fed = new int[tokens.length];
-            fed[0] = (int) lastToken[slot];
-            System.arraycopy(tokens, 0, fed, 1, tokens.length - 1);
-            pieces.add(new Prefill.Piece(slot, length[slot] - 1, fed));
-        }
-        prefill.feed(weights, pieces);
-        for (KnownTokens of : known) {
-            lastToken[of.slot()] = of.tokens()[of.tokens().length - 1];
-            length[of.slot()] += of.tokens().length;
-        }
+        held.prefill(weights, known);
     }
 
     /**
@@ -183,12 +148,8 @@ public final class DecodeSession implements AutoCloseable {
      * @param lastToken the last of these
      */
     public void copy(int from, int to, int tokens, int lastToken) {
-        requireHeld(from, tokens);
-        requireToken(lastToken, to);
-        cache.copy(from, to, tokens - 1);
-        routing.copy(from, to, tokens - 1);
-        this.lastToken[to] = lastToken;
-        length[to] = tokens;
+        held.copy(held, from, to, tokens);
+        held.set(to, tokens, lastToken);
     }
 
     /**
@@ -197,13 +158,14 @@ public final class DecodeSession implements AutoCloseable {
      * @param tokens of the slot's sequence, at least 1 and at most {@link #position}
      */
     public Optional<RoutedExperts> routing(int slot, int tokens) {
-        requireHeld(slot, tokens);
+        held.requireHeld(slot, tokens);
+        HeldRouting routing = held.routing();
         return routing.isNeeded() ? Optional.of(routing.of(slot, tokens - 1)) : Optional.empty();
     }
 
     /** Tokens in the slot's sequence, 0 if it has none: the position at which the next one lands. */
     public int position(int slot) {
-        return length[slot];
+        return held.length(slot);
     }
 
     /**
@@ -214,12 +176,12 @@ public final class DecodeSession implements AutoCloseable {
      * @throws NonFiniteScoreException if the weights are broken; the call's slots are then to be reset
      */
     public DecodeSteps advance(Weights weights, DecodeInput in) {
-        requireShape(weights);
+        held.requireShape(weights);
         Features features = check(in);
         int count = in.longest();
         int rows = rows(in);
         WeightedGraph graph = graph(features);
-        try (Feeds caches = cache.tensors(rows);
+        try (Feeds caches = held.cache().tensors(rows);
                 Feeds feeds = graph.feed(feeds(in, count, features, rows, caches.map()), weights);
                 OrtSession.Result result = graph.session(weights).run(feeds.map())) {
             int[] steps = new int[rows];
@@ -241,50 +203,13 @@ public final class DecodeSession implements AutoCloseable {
                                     SequenceRunner.floats(result, DecodeGraph.TOP_REMAINDERS))
                             : null);
             refuseNonFinite(done);
-            cache.append(result, count, length, steps);
-            routing.take(result, length, steps);
-            for (int slot = 0; slot < rows; slot++) {
-                if (steps[slot] > 0) {
-                    lastToken[slot] = done.token(steps[slot] - 1, slot);
-                    length[slot] += steps[slot];
-                }
-            }
+            held.append(result, count, steps, done);
             return done;
         } catch (OrtException e) {
             throw new InferenceException(
                     "ONNX Runtime failed to decode " + count + " steps of " + rows + " slots on device "
                             + engine.device() + ": " + e.getMessage(),
                     e);
-        }
-    }
-
-    private void requireShape(Weights weights) {
-        if (!weights.shape().equals(shape)) {
-            throw new IllegalArgumentException(
-                    "these weights are of another shape: " + weights.shape() + ", not " + shape);
-        }
-    }
-
-    private void requireToken(int token, int slot) {
-        if (token < 0 || token >= shape.vocabSize()) {
-            throw new IllegalArgumentException(
-                    "token " + token + " for slot " + slot + " is outside the vocabulary of " + shape.vocabSize());
-        }
-    }
-
-    private void requireHeld(int slot, int tokens) {
-        if (tokens < 1 || tokens > length[slot]) {
-            throw new IllegalArgumentException("slot " + slot + " holds " + length[slot] + " tokens and not " + tokens);
-        }
-    }
-
-    private void requireRoom(int slot, int tokens) {
-        if (length[slot] == 0) {
-            throw new IllegalArgumentException("slot " + slot + " has no sequence; reset it with its first token");
-        }
-        if (length[slot] + tokens > capacityTokens) {
-            throw new IllegalArgumentException("slot " + slot + " holds " + length[slot] + " tokens and cannot take "
-                    + tokens + " more: capacityTokens=" + capacityTokens);
         }
     }
 
@@ -307,7 +232,7 @@ public final class DecodeSession implements AutoCloseable {
         for (int slot = 0; slot < slots; slot++) {
             int steps = in.steps(slot);
             if (steps > 0) {
-                requireRoom(slot, steps);
+                held.requireRoom(slot, steps);
                 Sampling sampling = in.sampling(slot);
                 if (sampling.topLogProbs() > shape.vocabSize()) {
                     throw new IllegalArgumentException("slot " + slot + " asks for the " + sampling.topLogProbs()
@@ -341,7 +266,7 @@ public final class DecodeSession implements AutoCloseable {
             boolean active = in.steps(slot) > 0;
             Sampling sampling = active ? in.sampling(slot) : Sampling.of(1);
             // an idle slot computes along and is not read; from position 0, so that it stays within the tables
-            past[slot] = active ? length[slot] - 1 : 0;
+            past[slot] = active ? held.length(slot) - 1 : 0;
             inverseTemperature[slot] = 1f / sampling.temperature();
             topK[slot] = sampling.topK() == 0 ? shape.vocabSize() : sampling.topK();
             topP[slot] = sampling.topP() == 1 ? KEEP_ALL : sampling.topP();
@@ -351,7 +276,7 @@ public final class DecodeSession implements AutoCloseable {
         int half = shape.headSize() / 2;
         Feeds feeds = new Feeds(engine.environment(), caches)
                 .longs(DecodeGraph.STEPS, new long[] {count})
-                .longs(DecodeGraph.LAST_TOKEN, Arrays.copyOf(lastToken, rows), rows)
+                .longs(DecodeGraph.LAST_TOKEN, held.lastTokens(rows), rows)
                 .longs(DecodeGraph.PAST, past, rows)
                 .longs(DecodeGraph.FORCED, in.forcedTokens(count, rows, shape.vocabSize()), count, rows)
                 .floats(DecodeGraph.UNIFORMS, in.uniforms(count, rows), count, rows)
@@ -385,8 +310,8 @@ public final class DecodeSession implements AutoCloseable {
                         || Float.isNaN(done.logProb(step, slot))) {
                     throw new NonFiniteScoreException(
                             slot,
-                            length[slot] + step,
-                            "slot " + slot + ", position " + (length[slot] + step) + ": logProb="
+                            held.length(slot) + step,
+                            "slot " + slot + ", position " + (held.length(slot) + step) + ": logProb="
                                     + done.temperatureLogProb(step, slot) + ", entropy=" + done.entropy(step, slot)
                                     + "; the weights hold values no softmax survives");
                 }
@@ -396,9 +321,9 @@ public final class DecodeSession implements AutoCloseable {
 
     @Override
     public void close() {
-        cache.close();
+        held.close();
         try {
-            prefill.close();
+            prefillGraph.close();
             for (WeightedGraph graph : compiled.values()) {
                 graph.close();
             }

@@ -29,12 +29,13 @@ final class HeldRouting {
         return ofSlot[slot].of(tokens);
     }
 
-    /** Gives a slot what another one has of its first tokens. */
-    void copy(int from, int to, int tokens) {
+    /** Gives a slot what one of other slots of this shape, or of its own, has of its first tokens. */
+    void copy(HeldRouting of, int from, int to, int tokens) {
         if (isNeeded()) {
-            int size = ofSlot[from].at(tokens, 0);
-            System.arraycopy(ofSlot[from].ids(), 0, ofSlot[to].ids(), 0, size);
-            System.arraycopy(ofSlot[from].weights(), 0, ofSlot[to].weights(), 0, size);
+            RoutedExperts source = of.ofSlot[from];
+            int size = source.at(tokens, 0);
+            System.arraycopy(source.ids(), 0, ofSlot[to].ids(), 0, size);
+            System.arraycopy(source.weights(), 0, ofSlot[to].weights(), 0, size);
         }
     }
 

@@ -106,11 +106,12 @@ final class KeyValueCache implements AutoCloseable {
         }
     }
 
-    /** Gives a slot the first rows of another one. */
-    void copy(int from, int to, int rows) {
-        for (FloatBuffer buffer : buffers) {
+    /** Gives a slot the first rows of one of another cache of this shape, or of its own. */
+    void copy(KeyValueCache of, int from, int to, int rows) {
+        for (int part = 0; part < buffers.size(); part++) {
             for (int head = 0; head < shape.kvHeads(); head++) {
-                buffer.put(row(to, head, 0), buffer, row(from, head, 0), rows * shape.headSize());
+                buffers.get(part)
+                        .put(row(to, head, 0), of.buffers.get(part), of.row(from, head, 0), rows * shape.headSize());
             }
         }
     }

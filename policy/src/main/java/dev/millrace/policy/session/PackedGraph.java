@@ -22,8 +22,8 @@ import org.jspecify.annotations.Nullable;
  * A graph with weights inside: a session for each of the last ones, in which the runtime has packed them for its products, on the
  * device where there is one.
  *
- * <p>The two that ran last stay, and the newest that was prepared and has not run yet. Another thread may prepare; only the one
- * that runs closes what has run.
+ * <p>The two that ran last stay, and the newest that was prepared and has not run yet. Another thread may prepare; only who
+ * runs a third closes what has run, so nobody else runs the oldest of the three at that time.
  */
 final class PackedGraph implements WeightedGraph {
     private static final int RAN = 2;

@@ -20,16 +20,43 @@ import org.jspecify.annotations.Nullable;
  * <p>Pieces go through the graph in rectangles of one padded length and one padded past, both functions of the piece alone:
  * what a piece leaves in the cache is the same, bit for bit, in any company.
  */
-final class Prefill implements AutoCloseable {
+final class Prefill {
     private final Engine engine;
     private final DecoderShape shape;
-    private final PreparedWeights prepared;
+    private final Graph graph;
     private final KeyValueCache cache;
     private final HeldRouting routing;
     private final PositionTables positions;
     private final int tableRows;
     private final int tokenBudget;
-    private @Nullable WeightedGraph graph;
+
+    /** The graph of all slots of a shape, whoever fills them; compiled when it is first needed: who only forces tokens has none. Thread-safe. */
+    static final class Graph implements AutoCloseable {
+        private final Engine engine;
+        private final DecoderShape shape;
+        private final PreparedWeights prepared;
+        private @Nullable WeightedGraph compiled;
+
+        Graph(Engine engine, DecoderShape shape, PreparedWeights prepared) {
+            this.engine = engine;
+            this.shape = shape;
+            this.prepared = prepared;
+        }
+
+        synchronized WeightedGraph get() {
+            if (compiled == null) {
+                compiled = prepared.graph(engine, PrefillGraph.model(shape, prepared.precision()), false);
+            }
+            return compiled;
+        }
+
+        @Override
+        public synchronized void close() throws OrtException {
+            if (compiled != null) {
+                compiled.close();
+            }
+        }
+    }
 
     /**
      * Tokens to feed.
@@ -41,13 +68,14 @@ final class Prefill implements AutoCloseable {
     private record Size(int past, int length) {}
 
     /**
+     * @param graph      stays the caller's
      * @param positions  of {@code tableRows} positions
      * @param tokenBudget most padded tokens in a rectangle, unless a piece alone has more
      */
     Prefill(
             Engine engine,
             DecoderShape shape,
-            PreparedWeights prepared,
+            Graph graph,
             KeyValueCache cache,
             HeldRouting routing,
             PositionTables positions,
@@ -55,7 +83,7 @@ final class Prefill implements AutoCloseable {
             int tokenBudget) {
         this.engine = engine;
         this.shape = shape;
-        this.prepared = prepared;
+        this.graph = graph;
         this.cache = cache;
         this.routing = routing;
         this.positions = positions;
@@ -94,9 +122,9 @@ final class Prefill implements AutoCloseable {
             }
         }
         int half = shape.headSize() / 2;
-        WeightedGraph graph = graph();
+        WeightedGraph compiled = graph.get();
         try (Feeds feeds = new Feeds(engine.environment())) {
-            graph.feed(feeds, weights)
+            compiled.feed(feeds, weights)
                     .longs(PrefillGraph.TOKENS, tokens, height, length)
                     .longs(PrefillGraph.POSITIONS, places, height, length)
                     .floats(PrefillGraph.COS, positions.cos(), tableRows, half)
@@ -119,7 +147,7 @@ final class Prefill implements AutoCloseable {
                         size.past(),
                         shape.headSize());
             }
-            try (OrtSession.Result result = graph.session(weights).run(feeds.map())) {
+            try (OrtSession.Result result = compiled.session(weights).run(feeds.map())) {
                 for (int row = 0; row < height; row++) {
                     routing.takeKnown(
                             result,
@@ -168,20 +196,5 @@ final class Prefill implements AutoCloseable {
             }
         }
         return mask.flip();
-    }
-
-    /** Compiled when it is first needed: who only forces tokens has none. */
-    private WeightedGraph graph() {
-        if (graph == null) {
-            graph = prepared.graph(engine, PrefillGraph.model(shape, prepared.precision()), false);
-        }
-        return graph;
-    }
-
-    @Override
-    public void close() throws OrtException {
-        if (graph != null) {
-            graph.close();
-        }
     }
 }

@@ -60,7 +60,7 @@ public enum KeyScope {
         put(RUN, "generator.capacity_tokens", "generator.weight_update", "generator.cache_on_swap");
         put(DEFAULT, "generator.slots", "generator.threads", "generator.tokens_per_call", "generator.version_wait_ms");
         put(DEFAULT, "generator.prefill_chunk_tokens", "generator.prefill_tokens_per_call", "generator.precision");
-        put(DEFAULT, "generator.weight_placement");
+        put(DEFAULT, "generator.weight_placement", "generator.swap_pause_ms");
         put(DEFAULT, "generator.commit_interval_ms", "generator.heartbeat_ms", "generator.drain_ms");
         put(DEFAULT, "generator.first_version_timeout_ms", "generator.commit_timeout_ms");
 

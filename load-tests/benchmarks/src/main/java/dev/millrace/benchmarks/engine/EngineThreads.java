@@ -93,6 +93,7 @@ public final class EngineThreads {
                 defaults.weightPlacement(),
                 defaults.weightUpdate(),
                 defaults.cacheOnSwap(),
+                defaults.swapPauseMs(),
                 defaults.versionWaitMs(),
                 defaults.commitIntervalMs(),
                 defaults.heartbeatMs(),

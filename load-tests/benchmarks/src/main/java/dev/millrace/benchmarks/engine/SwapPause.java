@@ -40,17 +40,21 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.SplittableRandom;
+import java.util.TreeMap;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
- * How long decoding stands still when a version is taken up: sequences sampled one token a call by the engine of a gateway, under
- * versions that are published through a broker while it samples. The time from one call to the next, where the
- * next is the first of a new version, less the median of such times in calm, is the pause.
+ * How long decoding stands still while a version is taken up: sequences sampled one token a call by the engine of a gateway, under
+ * versions that are published through a broker while it samples.
  *
- * <p>Arguments: a {@link RandomLlama}, how many versions, and {@code in_flight/keep}, {@code in_flight/recompute} or
- * {@code multi_version}.
+ * <p>Two times of each swap are reported, beside what they are in calm: the longest from one call of the engine to the next, which is how long
+ * nobody's tokens come; and the longest that a single sequence waits for its next token. A swap lasts from the first call after it is taken up to
+ * the last call in which a sequence goes on with the version before.
+ *
+ * <p>Arguments: a {@link RandomLlama}, how many versions, {@code in_flight/keep}, {@code in_flight/recompute} or
+ * {@code multi_version}, and the milliseconds of {@code generator.swap_pause_ms} (default: its own).
  */
 public final class SwapPause {
     private static final int SEQUENCES = 8;
@@ -59,12 +63,15 @@ public final class SwapPause {
     private static final long SAME_CALL_NANOS = 2_000_000;
     private static final Duration LIMIT = Duration.ofMinutes(5);
 
-    private final List<Call> calls = new ArrayList<>();
+    private final List<Gap> calls = new ArrayList<>();
+    private final List<Gap> waits = new ArrayList<>();
+    private final long[] lastOf = new long[SEQUENCES];
     private long lastAt;
     private long lastVersion = -1;
+    private boolean wasSwapping;
 
-    /** One call of the engine, as the sequences hear of it. */
-    private record Call(long version, boolean isFirst, double ms) {}
+    /** From one call of the engine, or one token of a sequence, to the next; {@code swap} is the version that is taken up meanwhile, -1 in calm. */
+    private record Gap(long version, long swap, double ms) {}
 
     private SwapPause() {}
 
@@ -75,25 +82,39 @@ public final class SwapPause {
                         RandomLlama.shape(arguments[0]),
                         Integer.parseInt(arguments[1]),
                         WeightUpdate.valueOf(way[0].toUpperCase(Locale.ROOT)),
-                        way.length > 1 ? CacheOnSwap.valueOf(way[1].toUpperCase(Locale.ROOT)) : CacheOnSwap.KEEP);
+                        way.length > 1 ? CacheOnSwap.valueOf(way[1].toUpperCase(Locale.ROOT)) : CacheOnSwap.KEEP,
+                        arguments.length > 3
+                                ? Integer.parseInt(arguments[3])
+                                : GeneratorConfig.defaults().swapPauseMs());
     }
 
-    private synchronized void heard(long version) {
+    private synchronized void heard(int sequence, SlotTurnEngine engine) {
         long now = System.nanoTime();
-        if (now - lastAt < SAME_CALL_NANOS) {
-            return; // another sequence of the same call
+        long version = engine.version();
+        boolean isNew = lastVersion >= 0 && version != lastVersion;
+        boolean isSwapping = engine.olderVersion().isPresent();
+        long swap = isNew || isSwapping || wasSwapping ? version : -1;
+        if (lastOf[sequence] > 0) {
+            waits.add(new Gap(version, swap, (now - lastOf[sequence]) / 1e6));
         }
-        if (lastVersion >= 0) {
-            calls.add(new Call(version, version != lastVersion, (now - lastAt) / 1e6));
+        lastOf[sequence] = now;
+        if (now - lastAt >= SAME_CALL_NANOS) { // else another sequence of the same call
+            if (lastVersion >= 0) {
+                calls.add(new Gap(version, swap, (now - lastAt) / 1e6));
+            }
+            wasSwapping = isSwapping;
+            lastVersion = version;
         }
         lastAt = now;
-        lastVersion = version;
         notifyAll();
     }
 
     private synchronized void awaitCalls(long version, int count) {
         try {
-            while (calls.stream().filter(call -> call.version() == version).count() < count) {
+            while (calls.stream()
+                            .filter(call -> call.version() == version && call.swap() < 0)
+                            .count()
+                    < count) {
                 wait(1000);
             }
         } catch (InterruptedException e) {
@@ -101,7 +122,8 @@ public final class SwapPause {
         }
     }
 
-    private void run(DecoderShape shape, int versions, WeightUpdate update, CacheOnSwap cache) throws IOException {
+    private void run(DecoderShape shape, int versions, WeightUpdate update, CacheOnSwap cache, int pauseMs)
+            throws IOException {
         Path scratch = Files.createTempDirectory("swap-pause");
         Weights weights = Weights.random(shape, 1).as(Dtype.BF16);
         WeightsConfig config = WeightsConfig.defaults().with(Dtype.BF16);
@@ -124,7 +146,7 @@ public final class SwapPause {
             VersionWriter writer = new VersionWriter(log.connection(), producer, config);
             publish(writer, producer, weights, 0);
             try (NewestWeights newest = new NewestWeights(feed, LIMIT);
-                    SlotTurnEngine engine = engine(shape, newest, update, cache)) {
+                    SlotTurnEngine engine = engine(shape, newest, update, cache, pauseMs)) {
                 boolean isShort = update == WeightUpdate.MULTI_VERSION; // or nothing newer would ever be taken up
                 for (int sequence = 0; sequence < SEQUENCES; sequence++) {
                     begin(engine, shape, sequence, isShort);
@@ -141,7 +163,7 @@ public final class SwapPause {
     }
 
     private static SlotTurnEngine engine(
-            DecoderShape shape, NewestWeights newest, WeightUpdate update, CacheOnSwap cache) {
+            DecoderShape shape, NewestWeights newest, WeightUpdate update, CacheOnSwap cache, int pauseMs) {
         GeneratorConfig defaults = GeneratorConfig.defaults();
         GeneratorConfig config = new GeneratorConfig(
                 "swap",
@@ -155,6 +177,7 @@ public final class SwapPause {
                 WeightPlacement.AUTO,
                 update,
                 cache,
+                pauseMs,
                 defaults.versionWaitMs(),
                 defaults.commitIntervalMs(),
                 defaults.heartbeatMs(),
@@ -185,7 +208,7 @@ public final class SwapPause {
                 .build();
         engine.sample(
                         new TurnOrder(prompt, sampling, List.of(), List.of(), 0),
-                        (tokens, logProbs) -> heard(engine.version()))
+                        (tokens, logProbs) -> heard(sequence, engine))
                 .thenRun(() -> begin(engine, shape, sequence, isShort));
     }
 
@@ -210,31 +233,42 @@ public final class SwapPause {
     }
 
     private void report(DecoderShape shape, WeightUpdate update, CacheOnSwap cache) {
-        double[] calm = calls.stream()
-                .filter(call -> !call.isFirst())
-                .mapToDouble(Call::ms)
-                .sorted()
-                .toArray();
-        double median = calm[calm.length / 2];
-        double[] pauses = calls.stream()
-                .filter(Call::isFirst)
-                .mapToDouble(call -> call.ms() - median)
-                .sorted()
-                .toArray();
         System.out.printf(
                 Locale.ROOT,
-                "%.1f M parameters, %d sequences, %s, %s: %d swaps; a call takes %.0f ms (median; 5 %% above %.0f ms, most %.0f);"
-                        + " the first call of a version takes longer by %.1f ms (median), %.1f at most: %s%n",
+                "%.1f M parameters, %d sequences, %s, %s%n",
                 shape.parameterCount() / 1e6,
                 SEQUENCES,
                 update,
-                cache,
-                pauses.length,
+                cache);
+        say("from one call of the engine to the next", calls);
+        say("from one token of a sequence to its next", waits);
+    }
+
+    private static void say(String what, List<Gap> gaps) {
+        double[] calm = gaps.stream()
+                .filter(gap -> gap.swap() < 0)
+                .mapToDouble(Gap::ms)
+                .sorted()
+                .toArray();
+        Map<Long, Double> longest = new TreeMap<>();
+        gaps.stream().filter(gap -> gap.swap() >= 0).forEach(gap -> longest.merge(gap.swap(), gap.ms(), Math::max));
+        double[] swaps = longest.values().stream()
+                .mapToDouble(Double::doubleValue)
+                .sorted()
+                .toArray();
+        double median = calm[calm.length / 2];
+        System.out.printf(
+                Locale.ROOT,
+                "%s: %.0f ms in calm (median; 5 %% above %.0f, most %.0f); the longest of a swap %.0f (median), %.0f at most,"
+                        + " of which the median in calm is to be taken off: %s%n",
+                what,
                 median,
                 calm[calm.length * 95 / 100],
                 calm[calm.length - 1],
-                pauses[pauses.length / 2],
-                pauses[pauses.length - 1],
-                Arrays.toString(Arrays.stream(pauses).mapToLong(Math::round).toArray()));
+                swaps[swaps.length / 2],
+                swaps[swaps.length - 1],
+                Arrays.toString(Arrays.stream(swaps)
+                        .mapToLong(ms -> Math.round(ms - median))
+                        .toArray()));
     }
 }

@@ -1,0 +1,54 @@
+package dev.millrace.generator.sampling;
+
+/**
+ * How a sequence that is computed again is cut: its prompt in pieces as it went in first, its response in pieces of the same length, what is left of
+ * it in short ones, and what is left of that at last.
+ *
+ * <p>So the pieces are a function of the sequence and of where it goes on, and all but the last are known before it is known where that is: they can
+ * be computed while the sequence goes on as it was, and what it has to wait for is the last one.
+ */
+final class RecomputedPieces {
+    private static final int SHORT_PIECE = 32;
+
+    private final int pieceTokens;
+
+    /** @param pieceTokens longest piece */
+    RecomputedPieces(int pieceTokens) {
+        this.pieceTokens = pieceTokens;
+    }
+
+    /**
+     * Tokens of the next piece.
+     *
+     * @param held  tokens of the sequence that are computed again, at a piece's end, the first one at least
+     * @param known tokens it has
+     * @return what is left, where that is a last piece
+     */
+    int next(int promptTokens, int held, int known) {
+        int whole = nextWhole(promptTokens, held, known);
+        return whole > 0 ? whole : known - held;
+    }
+
+    /** The same, and 0 where only a last piece is left, which grows with the sequence. */
+    int nextWhole(int promptTokens, int held, int known) {
+        if (held < promptTokens) {
+            return Math.min(promptTokens - held, pieceTokens);
+        }
+        int left = known - held;
+        if (left >= pieceTokens && (held - promptTokens) % pieceTokens == 0) {
+            return pieceTokens;
+        }
+        return left >= SHORT_PIECE ? SHORT_PIECE : 0;
+    }
+
+    /** Whether so little is left that a sequence need not go on as it was meanwhile. */
+    boolean isShort(int held, int known) {
+        return known - held <= SHORT_PIECE;
+    }
+
+    /** Where a sequence that grew meanwhile is to be taken up again: {@code held}, or before its short pieces where they are one long piece by now. */
+    int takenUp(int promptTokens, int held, int known) {
+        int start = held - Math.floorMod(held - promptTokens, pieceTokens);
+        return held > promptTokens && known - start >= pieceTokens ? start : held;
+    }
+}

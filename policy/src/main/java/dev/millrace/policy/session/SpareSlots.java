@@ -1,0 +1,71 @@
+package dev.millrace.policy.session;
+
+import dev.millrace.policy.weights.Weights;
+import java.util.List;
+
+/**
+ * Slots beside those of a {@link DecodeSession}, in which the sequences of its slots are computed again under other weights, while they go on in
+ * theirs: nothing is sampled here.
+ *
+ * <p>One thread at a time; it may be another one than the session's, at the same time, but for what is marked as the session's owner's. At most two
+ * versions' weights are run between them. To be closed before the session.
+ */
+public final class SpareSlots implements AutoCloseable {
+    private final HeldSlots own;
+    private final HeldSlots session;
+
+    SpareSlots(HeldSlots own, HeldSlots session) {
+        this.own = own;
+        this.session = session;
+    }
+
+    /** Begins a sequence with its first token; whatever was there is forgotten. */
+    public void reset(int spare, int firstToken) {
+        own.reset(spare, firstToken);
+    }
+
+    /** As {@link DecodeSession#cut}. */
+    public void cut(int spare, int tokens, int lastToken) {
+        own.cut(spare, tokens, lastToken);
+    }
+
+    /** As {@link DecodeSession#prefill}, to the bit. */
+    public void prefill(Weights weights, List<KnownTokens> known) {
+        own.prefill(weights, known);
+    }
+
+    /** Tokens that a sequence here has. */
+    public int position(int spare) {
+        return own.length(spare);
+    }
+
+    /**
+     * Begins a sequence as a copy of the first tokens of one of the session's. For the session's owner.
+     *
+     * @param tokens    at least 1, and at most those of the session's
+     * @param lastToken the last of these
+     */
+    public void copyFrom(int slot, int spare, int tokens, int lastToken) {
+        own.copy(session, slot, spare, tokens);
+        own.set(spare, tokens, lastToken);
+    }
+
+    /** Writes a sequence's keys and values over those of a slot of the session, which is not active meanwhile; {@link #take} follows. */
+    public void write(int spare, int slot) {
+        session.copy(own, spare, slot, own.length(spare));
+    }
+
+    /**
+     * The slot's sequence is from now on the one that was {@link #write written} there. For the session's owner.
+     *
+     * @param lastToken of it
+     */
+    public void take(int spare, int slot, int lastToken) {
+        session.set(slot, own.length(spare), lastToken);
+    }
+
+    @Override
+    public void close() {
+        own.close();
+    }
+}
