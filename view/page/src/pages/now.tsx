@@ -15,6 +15,7 @@ export function NowPage({ run, news, facts }: PageProps) {
   const { steps, count: all, problem, isThere } = useSteps(run, `${news.steps} ${news.state}`);
   const every = useTick(facts.state === "running" ? 2000 : 0);
   const now = useAnswer(`${path}/now`, news.state, every, Math.floor(news.steps / 4));
+  const heldOut = useAnswer(`${path}/evaluations`, Math.floor(news.steps / 4), news.index?.whole);
   const staleness = useAnswer(`${path}/staleness`, Math.floor(news.steps / 4), news.index?.whole);
   const lags = useAnswer(facts.state === "running" || facts.state === "on a cluster" ? `${path}/lags` : null, Math.floor(every / 3));
   const last = steps.at(-1);
@@ -83,6 +84,7 @@ export function NowPage({ run, news, facts }: PageProps) {
             ]}
           />
         </div>
+        <HeldOut evaluations={heldOut.data?.evaluations ?? []} run={run} />
         <div class="charts">
           <Chart {...by} title="Entropy" about="Nats a token, of the policy before the update." from={0} lines={[{ label: "entropy", values: column(steps, "entropy") }]} />
           <Chart {...by} title="Response length" about="Tokens, mean of the batch." from={0} lines={[{ label: "tokens", values: column(steps, "response_tokens_mean") }]} />
@@ -472,5 +474,45 @@ function Diagnosis({ path, facts }: { path: string; facts: any }) {
         </ul>
       )}
     </Section>
+  );
+}
+
+/** Versions on held-out prompts; nothing where none was evaluated. */
+function HeldOut({ evaluations, run }: { evaluations: Dict[]; run: string }) {
+  const last = evaluations.at(-1);
+  if (!last) {
+    return null;
+  }
+  const best = evaluations.reduce((one, other) => (other.reward > one.reward ? other : one));
+  return (
+    <div class="charts">
+      <Chart
+        x={evaluations.map((each) => each.version)}
+        xLabel="version"
+        group={`${run} held out`}
+        title="Reward on held-out prompts"
+        about={`${last.prompts} prompts, ${last.samples_per_prompt} responses to each, with the interval of 95 %. The best is version ${best.version}.`}
+        lines={[
+          { label: "reward", values: evaluations.map((each) => each.reward), look: 0 },
+          { label: "low", values: evaluations.map((each) => each.reward_low), look: 3 },
+          { label: "high", values: evaluations.map((each) => each.reward_high), look: 3 },
+        ]}
+      />
+      <Chart
+        x={evaluations.map((each) => each.version)}
+        xLabel="version"
+        group={`${run} held out`}
+        title="pass@k on held-out prompts"
+        about={`How often one of k responses has a reward above ${last.correct_above}; without bias.`}
+        from={0}
+        to={1}
+        lines={last.pass_at_k
+          .filter((point: Dict) => point.k <= last.samples_per_prompt)
+          .map((point: Dict) => ({
+            label: `pass@${point.k}`,
+            values: evaluations.map((each) => each.pass_at_k.find((one: Dict) => one.k === point.k)?.unbiased ?? null),
+          }))}
+      />
+    </div>
   );
 }

@@ -7,6 +7,7 @@ import { address, changed, type Route } from "../route";
 
 const METRICS: [string, string][] = [
   ["reward", "reward"],
+  ["held_out_reward", "reward on held-out prompts, newest so far"],
   ["staleness_mean", "staleness, versions"],
   ["ess_ratio", "effective sample size"],
   ["second_moment", "second moment"],
