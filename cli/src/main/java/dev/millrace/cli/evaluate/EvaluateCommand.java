@@ -8,32 +8,25 @@ import dev.millrace.cli.audit.RunOptions;
 import dev.millrace.cli.signal.StopSignals;
 import dev.millrace.generator.environment.text.JsonLines;
 import dev.millrace.generator.environment.text.TextTask;
-import dev.millrace.log.LogConnection;
-import dev.millrace.log.evaluation.EvaluationLog;
 import dev.millrace.log.evaluation.Evaluations;
 import dev.millrace.policy.session.Device;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.InferenceException;
 import dev.millrace.runtime.RefusedRequestException;
-import dev.millrace.runtime.audit.AuditedRun;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.EvaluationConfig;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.evaluation.EvaluationJson;
 import dev.millrace.runtime.evaluation.HeldOutTrial;
 import dev.millrace.runtime.evaluation.UnjudgedException;
-import dev.millrace.runtime.files.TokenizerFiles;
 import dev.millrace.runtime.pipeline.Pipeline;
 import dev.millrace.runtime.pipeline.SingleRole;
-import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.VersionEvaluation;
 import dev.millrace.weights.CorruptVersionException;
-import dev.millrace.weights.PolicyFeed;
 import dev.millrace.weights.VersionUnavailableException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.time.Clock;
-import java.time.Duration;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.ArgGroup;
 import picocli.CommandLine.Command;
@@ -58,12 +51,12 @@ import picocli.CommandLine.Spec;
             "millrace evaluate --run-dir runs/<run id> --version best",
             "millrace evaluate --bootstrap-servers kafka:9092 --run my-run --version 40 --samples 16",
             "millrace evaluate --run-dir runs/<run id> --recorded",
+            "millrace evaluate --archive my-run.archive --version last",
             "millrace evaluate --bootstrap-servers kafka:9092 --run my-run --follow --set evaluation.every_versions=10",
             "",
             "Exit codes: 0 done; 1 a failure; 2 a mistake in the command line; 5 there is no such version or record."
         })
 public final class EvaluateCommand implements Callable<Integer> {
-    private static final Duration PATIENCE = Duration.ofSeconds(30);
     private static final String BEST = "best";
     private static final String LAST = "last";
 
@@ -111,6 +104,13 @@ public final class EvaluateCommand implements Callable<Integer> {
             description = "Held-out prompts of a run on text, JSON lines, in place of the run's own.")
     private Path data;
 
+    @Option(
+            names = "--archive",
+            paramLabel = "DIR",
+            description =
+                    "An archive that 'millrace export' made, in place of a run; it must hold the version's weights.")
+    private Path archive;
+
     @Option(names = "--device", paramLabel = "DEVICE", description = "Where to sample: cpu, or cuda:N (default: cpu).")
     private String device = "cpu";
 
@@ -135,19 +135,33 @@ public final class EvaluateCommand implements Callable<Integer> {
                     ? 0
                     : StopSignals.INTERRUPTED;
         }
-        try (AuditedRun audited = run.open()) {
+        try (EvaluatedRun evaluated = opened()) {
             if (!json) {
-                out.println(audited.title());
+                out.println(evaluated.title());
                 out.flush();
             }
             if (way.recorded) {
-                recorded(audited, out);
+                recorded(evaluated, out);
             } else {
-                tried(audited, out);
+                tried(evaluated, out);
             }
             out.flush();
             return 0;
         }
+    }
+
+    private EvaluatedRun opened() {
+        if (archive == null) {
+            return EvaluatedRun.on(run.open());
+        }
+        if (run.isGiven() || way.follow) {
+            throw new ParameterException(
+                    spec.commandLine(),
+                    way.follow
+                            ? "--follow evaluates a run that goes on, and an archive does not; leave one of them out"
+                            : "--archive says which run; leave out --run-dir, --run and --bootstrap-servers, or --archive");
+        }
+        return EvaluatedRun.in(archive, run.file());
     }
 
     private void refuseBeside(String option) {
@@ -167,8 +181,8 @@ public final class EvaluateCommand implements Callable<Integer> {
         }
     }
 
-    private void recorded(AuditedRun audited, PrintWriter out) {
-        Evaluations evaluations = EvaluationLog.read(audited.connection(), PATIENCE);
+    private void recorded(EvaluatedRun evaluated, PrintWriter out) {
+        Evaluations evaluations = evaluated.evaluations();
         if (json) {
             ArrayNode all = new ObjectMapper().createArrayNode();
             evaluations.onSamePrompts().forEach(evaluation -> all.add(EvaluationJson.whole(evaluation)));
@@ -183,19 +197,14 @@ public final class EvaluateCommand implements Callable<Integer> {
         EvaluationTable.all(evaluations).forEach(out::println);
     }
 
-    private void tried(AuditedRun audited, PrintWriter out) {
-        LogConnection connection = audited.connection();
-        MillraceConfig config = TokenizerFiles.of(audited.config(), connection)
-                .map(files -> audited.config().withTask(files.readTask()))
-                .orElse(audited.config());
+    private void tried(EvaluatedRun evaluated, PrintWriter out) {
+        MillraceConfig config = evaluated.config();
         config.requirePartners();
-        try (PolicyFeed feed = new PolicyFeed(connection, config.weights())) {
-            PolicyVersion newest = feed.newestCommitted()
-                    .orElseThrow(() -> new NotFoundException("the run has published no version yet"));
-            long wanted = version(connection, newest.getVersion());
-            HeldOutTrial trial = new HeldOutTrial(
-                    connection.run(), config, held(config), asked(config), engine(), Clock.systemUTC());
-            VersionEvaluation evaluation = trial.of(feed, wanted, 0, () -> {});
+        try {
+            long wanted = version(evaluated);
+            HeldOutTrial trial =
+                    new HeldOutTrial(evaluated.run(), config, held(config), asked(config), engine(), Clock.systemUTC());
+            VersionEvaluation evaluation = trial.of(evaluated.versions(), wanted, 0, () -> {});
             if (json) {
                 out.println(EvaluationJson.whole(evaluation).toPrettyString());
             } else {
@@ -208,18 +217,21 @@ public final class EvaluateCommand implements Callable<Integer> {
         }
     }
 
-    private long version(LogConnection connection, long newest) {
+    private long version(EvaluatedRun evaluated) {
         String asked = way.version == null ? LAST : way.version;
-        if (asked.equals(LAST)) {
-            return newest;
-        }
         if (asked.equals(BEST)) {
-            return EvaluationLog.read(connection, PATIENCE)
+            return evaluated
+                    .evaluations()
                     .best()
                     .orElseThrow(() -> new NotFoundException(
                             "no version of the run was evaluated on held-out prompts, so none is known as the best; give"
                                     + " --version a number, or last"))
                     .getVersion();
+        }
+        long newest =
+                evaluated.newest().orElseThrow(() -> new NotFoundException("the run has published no version yet"));
+        if (asked.equals(LAST)) {
+            return newest;
         }
         try {
             long version = Long.parseLong(asked);

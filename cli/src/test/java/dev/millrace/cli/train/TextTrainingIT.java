@@ -139,6 +139,19 @@ class TextTrainingIT {
                 new ObjectMapper().readTree(millrace("evaluate", "--run-dir", run.toString(), "--recorded", "--json"));
         assertThat(all).extracting(each -> each.path("version").asInt()).containsExactly(0, 2, 3);
         assertThat(all.get(1).path("reward").asDouble()).isEqualTo(recorded.getRewardMean());
+
+        String archive = run.resolveSibling("run.archive").toString();
+        millrace("export", "--run-dir", run.toString(), "--to", archive);
+        assertThat(new ObjectMapper().readTree(millrace("evaluate", "--archive", archive, "--recorded", "--json")))
+                .as("as the archive has them")
+                .isEqualTo(all);
+        JsonNode ofArchive =
+                new ObjectMapper().readTree(millrace("evaluate", "--archive", archive, "--version", "2", "--json"));
+        assertThat(withoutTime(ofArchive)).as("by the archive's weights").isEqualTo(withoutTime(byHand));
+    }
+
+    private static JsonNode withoutTime(JsonNode evaluation) {
+        return ((ObjectNode) evaluation.deepCopy()).without("finished_at_ms");
     }
 
     /** The tokenizer travels with the run, so that cluster and run are all that a process is told. */

@@ -2,6 +2,7 @@ package dev.millrace.runtime.evaluation;
 
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.evaluation.Evaluations;
+import dev.millrace.log.transaction.TakenOverException;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.schemas.PolicyVersion;
@@ -48,6 +49,7 @@ public final class Evaluator implements AutoCloseable {
     private final Counter passedOver;
     private final Counter failed;
     private volatile long evaluating = -1;
+    private volatile boolean takenOver;
     private volatile boolean stopped;
 
     /** @param feed of the run; stays the caller's */
@@ -109,13 +111,22 @@ public final class Evaluator implements AutoCloseable {
      * Evaluates whatever is due until it is stopped.
      *
      * @throws VersionUnavailableException if no version is published in time
-     * @throws dev.millrace.log.transaction.TakenOverException if another evaluator has taken over
+     * @throws TakenOverException if another evaluator has taken over
      */
     public void run() {
         Optional<PolicyVersion> first = feed.awaitFirst(firstVersionLimit, () -> stopped);
         if (first.isEmpty() || !journal.open(() -> stopped)) {
             return;
         }
+        try {
+            follow();
+        } catch (TakenOverException e) {
+            takenOver = true;
+            throw e;
+        }
+    }
+
+    private void follow() {
         while (!stopped) {
             long newest = feed.newest().orElseThrow().getVersion();
             schedule.next(journal.log().newestOf(trial.dataSha256(), newest), newest, System.nanoTime())
@@ -131,12 +142,12 @@ public final class Evaluator implements AutoCloseable {
     }
 
     /**
-     * Evaluates the newest version, unless it was; after {@link #run} has returned.
+     * Evaluates the newest version, unless it was, or another evaluator has taken over; after {@link #run} has ended.
      *
      * @param givenUp looked at again and again; true ends it
      */
     public void evaluateLast(BooleanSupplier givenUp) {
-        if (!journal.isOpen()) {
+        if (!journal.isOpen() || takenOver) {
             return;
         }
         long newest = feed.newestCommitted().orElseThrow().getVersion();
@@ -164,12 +175,14 @@ public final class Evaluator implements AutoCloseable {
         try {
             evaluating = due.version();
             journal.evaluating(due.version(), givenUp); // first: what is being read is not to be removed
-            VersionEvaluation evaluation = trial.of(feed, due.version(), due.passedOver(), () -> {
-                if (givenUp.getAsBoolean()) {
-                    throw new CancellationException("the evaluation of version " + due.version() + " was stopped");
-                }
-                journal.evaluating(due.version(), givenUp);
-            });
+            VersionEvaluation evaluation =
+                    trial.of(HeldOutTrial.Versions.of(feed), due.version(), due.passedOver(), () -> {
+                        if (givenUp.getAsBoolean()) {
+                            throw new CancellationException(
+                                    "the evaluation of version " + due.version() + " was stopped");
+                        }
+                        journal.evaluating(due.version(), givenUp);
+                    });
             tokens.increment(EvaluationRecords.tokens(evaluation));
             failed.increment(evaluation.getFailed());
             if (journal.write(evaluation, givenUp)) {

@@ -30,6 +30,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.LongFunction;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
@@ -89,33 +90,40 @@ public final class HeldOutTrial {
         return count;
     }
 
+    /** Where versions come from: what is known of one, and its weights. */
+    public record Versions(LongFunction<PolicyVersion> manifests, LongFunction<Weights> weights) {
+        /** Those of a run's log. */
+        public static Versions of(PolicyFeed feed) {
+            return new Versions(feed::manifest, feed::load);
+        }
+    }
+
     /**
      * Tries one.
      *
-     * @param feed of the run
      * @param passedOver versions that were due before it and are left out
      * @param goesOn called again and again; what it throws ends the trial
      * @throws VersionUnavailableException if its weights cannot be had
      * @throws UnjudgedException if no response could be judged
      */
-    public VersionEvaluation of(PolicyFeed feed, long version, long passedOver, Runnable goesOn) {
-        PolicyVersion manifest = feed.manifest(version);
+    public VersionEvaluation of(Versions versions, long version, long passedOver, Runnable goesOn) {
+        PolicyVersion manifest = versions.manifests().apply(version);
         return of(
                 VersionKey.of(manifest),
                 manifest.getWeights().getSha256(),
-                feed.load(version),
-                () -> start(feed),
+                versions.weights().apply(version),
+                () -> start(versions),
                 passedOver,
                 goesOn);
     }
 
     /** What a policy that began as a checkpoint began as; empty where that is not known any more, or it began as random numbers. */
-    private Optional<Weights> start(PolicyFeed feed) {
+    private Optional<Weights> start(Versions versions) {
         if (config.model().checkpoint().isEmpty()) {
             return Optional.empty();
         }
         try {
-            return Optional.of(feed.load(0));
+            return Optional.of(versions.weights().apply(0));
         } catch (VersionUnavailableException e) {
             LOG.warn("version 0 cannot be compared with: {}", e.getMessage());
             return Optional.empty();

@@ -301,7 +301,7 @@ public final class TrainRun {
                     config.evaluation().isOn() ? Optional.of(pipeline.evaluator()) : Optional.empty();
             evaluator.ifPresent(made -> {
                 evaluations = made::evaluations;
-                threads.start(new Role("evaluator", () -> evaluate(made), true, made::stop));
+                threads.start(new Role("evaluator", () -> evaluating(made::run), true, made::stop));
             });
             RunMonitor monitor = new RunMonitor(
                     config.run().id(),
@@ -325,7 +325,7 @@ public final class TrainRun {
                 throw epoch.explained(threads.failure().get());
             }
             if (evaluator.isPresent() && end != RunEnd.INTERRUPTED) {
-                evaluator.get().evaluateLast(stop::isMade);
+                evaluating(() -> evaluator.get().evaluateLast(stop::isMade));
             }
         }
         RunSummary summary = report(connection, idle, end.reason(), end == RunEnd.GOAL_REACHED);
@@ -343,9 +343,9 @@ public final class TrainRun {
     }
 
     /** That somebody else evaluates is no reason for a run to end. */
-    private static void evaluate(Evaluator evaluator) {
+    private static void evaluating(Runnable evaluation) {
         try {
-            evaluator.run();
+            evaluation.run();
         } catch (TakenOverException e) {
             LOG.warn("the versions of this run are evaluated elsewhere from here on: {}", e.getMessage());
         }

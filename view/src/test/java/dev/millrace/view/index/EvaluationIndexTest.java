@@ -80,7 +80,9 @@ class EvaluationIndexTest {
             assertThat(rows.at("/0/reward").asDouble()).isEqualTo(0.625); // (1/4 + 1) / 2
             assertThat(rows.at("/1/reward").asDouble()).isEqualTo(0.875);
             assertThat(rows.at("/1/pass_at_k/0/unbiased").asDouble()).isEqualTo(0.875);
-            assertThat(EvaluationsAnswer.of(index, 1)).as("another epoch has none").isEqualTo("{\"evaluations\":[]}");
+            assertThat(EvaluationsAnswer.of(index, 1))
+                    .as("another epoch has none")
+                    .isEqualTo("{\"evaluations\":[]}");
         }
     }
 }

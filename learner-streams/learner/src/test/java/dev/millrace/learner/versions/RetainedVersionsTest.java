@@ -58,4 +58,15 @@ class RetainedVersionsTest {
         assertThat(RetainedVersions.of(40, 1, List.of(), List.of(5L, 0L), OptionalLong.empty(), OptionalLong.empty()))
                 .isEqualTo(new RetainedVersions(0, "a fixed policy is that version"));
     }
+
+    @Test
+    void shouldKeepTheBestOnHeldOutPromptsAndWhatIsBeingEvaluated() {
+        Server evaluator = new Server("evaluator", ServerRole.EVALUATOR, 30, 30, 0);
+        assertThat(RetainedVersions.of(
+                        40, 1, List.of(IDLE, evaluator), List.of(), OptionalLong.empty(), OptionalLong.of(12)))
+                .isEqualTo(new RetainedVersions(12, "it is the best on held-out prompts"));
+        assertThat(RetainedVersions.of(
+                        40, 1, List.of(IDLE, evaluator), List.of(), OptionalLong.empty(), OptionalLong.of(35)))
+                .isEqualTo(new RetainedVersions(30, "evaluator evaluator evaluates it"));
+    }
 }
