@@ -215,10 +215,7 @@ public final class VersionWriter {
         }
         Sent sending = send(version, isWeights ? topics.weights() : topics.optimizerState(), encoded.tensors());
         List<TensorEntry> entries = entries(version, encoded.tensors()); // hashing while the broker writes
-        return () -> {
-            producer.flush();
-            return location(sending, entries, encoded);
-        };
+        return () -> location(sending, entries, encoded);
     }
 
     private void send(PolicyVersion manifest, long timestampMs) {

@@ -103,14 +103,20 @@ class PythonTrainerIT {
                     Map.of(),
                     "-c",
                     "import millrace, sys; run = millrace.Run(sys.argv[1], 'python');"
-                            + " print(run.steps()['version'].tolist(), run.rollouts().rows, sum(map(len, run.batches())))",
+                            + " print(run.steps()['version'].tolist(), run.rollouts().rows, sum(map(len, run.batches())));"
+                            + " plain = lambda r: {k: v for k, v in r.items() if k not in ('partition', 'offset', 'timestamp_ms')};"
+                            + " submitted = run.submit(plain(next(run.records('rollouts'))));"
+                            + " two = [repr(plain(r)) for r in run.records('rollouts') if r['rollout_id'] == submitted];"
+                            + " print('submitted', len(two), two[0] == two[1])",
                     broker.bootstrapServers());
             assertThat(reader.waitFor(60, TimeUnit.SECONDS)).isTrue();
             assertThat(python.printed("reader"))
                     .startsWith(account.steps().stream()
                                     .map(TrainingStep::getVersion)
                                     .toList()
-                            + " " + account.balance().all().generated() + " ");
+                            + " " + account.balance().all().generated() + " ")
+                    .as("a rollout that was submitted again is there as it was")
+                    .contains("submitted 2 True");
         });
     }
 

@@ -300,7 +300,7 @@ final class SessionDesk {
     }
 
     /** The agent's; without one the run's own, as of every other rollout. */
-    private static VerifiedReward reward(SessionRollout branch, SessionVerdict verdict) {
+    static VerifiedReward reward(SessionRollout branch, SessionVerdict verdict) {
         if (verdict.reward().isPresent() || !verdict.isJudged()) {
             return SessionRollout.given(verdict.reward().orElse(0), verdict.components(), verdict.turnRewards());
         }

@@ -19,6 +19,7 @@ import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedInts;
 import java.util.List;
 import java.util.Map;
+import java.util.function.BooleanSupplier;
 import org.apache.kafka.common.TopicPartition;
 
 /** Sessions as tests need them: calls as bodies, turns as what the policy wrote. */
@@ -43,6 +44,10 @@ final class Played {
     }
 
     static AcceptedPrompt prompt(String group, long offset, int samples) {
+        return prompt(group, offset, samples, new Counts());
+    }
+
+    private static AcceptedPrompt prompt(String group, long offset, int samples, Environment environment) {
         PromptRequest request = PromptRequest.newBuilder()
                 .setRunId("run")
                 .setEpoch(0)
@@ -57,11 +62,25 @@ final class Played {
                 .setAdmittedVersion(4)
                 .setReleasedAtMs(1)
                 .build();
-        return new AcceptedPrompt(request, new int[] {'q'}, new Counts(), new TopicPartition("prompts", 2), offset);
+        return new AcceptedPrompt(request, new int[] {'q'}, environment, new TopicPartition("prompts", 2), offset);
     }
 
     static Session session() {
         return new Session(SessionId.of(2, 5, 1), new ReleasedSample(prompt("g", 5, 2), 1), "walker", 100);
+    }
+
+    /** One whose rewards are to be had only while the judge is there. */
+    static Session session(BooleanSupplier isJudgeThere) {
+        Environment judged = new Counts() {
+            @Override
+            public VerifiedReward verify(Transcript response) {
+                if (!isJudgeThere.getAsBoolean()) {
+                    throw new IllegalStateException("the judge at http://127.0.0.1:9/ does not answer");
+                }
+                return super.verify(response);
+            }
+        };
+        return new Session(SessionId.of(2, 5, 1), new ReleasedSample(prompt("g", 5, 2, judged), 1), "walker", 100);
     }
 
     /** Has the policy answer a call with a text, by version 4 and from its third token on by version 5. */
@@ -115,7 +134,7 @@ final class Played {
     }
 
     /** Worth one per token of the policy. */
-    private static final class Counts implements Environment, Episode {
+    private static class Counts implements Environment, Episode {
         @Override
         public String name() {
             return "counts";

@@ -1,7 +1,9 @@
 package dev.millrace.generator.gateway;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import dev.millrace.schemas.EngineIdentity;
 import dev.millrace.schemas.FinishReason;
 import dev.millrace.schemas.Rollout;
@@ -12,6 +14,7 @@ import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.packed.PackedMask;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.Test;
 
 class SessionRolloutTest {
@@ -66,5 +69,33 @@ class SessionRolloutTest {
     @Test
     void shouldBeJudgedByTheRunWhereTheAgentDoesNot() {
         assertThat(new SessionRollout(session, twoTurns()).judged().reward()).isEqualTo(6);
+    }
+
+    @Test
+    void shouldLeaveASessionOpenWhileTheRunsOwnRewardCannotJudgeIt() {
+        AtomicBoolean isJudgeThere = new AtomicBoolean();
+        Session judged = Played.session(isJudgeThere::get);
+        SessionRollout branch = new SessionRollout(
+                judged, Played.answer(judged, Played.chat("{'role': 'user', 'content': 'a'}"), "yes$"));
+        SessionVerdict unrewarded = SessionVerdict.of(JsonNodeFactory.instance.objectNode());
+
+        assertThatThrownBy(() -> SessionDesk.reward(branch, unrewarded))
+                .isInstanceOfSatisfying(RefusedCallException.class, refused -> {
+                    assertThat(refused.status()).isEqualTo(503);
+                    assertThat(refused.code()).isEqualTo("not_judged");
+                })
+                .hasMessage("the run's own reward cannot judge the session: the judge at http://127.0.0.1:9/ does not"
+                        + " answer; complete it again later, or with a reward");
+        assertThat(SessionDesk.reward(
+                                branch,
+                                SessionVerdict.of(
+                                        JsonNodeFactory.instance.objectNode().put("reward", 0.25)))
+                        .reward())
+                .as("the agent says it itself")
+                .isEqualTo(0.25);
+        isJudgeThere.set(true);
+        assertThat(SessionDesk.reward(branch, unrewarded).reward())
+                .as("asked again when the judge is back")
+                .isEqualTo(4);
     }
 }

@@ -7,13 +7,18 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.learner.SyntheticRollouts;
 import dev.millrace.replay.Alternative;
 import dev.millrace.replay.AsRecorded;
 import dev.millrace.replay.ReplayedStep;
 import dev.millrace.replay.StepRange;
 import dev.millrace.replay.TaskVerdict;
 import dev.millrace.replay.WhatIf;
+import dev.millrace.replay.rewards.RewardTopic;
+import dev.millrace.schemas.LogCoordinates;
+import dev.millrace.schemas.Reward;
 import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.Trajectory;
 import dev.millrace.topology.MillraceTopology;
 import dev.millrace.topology.RunOnBroker;
 import dev.millrace.topology.Samples;
@@ -28,10 +33,13 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.junit.jupiter.api.Test;
@@ -142,6 +150,43 @@ class ArchiveIT {
         }
     }
 
+    /** A topic that is none of the run's is read beside it, and whether the run has grown is still a question about the run. */
+    private static void requireAnotherTopic(EmbeddedBroker broker, RunOnBroker run, LiveRun live) throws Exception {
+        String topic = "verdicts-of-others";
+        assertThat(live.alsoRead(topic)).isFalse();
+        try (Admin admin = Admin.create(Map.of("bootstrap.servers", broker.bootstrapServers()))) {
+            admin.createTopics(List.of(new NewTopic(topic, 2, (short) 1))).all().get();
+        }
+        settled(run.send(topic, "g", reward("group-0/0", 2.5), Reward.class));
+        settled(run.send(topic, "g", reward("group-0/1", 0.5), Reward.class));
+
+        RewardTopic rewards = RewardTopic.read(live, topic);
+
+        assertThat(live.partitions(topic)).hasSize(2);
+        Trajectory rollout = Trajectory.newBuilder(new SyntheticRollouts(1).next())
+                .setRolloutId("group-0/0")
+                .build();
+        assertThat(rewards.verify(rollout).reward()).isEqualTo(2.5);
+        settled(run.send(topic, "g", reward("group-0/2", 1), Reward.class));
+        assertThat(live.hasGrown()).isFalse();
+        settled(run.send(Samples.rollout("group-0", 0, GROUP_SIZE, 30, -1f, 3).build()));
+        assertThat(live.hasGrown()).isTrue();
+    }
+
+    private static Reward reward(String rollout, double reward) {
+        return Reward.newBuilder()
+                .setRunId(Samples.RUN.runId())
+                .setEpoch(Samples.RUN.epoch())
+                .setRolloutId(rollout)
+                .setGroupId("g")
+                .setRewarderId("others")
+                .setRolloutSource(new LogCoordinates("rollouts", 0, 0L))
+                .setReward(reward)
+                .setRewardComponents(Map.of())
+                .setScoredAtMs(0)
+                .build();
+    }
+
     @Test
     void shouldKeepARunThroughFilesAndAnotherCluster() throws Exception {
         Path folder = directory.resolve("archive");
@@ -161,6 +206,7 @@ class ArchiveIT {
                     requireReplay(archive, maxValueBytes);
                 }
                 requireRange(live);
+                requireAnotherTopic(broker, run, live);
                 assertThatThrownBy(() -> export.to(folder, export.everythingBut(Set.of())))
                         .isInstanceOf(ArchiveException.class)
                         .hasMessageContaining("is not empty");
