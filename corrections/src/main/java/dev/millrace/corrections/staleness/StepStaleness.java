@@ -1,7 +1,11 @@
 package dev.millrace.corrections.staleness;
 
 import dev.millrace.corrections.TokenBatch;
+import java.util.Collections;
+import java.util.Map;
 import java.util.Optional;
+import java.util.SortedMap;
+import java.util.TreeMap;
 
 /**
  * How stale the tokens of a step are: the version at its start less the version that sampled a token, and the two parts of
@@ -12,8 +16,33 @@ import java.util.Optional;
  * @param max the largest
  * @param inFlightMean the part until the sequence was scored, mean
  * @param inQueueMean the part from then until the step started, mean; both parts together are {@code mean}
+ * @param tokensAt how many tokens are so stale, by staleness; a copy is kept
  */
-public record StepStaleness(long tokens, double mean, long max, double inFlightMean, double inQueueMean) {
+public record StepStaleness(
+        long tokens, double mean, long max, double inFlightMean, double inQueueMean, SortedMap<Long, Long> tokensAt) {
+
+    public StepStaleness {
+        tokensAt = Collections.unmodifiableSortedMap(new TreeMap<>(tokensAt));
+    }
+
+    /**
+     * The least staleness that at least so large a share of the tokens does not exceed.
+     *
+     * @param share above 0, at most 1
+     */
+    public long quantile(double share) {
+        if (!(share > 0 && share <= 1)) {
+            throw new IllegalArgumentException("the share of a quantile must be above 0 and at most 1: " + share);
+        }
+        long below = 0;
+        for (Map.Entry<Long, Long> at : tokensAt.entrySet()) {
+            below += at.getValue();
+            if (below >= share * tokens) {
+                return at.getKey();
+            }
+        }
+        return max;
+    }
 
     /**
      * Over the tokens that a mask leaves.
@@ -30,6 +59,7 @@ public record StepStaleness(long tokens, double mean, long max, double inFlightM
         long max = 0;
         double sum = 0;
         double inQueue = 0;
+        SortedMap<Long, Long> tokensAt = new TreeMap<>();
         for (int s = 0; s < left.sequenceCount(); s++) {
             for (VersionSpan span : versions.spans(s)) {
                 int trained = 0;
@@ -42,11 +72,13 @@ public record StepStaleness(long tokens, double mean, long max, double inFlightM
                     sum += (double) trained * staleness;
                     inQueue += (double) trained * (version - scoredAt[s]);
                     tokens += trained;
+                    tokensAt.merge(staleness, (long) trained, Long::sum);
                 }
             }
         }
         return tokens == 0
                 ? Optional.empty()
-                : Optional.of(new StepStaleness(tokens, sum / tokens, max, (sum - inQueue) / tokens, inQueue / tokens));
+                : Optional.of(new StepStaleness(
+                        tokens, sum / tokens, max, (sum - inQueue) / tokens, inQueue / tokens, tokensAt));
     }
 }

@@ -6,6 +6,8 @@ import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.corrections.TokenBatch;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
 import org.junit.jupiter.api.Test;
 
 class StepStalenessTest {
@@ -35,7 +37,23 @@ class StepStalenessTest {
         StepStaleness left = StepStaleness.of(OWN.withMask(new byte[] {0, 1, 0, 1, 0, 0}), VERSIONS, SCORED_AT, 7)
                 .orElseThrow();
 
-        assertThat(left).isEqualTo(new StepStaleness(2, 2.5, 3, 0.5, 2));
+        assertThat(left).isEqualTo(new StepStaleness(2, 2.5, 3, 0.5, 2, new TreeMap<>(Map.of(2L, 1L, 3L, 1L))));
+    }
+
+    @Test
+    void shouldSayWhatAShareOfTheTokensDoesNotExceed() {
+        StepStaleness all = StepStaleness.of(OWN, VERSIONS, SCORED_AT, 7).orElseThrow();
+
+        // 2 and 2, 3 and 3, 5
+        assertThat(all.tokensAt()).containsExactly(Map.entry(2L, 2L), Map.entry(3L, 2L), Map.entry(5L, 1L));
+        assertThat(all.quantile(0.4)).isEqualTo(2);
+        assertThat(all.quantile(0.5)).isEqualTo(3);
+        assertThat(all.quantile(0.8)).isEqualTo(3);
+        assertThat(all.quantile(0.81)).isEqualTo(5);
+        assertThat(all.quantile(1)).isEqualTo(5);
+        for (double none : new double[] {0, -1, 1.01, Double.NaN}) {
+            assertThatThrownBy(() -> all.quantile(none)).hasMessageContaining("at most 1");
+        }
     }
 
     @Test

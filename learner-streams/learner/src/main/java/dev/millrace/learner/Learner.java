@@ -13,6 +13,7 @@ import dev.millrace.learner.commit.BatchesRetention;
 import dev.millrace.learner.commit.VersionCommitter;
 import dev.millrace.learner.step.BatchOptimizer;
 import dev.millrace.learner.step.LoraStart;
+import dev.millrace.learner.step.StepMetric;
 import dev.millrace.learner.step.StepReport;
 import dev.millrace.learner.versions.ForeignManifests;
 import dev.millrace.learner.versions.VersionRetention;
@@ -489,8 +490,8 @@ public final class Learner implements AutoCloseable {
     private void step(TrainingState state, IncomingBatch incoming, Log log) {
         long startedAtMs = clock.millis();
         Map<String, Double> seconds = new HashMap<>();
-        seconds.put("seconds_idle", idleSeconds);
-        seconds.put("seconds_previous_commit", commitSeconds);
+        seconds.put(StepMetric.SECONDS_IDLE.key(), idleSeconds);
+        seconds.put(StepMetric.SECONDS_PREVIOUS_COMMIT.key(), commitSeconds);
         long fetchStart = System.nanoTime();
         TrainingBatch batch;
         try {
@@ -507,7 +508,7 @@ public final class Learner implements AutoCloseable {
             log.reader().setAside();
             return;
         }
-        seconds.put("seconds_fetch", (System.nanoTime() - fetchStart) / 1e9);
+        seconds.put(StepMetric.SECONDS_FETCH.key(), (System.nanoTime() - fetchStart) / 1e9);
         meters.progress();
 
         StepReport report = optimizer.train(

@@ -3,6 +3,7 @@ package dev.millrace.learner;
 import dev.millrace.corrections.staleness.StepStaleness;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.learner.step.StepFigures;
+import dev.millrace.learner.step.StepMetric;
 import dev.millrace.learner.step.StepReport;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.PolicyVersion;
@@ -68,7 +69,7 @@ final class TrainingRecord {
                 .setStarved(report.isStarved())
                 .setRolloutsConsumed(rolloutsConsumed)
                 .setLearningRate(report.learningRate())
-                .setMetrics(metrics(manifest))
+                .setMetrics(metrics(manifest, startedAtMs))
                 .setStartedAtMs(startedAtMs)
                 .setFinishedAtMs(finishedAtMs)
                 .setEntries(report.entries())
@@ -83,19 +84,24 @@ final class TrainingRecord {
         numbers.put("rollouts_trained", (double) report.rolloutsTrained());
         numbers.put("tokens_trained", (double) report.tokensTrained());
         numbers.put("learning_rate", report.learningRate());
-        numbers.put("updates", (double) report.updates());
+        numbers.put(StepMetric.UPDATES.key(), (double) report.updates());
         report.figures().byName().forEach(numbers::put);
         report.stages().forEach(stage -> put("stage.", stage, numbers));
         return numbers;
     }
 
-    private Map<String, Double> metrics(PolicyVersion manifest) {
+    private Map<String, Double> metrics(PolicyVersion manifest, long startedAtMs) {
         LearnerBatch batch = training.batch();
         Map<String, Double> metrics = report.metrics().byName();
         metrics.putAll(seconds);
-        metrics.put("updates", (double) report.updates());
-        metrics.put("optimizer_steps", (double) manifest.getOptimizerSteps());
-        metrics.put("versions_behind_assembly", (double) (startVersion - batch.getAssembledVersion()));
+        metrics.putAll(report.figures().stalenessQuantiles());
+        metrics.put(StepMetric.UPDATES.key(), (double) report.updates());
+        metrics.put(StepMetric.OPTIMIZER_STEPS.key(), (double) manifest.getOptimizerSteps());
+        metrics.put(StepMetric.VERSIONS_BEHIND_ASSEMBLY.key(), (double) (startVersion - batch.getAssembledVersion()));
+        training.members().stream()
+                .mapToLong(member -> startedAtMs - member.trajectory().getFinishedAtMs())
+                .average()
+                .ifPresent(ageMs -> metrics.put(StepMetric.LAG_SECONDS.key(), ageMs / 1e3));
         report.stages().forEach(stage -> put("stage.", stage, metrics));
         batch.getStages().forEach(stage -> put("recorded.stage.", stage, metrics));
         return metrics;

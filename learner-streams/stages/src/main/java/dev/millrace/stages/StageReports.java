@@ -4,7 +4,6 @@ import dev.millrace.corrections.stage.StageOutcome;
 import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.TrainingStep;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -35,13 +34,28 @@ public final class StageReports {
 
     /** What the stages in force reported, by name; of a stage that only the batch had, the batch's. */
     public static List<StageReport> of(TrainingStep step) {
-        Map<String, StageReport> reports = new TreeMap<>(read(OF_BATCH, step.getMetrics()));
-        reports.putAll(read(IN_FORCE, step.getMetrics()));
+        Map<String, StageReport> reports = ofBatch(step.getMetrics());
+        reports.putAll(inForce(step.getMetrics()));
         return new ArrayList<>(reports.values());
     }
 
+    /** What stages reported of a step, by name, where the learner decided anew; not those that only the batch had. */
+    public static Map<String, StageReport> inForce(Map<String, Double> metrics) {
+        return read(IN_FORCE, metrics);
+    }
+
+    /** What stages reported of the batch's own decisions, by name. */
+    public static Map<String, StageReport> ofBatch(Map<String, Double> metrics) {
+        return read(OF_BATCH, metrics);
+    }
+
+    /** Whether a metric of the training log is a part of a stage's report. */
+    public static boolean isPart(String metric) {
+        return metric.startsWith(IN_FORCE) || metric.startsWith(OF_BATCH);
+    }
+
     private static Map<String, StageReport> read(String kind, Map<String, Double> metrics) {
-        Map<String, StageReport> reports = new HashMap<>();
+        Map<String, StageReport> reports = new TreeMap<>();
         for (String key : metrics.keySet()) {
             if (key.startsWith(kind) && key.endsWith(CHANGED) && key.length() > kind.length() + CHANGED.length()) {
                 String stage = key.substring(kind.length(), key.length() - CHANGED.length());

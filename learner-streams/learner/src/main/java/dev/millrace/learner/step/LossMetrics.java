@@ -14,9 +14,9 @@ import org.jspecify.annotations.Nullable;
  */
 final class LossMetrics {
     private static final Map<String, String> OBJECTIVE_NAMES = Map.of(
-            ObjectiveResult.APPROX_KL, "approx_kl_proximal",
-            ObjectiveResult.CLIPPED_FRACTION, "clip_fraction",
-            ObjectiveResult.LOWER_CLIPPED_FRACTION, "clip_fraction_lower");
+            ObjectiveResult.APPROX_KL, StepMetric.APPROX_KL_PROXIMAL.key(),
+            ObjectiveResult.CLIPPED_FRACTION, StepMetric.CLIP_FRACTION.key(),
+            ObjectiveResult.LOWER_CLIPPED_FRACTION, StepMetric.CLIP_FRACTION_LOWER.key());
 
     private final Minibatch minibatch;
     private final GradientShards.Scores scores;

@@ -37,11 +37,23 @@ public record StepFigures(
             named.put("staleness_in_flight_mean", of.inFlightMean());
             named.put("staleness_in_queue_mean", of.inQueueMean());
         });
+        named.putAll(stalenessQuantiles());
         named.put("ess_ratio", essRatio);
         named.put("ess_ratio_truncated", essRatioTruncated);
         named.put("second_moment", secondMoment);
         named.put("second_moment_trained", secondMomentTrained);
         named.values().removeIf(value -> value.isNaN());
+        return named;
+    }
+
+    /** How stale most of what was trained on was, under the names that the training log has; empty without a token. */
+    public Map<String, Double> stalenessQuantiles() {
+        Map<String, Double> named = new TreeMap<>();
+        staleness.ifPresent(of -> {
+            named.put(StepMetric.STALENESS_P50.key(), (double) of.quantile(0.5));
+            named.put(StepMetric.STALENESS_P90.key(), (double) of.quantile(0.9));
+            named.put(StepMetric.STALENESS_P99.key(), (double) of.quantile(0.99));
+        });
         return named;
     }
 

@@ -242,6 +242,14 @@ final class StepMembers {
         return members.isEmpty() ? 0 : (double) sequences.scoredCount() / members.size();
     }
 
+    /** Tokens of the longest response; 0 without members. */
+    int maxTokens() {
+        return IntStream.range(0, members.size())
+                .map(s -> sequences.offset(s + 1) - sequences.offset(s))
+                .max()
+                .orElse(0);
+    }
+
     TrainingBatch batch() {
         return batch;
     }

@@ -33,6 +33,7 @@ final class StepReports {
     private void addStart(StepMembers members, StepStart.Started start, StepMetricsTally means) {
         if (members.count() > 0) {
             means.once(StepMetric.RESPONSE_TOKENS_MEAN, members.meanTokens());
+            means.once(StepMetric.RESPONSE_TOKENS_MAX, members.maxTokens());
         }
         if (!Double.isNaN(algorithm.objective().clipRatioHigh())) {
             means.once(StepMetric.CLIP_RATIO_HIGH, algorithm.objective().clipRatioHigh());

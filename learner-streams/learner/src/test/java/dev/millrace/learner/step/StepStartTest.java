@@ -59,6 +59,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 import java.util.function.IntFunction;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
@@ -123,7 +124,7 @@ class StepStartTest {
                 .containsEntry("forward_passes", 1.0);
         assertThat(report.figures().staleness())
                 .as("sampled and scored by version 0")
-                .contains(new StepStaleness(trainedTokens(), 3, 3, 0, 3));
+                .contains(new StepStaleness(trainedTokens(), 3, 3, 0, 3, new TreeMap<>(Map.of(3L, trainedTokens()))));
         assertThat(report.figures().tokensTrainable()).isEqualTo(trainedTokens());
         assertThat(report.stages())
                 .extracting(StageReport::getStage)
