@@ -2,6 +2,7 @@ package dev.millrace.runtime;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
 import static org.junit.jupiter.api.Assumptions.assumeFalse;
 
 import ai.onnxruntime.OrtEnvironment;
@@ -10,6 +11,7 @@ import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.pipeline.StoppedException;
+import dev.millrace.runtime.tensorboard.WrittenEvent;
 import dev.millrace.runtime.train.RunDirectory;
 import dev.millrace.runtime.train.RunEnd;
 import dev.millrace.runtime.train.RunResult;
@@ -51,6 +53,7 @@ class MillraceIT {
         RunResult resumed = new Millrace(new ConfigLayers()
                         .yaml("task: {kind: sort, digits: 2}", "the example")
                         .set("learner.max_steps=4")
+                        .set("metrics.tensorboard.directory=" + temporary.resolve("curves"))
                         .resolve())
                 .in(folder)
                 .printingTo(new PrintWriter(printed, true), new PrintWriter(printed, true))
@@ -59,6 +62,14 @@ class MillraceIT {
         assertThat(resumed.summary().steps()).hasSize(4);
         assertThat(resumed.summary().newSteps()).isEqualTo(1);
         assertThat(printed.toString()).startsWith("going on with run " + result.runId() + " in " + folder);
+
+        List<WrittenEvent> curves =
+                WrittenEvent.ofRun(temporary.resolve("curves").resolve(result.runId()));
+        assertThat(curves)
+                .as("the steps from before the files were wanted too, out of the log")
+                .extracting(WrittenEvent::step)
+                .containsExactly(0L, 1L, 2L, 3L, 4L);
+        assertThat(curves.get(3).values().get("critic/score/mean")).isCloseTo((float) reward, within(1e-6f));
 
         assertThatThrownBy(
                         () -> new Millrace(new ConfigLayers().set("run.seed=2").resolve())

@@ -29,6 +29,7 @@ import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.evaluation.EvaluationRecords;
+import dev.millrace.runtime.pipeline.Pipeline;
 import dev.millrace.runtime.pipeline.Role;
 import dev.millrace.runtime.pipeline.SingleRole;
 import dev.millrace.runtime.report.StepRow;
@@ -47,6 +48,10 @@ import dev.millrace.schemas.packed.PackedMask;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -54,6 +59,12 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
@@ -173,6 +184,7 @@ class TextTrainingIT {
                 return generator;
             });
             assertThat(said.toString()).contains("generator of run text on ");
+            shouldServeTheNewestStepFromALearnerOfItsOwn(broker.bootstrapServers());
         }
         Path to = folder.resolve("exported");
         assertThat(Main.commandLine()
@@ -187,6 +199,52 @@ class TextTrainingIT {
                         .get("vocab_size"));
         assertThat(said.toString().replaceAll("\\s+", " "))
                 .contains("so config.json, tokenizer and the numbers' type are as the run's log has them");
+    }
+
+    /** It has made none of the run's steps, and knows them from the log. */
+    private static void shouldServeTheNewestStepFromALearnerOfItsOwn(String bootstrapServers) throws Exception {
+        StringWriter said = new StringWriter();
+        SingleRole role = new SingleRole(
+                begun -> new ConfigLayers()
+                        .begunWith(begun)
+                        .set("run.bootstrap_servers", bootstrapServers)
+                        .set("run.id=text")
+                        .set("run.topic_prefix=millrace.")
+                        .set("metrics.port=0")
+                        .set("learner.max_steps=0"),
+                false,
+                false,
+                new PrintWriter(said, true));
+        CompletableFuture<Boolean> ended = CompletableFuture.supplyAsync(() -> {
+            try {
+                return role.run(Pipeline::learner);
+            } catch (Exception e) {
+                throw new CompletionException(e);
+            }
+        });
+        try {
+            String scraped = "";
+            while (!scraped.contains("millrace_training_global_step{role=\"learner\"} 3.0\n")) {
+                assertThat(ended).as("%s", said).isNotDone();
+                LockSupport.parkNanos(100_000_000);
+                Matcher metrics = Pattern.compile("metrics at (http://\\S+)").matcher(said.toString());
+                if (metrics.find()) {
+                    scraped = HttpClient.newHttpClient()
+                            .send(
+                                    HttpRequest.newBuilder(URI.create(metrics.group(1)))
+                                            .build(),
+                                    HttpResponse.BodyHandlers.ofString())
+                            .body();
+                }
+            }
+            assertThat(scraped)
+                    .contains(
+                            "millrace_critic_score_mean{", "millrace_learner_steps_total 0.0", "jvm_memory_used_bytes")
+                    .doesNotContain("millrace_generator_", "millrace_topology_", "millrace_scorer_");
+        } finally {
+            role.stop();
+        }
+        assertThat(ended.get(60, TimeUnit.SECONDS)).as("%s", said).isFalse();
     }
 
     @AfterEach

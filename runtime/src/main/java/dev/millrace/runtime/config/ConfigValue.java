@@ -22,7 +22,8 @@ import java.util.regex.Pattern;
  */
 final class ConfigValue {
     private static final Pattern REFERENCE = Pattern.compile("\\$\\{\\w+:[^}]*}");
-    private static final Set<String> MAY_BE_SECRET = Set.of("kafka", "run.schema_registry_url");
+    private static final Set<String> MAY_BE_SECRET =
+            Set.of("kafka", "run.schema_registry_url", "metrics.otlp.url", "metrics.otlp.headers");
 
     private ConfigValue() {}
 
@@ -72,7 +73,7 @@ final class ConfigValue {
             }
             if (REFERENCE.matcher(node.asText()).find()) {
                 throw new ConfigException(key + " takes no reference: " + show(key, node)
-                        + "; settings under kafka. and run.schema_registry_url do");
+                        + "; settings under kafka., run.schema_registry_url and metrics.otlp do");
             }
             return node.asText();
         }
@@ -155,7 +156,9 @@ final class ConfigValue {
 
     private static Map<String, SecretText> toSettings(String key, JsonNode node) {
         Map<String, SecretText> settings = new LinkedHashMap<>();
-        toMap(key, node).forEach((name, text) -> settings.put(name, SecretText.ofSetting(name, text)));
+        toMap(key, node)
+                .forEach((name, text) -> settings.put(
+                        name, key.equals("kafka") ? SecretText.ofSetting(name, text) : SecretText.ofSecret(text)));
         return settings;
     }
 

@@ -1,11 +1,13 @@
 package dev.millrace.runtime.config;
 
 /**
- * Millrace's HTTP port: Prometheus metrics and the schemas' read side.
+ * Where the meters of this process go.
  *
- * @param port on loopback; 0 takes any free one, -1 opens none
+ * @param port Millrace's HTTP port on loopback, with Prometheus metrics and the schemas' read side; 0 takes any free one, -1 opens none
+ * @param tensorboard event files
+ * @param otlp OpenTelemetry
  */
-public record MetricsConfig(int port) {
+public record MetricsConfig(int port, TensorBoardConfig tensorboard, OtlpConfig otlp) {
     public MetricsConfig {
         if (port < -1 || port > 65535) {
             throw new IllegalArgumentException("port must be between -1 and 65535: " + port);
@@ -13,6 +15,6 @@ public record MetricsConfig(int port) {
     }
 
     public static MetricsConfig defaults() {
-        return new MetricsConfig(-1);
+        return new MetricsConfig(-1, TensorBoardConfig.defaults(), OtlpConfig.defaults());
     }
 }

@@ -13,29 +13,41 @@ import org.apache.kafka.common.MetricName;
 import org.apache.kafka.common.metrics.JmxReporter;
 import org.apache.kafka.common.metrics.KafkaMetric;
 import org.apache.kafka.common.metrics.MetricsReporter;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Brings the few metrics of Kafka's clients that a person reads into the run's meters, whoever makes the client.
  *
  * <p>Kafka makes one object per client, by the setting {@code metric.reporters}, and closes it with the client; its
  * meters go with it. A metric {@code records-lag-max} becomes {@code millrace.kafka.records.lag.max} with the client's
- * id as tag; totals are counters.
+ * id as tag; totals are counters, times are in seconds.
  */
 public final class ClientMeters implements MetricsReporter {
     /** The setting that holds the registry, an object. */
     static final String REGISTRY = "millrace.meter.registry";
 
-    private static final Set<String> READ = Set.of(
-            "records-lag-max",
-            "records-consumed-rate",
-            "bytes-consumed-rate",
-            "fetch-latency-avg",
-            "rebalance-total",
-            "record-send-rate",
-            "outgoing-byte-rate",
-            "request-latency-avg",
-            "record-error-total",
-            "txn-commit-time-ns-total");
+    private static final double NONE = 1;
+    private static final double MILLISECONDS = 1e-3;
+    private static final double NANOSECONDS = 1e-9;
+
+    /** By Kafka's name: what a value is multiplied with to be in seconds, or 1. */
+    private static final Map<String, Double> READ = Map.ofEntries(
+            Map.entry("records-lag-max", NONE),
+            Map.entry("records-consumed-rate", NONE),
+            Map.entry("bytes-consumed-rate", NONE),
+            Map.entry("fetch-latency-avg", MILLISECONDS),
+            Map.entry("fetch-throttle-time-avg", MILLISECONDS),
+            Map.entry("poll-idle-ratio-avg", NONE),
+            Map.entry("commit-latency-avg", MILLISECONDS),
+            Map.entry("rebalance-total", NONE),
+            Map.entry("record-send-rate", NONE),
+            Map.entry("record-queue-time-avg", MILLISECONDS),
+            Map.entry("produce-throttle-time-avg", MILLISECONDS),
+            Map.entry("outgoing-byte-rate", NONE),
+            Map.entry("request-latency-avg", MILLISECONDS),
+            Map.entry("record-retry-total", NONE),
+            Map.entry("record-error-total", NONE),
+            Map.entry("txn-commit-time-ns-total", NANOSECONDS));
 
     private final Map<MetricName, Meter> meters = new ConcurrentHashMap<>();
     private MeterRegistry registry;
@@ -65,24 +77,31 @@ public final class ClientMeters implements MetricsReporter {
     @Override
     public void metricChange(KafkaMetric metric) {
         MetricName name = metric.metricName();
+        Double factor = READ.get(name.name());
         // the same name stands again for each topic, partition and node, with more tags than the client's id
-        if (!READ.contains(name.name()) || !name.tags().keySet().equals(Set.of("client-id"))) {
-            return;
+        if (factor != null && name.tags().keySet().equals(Set.of("client-id"))) {
+            meters.put(name, meter(metric, factor));
         }
-        String meter =
-                "millrace.kafka." + name.name().replaceFirst("-total$", "").replace('-', '.');
+    }
+
+    private Meter meter(KafkaMetric metric, double factor) {
+        MetricName name = metric.metricName();
+        boolean isTotal = name.name().endsWith("-total");
+        String meter = "millrace.kafka."
+                + name.name().replaceFirst("(-ns)?(-total)?$", "").replace('-', '.');
         String client = name.tags().getOrDefault("client-id", "");
-        meters.put(
-                name,
-                name.name().endsWith("-total")
-                        ? FunctionCounter.builder(meter, metric, ClientMeters::value)
-                                .tag("client", client)
-                                .description(name.description())
-                                .register(registry)
-                        : Gauge.builder(meter, metric, ClientMeters::value)
-                                .tag("client", client)
-                                .description(name.description())
-                                .register(registry));
+        @Nullable String unit = factor == NONE ? null : "seconds";
+        return isTotal
+                ? FunctionCounter.builder(meter, metric, of -> value(of) * factor)
+                        .tag("client", client)
+                        .baseUnit(unit)
+                        .description(name.description())
+                        .register(registry)
+                : Gauge.builder(meter, metric, of -> value(of) * factor)
+                        .tag("client", client)
+                        .baseUnit(unit)
+                        .description(name.description())
+                        .register(registry);
     }
 
     private static double value(KafkaMetric metric) {

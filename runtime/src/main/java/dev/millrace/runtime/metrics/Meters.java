@@ -1,5 +1,6 @@
 package dev.millrace.runtime.metrics;
 
+import dev.millrace.runtime.config.MetricsConfig;
 import io.micrometer.core.instrument.Meter;
 import io.micrometer.core.instrument.binder.jvm.JvmGcMetrics;
 import io.micrometer.core.instrument.binder.jvm.JvmMemoryMetrics;
@@ -8,6 +9,8 @@ import io.micrometer.core.instrument.config.MeterFilter;
 import io.micrometer.core.instrument.config.MeterFilterReply;
 import io.micrometer.prometheusmetrics.PrometheusConfig;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
+import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 
 /** The registry that all roles report to. */
@@ -24,8 +27,16 @@ public final class Meters implements AutoCloseable {
     private final PrometheusMeterRegistry registry = new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);
     private final JvmGcMetrics collector = new JvmGcMetrics();
 
-    /** With the JVM's meters; Kafka's get in only as far as a person reads them. */
-    public Meters() {
+    private final Optional<OtlpMirror> otlp;
+
+    /**
+     * With the JVM's meters; Kafka's get in only as far as a person reads them, and no meter grows without bound.
+     *
+     * @param config where else they go
+     * @param runId whose they are
+     * @throws dev.millrace.runtime.config.ConfigException if a secret of the collector's leads nowhere
+     */
+    public Meters(MetricsConfig config, String runId) {
         registry.config().meterFilter(new MeterFilter() {
             @Override
             public MeterFilterReply accept(Meter.Id id) {
@@ -34,9 +45,23 @@ public final class Meters implements AutoCloseable {
                         : MeterFilterReply.NEUTRAL;
             }
         });
+        otlp = config.otlp().url().isEmpty()
+                ? Optional.empty()
+                : Optional.of(OtlpMirror.of(registry, config.otlp(), resource(runId)));
+        SeriesBound.on(registry);
         new JvmMemoryMetrics().bindTo(registry);
         new ProcessorMetrics().bindTo(registry);
         collector.bindTo(registry);
+    }
+
+    private static Map<String, String> resource(String runId) {
+        return Map.of(
+                "service.name",
+                "millrace",
+                "service.instance.id",
+                runId + "-" + ProcessHandle.current().pid(),
+                "millrace.run.id",
+                runId);
     }
 
     /** Where roles register their meters. */
@@ -46,6 +71,7 @@ public final class Meters implements AutoCloseable {
 
     @Override
     public void close() {
+        otlp.ifPresent(OtlpMirror::close);
         collector.close();
         registry.close();
     }

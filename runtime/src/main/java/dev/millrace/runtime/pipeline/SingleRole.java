@@ -13,8 +13,11 @@ import dev.millrace.runtime.config.RecordedConfiguration;
 import dev.millrace.runtime.files.TokenizerFiles;
 import dev.millrace.runtime.http.HttpEndpoint;
 import dev.millrace.runtime.live.Rates;
+import dev.millrace.runtime.live.StepFollower;
+import dev.millrace.runtime.live.StepOutputs;
 import dev.millrace.runtime.metrics.ClientMeters;
 import dev.millrace.runtime.metrics.Meters;
+import dev.millrace.runtime.report.StepRow;
 import java.io.PrintWriter;
 import java.time.Clock;
 import java.time.Duration;
@@ -30,6 +33,9 @@ public final class SingleRole {
     private static final long LOOK_PERIOD_MS = 500;
     /** As long as roles wait for a first version by default: somebody may have to start what creates the run. */
     private static final Duration CREATION_PATIENCE = Duration.ofSeconds(60);
+
+    /** The one of whose steps the numbers are; others follow them only to write files. */
+    private static final String SHOWS_STEPS = "learner";
 
     private static final String WAY_OUT =
             "leave the key out, or stop the roles and start one with --reconfigure, which the others then follow";
@@ -64,7 +70,7 @@ public final class SingleRole {
      */
     public boolean run(Function<Pipeline, Role> made) throws Exception {
         MillraceConfig config = stop.starting(this::configured);
-        try (Meters meters = new Meters()) {
+        try (Meters meters = new Meters(config.metrics(), config.run().id())) {
             Map<String, Object> client = ClientMeters.reportingTo(meters.registry(), config.clientSettings());
             client.put("bootstrap.servers", config.run().bootstrapServers());
             return run(made, config, client, meters);
@@ -151,7 +157,8 @@ public final class SingleRole {
             Meters meters,
             HttpEndpoint endpoint)
             throws Exception {
-        try (Pipeline pipeline = new Pipeline(config, connection, meters.registry(), Clock.systemUTC());
+        try (StepOutputs outputs = StepOutputs.open(config.metrics(), connection, meters.registry());
+                Pipeline pipeline = new Pipeline(config, connection, meters.registry(), Clock.systemUTC());
                 RoleThreads threads = new RoleThreads(ModelSizes.stopLimit(config))) {
             Role role = made.apply(pipeline);
             int number = connection.run().epoch();
@@ -165,6 +172,10 @@ public final class SingleRole {
             threads.start(epoch.role());
             threads.start(epoch.places());
             threads.start(epoch.clock(role.name()));
+            if (role.name().equals(SHOWS_STEPS) || outputs.writesFiles()) {
+                StepFollower steps = new StepFollower(connection, step -> outputs.show(StepRow.of(step)));
+                threads.start(new Role("step log", steps, steps::stop));
+            }
             watch(role, new Rates(meters.registry()), threads);
             pipeline.stopWaiting();
             threads.stop();

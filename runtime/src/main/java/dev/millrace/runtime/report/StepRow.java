@@ -1,5 +1,6 @@
 package dev.millrace.runtime.report;
 
+import dev.millrace.learner.step.StepMetric;
 import dev.millrace.schemas.TrainingStep;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
@@ -69,11 +70,11 @@ public record StepRow(
                 orNaN(step.getEssRatioTruncated()),
                 orNaN(step.getSecondMoment()),
                 orNaN(step.getSecondMomentTrained()),
-                metric(step, "approx_kl_behavior"),
+                metric(step, StepMetric.APPROX_KL_BEHAVIOR),
                 step.getLearningRate(),
-                metric(step, "loss"),
-                metric(step, "grad_norm"),
-                metric(step, "entropy"),
+                metric(step, StepMetric.LOSS),
+                metric(step, StepMetric.GRAD_NORM),
+                metric(step, StepMetric.ENTROPY),
                 step.getRolloutsTrained(),
                 step.getRolloutsMasked(),
                 step.getRolloutsConsumed(),
@@ -91,11 +92,31 @@ public record StepRow(
         return tokensTrainable == 0 ? Double.NaN : (double) tokensTrained / tokensTrainable;
     }
 
+    /** From the start of the step to its new weights. */
+    public double seconds() {
+        return (finishedAtMs - startedAtMs) / 1e3;
+    }
+
+    /** Share of the time of waiting and of the step that was waiting for the batch; NaN where the trainer does not say. */
+    public double idleRatio() {
+        return idleSeconds() / (idleSeconds() + seconds());
+    }
+
+    /** Tokens trained on over the time of waiting and of the step; NaN where the trainer does not say how long it waited. */
+    public double tokensPerSecond() {
+        double all = idleSeconds() + seconds();
+        return all > 0 ? tokensTrained / all : Double.NaN;
+    }
+
+    private double idleSeconds() {
+        return metrics.getOrDefault(StepMetric.SECONDS_IDLE.key(), Double.NaN);
+    }
+
     private static double orNaN(@Nullable Number value) {
         return value == null ? Double.NaN : value.doubleValue();
     }
 
-    private static double metric(TrainingStep step, String name) {
-        return step.getMetrics().getOrDefault(name, Double.NaN);
+    private static double metric(TrainingStep step, StepMetric metric) {
+        return step.getMetrics().getOrDefault(metric.key(), Double.NaN);
     }
 }

@@ -31,6 +31,7 @@ import dev.millrace.runtime.http.HttpEndpoint;
 import dev.millrace.runtime.live.ConsumerLag;
 import dev.millrace.runtime.live.RunView;
 import dev.millrace.runtime.live.StepLog;
+import dev.millrace.runtime.live.StepOutputs;
 import dev.millrace.runtime.metrics.ClientMeters;
 import dev.millrace.runtime.metrics.Meters;
 import dev.millrace.runtime.model.EndModels;
@@ -166,7 +167,7 @@ public final class TrainRun {
     }
 
     private RunResult started() throws Exception {
-        try (Meters meters = new Meters();
+        try (Meters meters = new Meters(config.metrics(), config.run().id());
                 HttpEndpoint endpoint =
                         HttpEndpoint.openIfWanted(config.metrics().port(), meters.registry())) {
             if (endpoint.port() >= 0) {
@@ -275,14 +276,15 @@ public final class TrainRun {
     }
 
     private RunResult trained(LogConnection connection, PrometheusMeterRegistry meters) throws Exception {
-        StepLog stepLog = new StepLog(connection);
         EpochEnd epoch = new EpochEnd(connection);
         RunEnd end;
         double rolesStartedAt;
         Map<String, Double> idle;
-        try (Pipeline pipeline = new Pipeline(config, connection, meters, Clock.systemUTC());
+        try (StepOutputs outputs = StepOutputs.open(config.metrics(), connection, meters);
+                Pipeline pipeline = new Pipeline(config, connection, meters, Clock.systemUTC());
                 RoleThreads threads = new RoleThreads(ModelSizes.stopLimit(config));
                 Admin admin = Admin.create(connection.admin())) {
+            StepLog stepLog = new StepLog(connection, outputs::show);
             rolesStartedAt = elapsed.seconds();
             threads.start(pipeline.admission());
             threads.start(

@@ -79,7 +79,11 @@ class KeyScopeTest {
                         "broker.start_timeout_ms",
                         "broker.stop_timeout_ms",
                         "broker.durability",
-                        "metrics.port");
+                        "metrics.port",
+                        "metrics.tensorboard.directory",
+                        "metrics.otlp.url",
+                        "metrics.otlp.headers",
+                        "metrics.otlp.period_ms");
     }
 
     /** Who writes to the log has no command started and no address asked by those who read it. */

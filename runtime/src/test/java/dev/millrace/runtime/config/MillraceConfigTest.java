@@ -257,8 +257,8 @@ class MillraceConfigTest {
     @Test
     void shouldRefuseAReferenceWhereNobodyFollowsIt() {
         assertThatThrownBy(() -> bind("model.checkpoint=\"${env:CHECKPOINT}\""))
-                .hasMessage("model.checkpoint takes no reference: '${env:CHECKPOINT}'; settings under kafka. and"
-                        + " run.schema_registry_url do");
+                .hasMessage("model.checkpoint takes no reference: '${env:CHECKPOINT}'; settings under kafka.,"
+                        + " run.schema_registry_url and metrics.otlp do");
     }
 
     @Test

@@ -59,7 +59,7 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
     @Override
     public ClosedRun run(ClosedPoint point, int number) throws Exception {
         MillraceConfig config = point.named(prefix + "-" + number, bootstrapServers);
-        try (Meters meters = new Meters()) {
+        try (Meters meters = new Meters(config.metrics(), config.run().id())) {
             Map<String, Object> client = ClientMeters.reportingTo(meters.registry(), config.clientSettings());
             client.put("bootstrap.servers", bootstrapServers);
             try (RunLog log = RunLog.open(

@@ -81,6 +81,21 @@ public final class SecretSettings {
         return SecretReference.replaceAll(written, found::get);
     }
 
+    /**
+     * A text with its secrets in it, for the client that it is meant for and for nothing else.
+     *
+     * @param setting that has the text, for a sentence
+     * @throws SecretException as for clients
+     */
+    public static String text(String setting, SecretText text) {
+        requireComplete(setting, text);
+        Map<String, String> found = new HashMap<>();
+        for (SecretReference reference : SecretReference.in(setting, text.written())) {
+            found.put(reference.text(), reference.follow(setting));
+        }
+        return SecretReference.replaceAll(text.written(), found::get);
+    }
+
     /** Client settings as they may be shown: for a {@code toString}. */
     public static Map<String, Object> shown(Map<String, Object> settings) {
         Map<String, Object> shown = new HashMap<>();

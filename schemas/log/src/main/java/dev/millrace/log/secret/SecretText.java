@@ -67,6 +67,11 @@ public final class SecretText {
         return new SecretText(written, shown(written));
     }
 
+    /** A text that is secret whatever it is called, but for references in it: the value of a header. */
+    public static SecretText ofSecret(String written) {
+        return new SecretText(written, isHarmless(written) ? written : HIDDEN);
+    }
+
     /** As it was written, for the client that it is meant for and for nothing else; references are still references. */
     public String written() {
         return written;

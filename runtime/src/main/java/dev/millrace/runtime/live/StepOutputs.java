@@ -1,0 +1,52 @@
+package dev.millrace.runtime.live;
+
+import dev.millrace.log.LogConnection;
+import dev.millrace.runtime.config.MetricsConfig;
+import dev.millrace.runtime.metrics.StepMeters;
+import dev.millrace.runtime.report.StepRow;
+import dev.millrace.runtime.tensorboard.EventFiles;
+import io.micrometer.core.instrument.MeterRegistry;
+import java.nio.file.Path;
+import java.util.Optional;
+
+/** Where the numbers of each step go beside steps.csv: the gauges of the newest one, and TensorBoard's files if they are wanted. */
+public final class StepOutputs implements AutoCloseable {
+    private final StepMeters meters;
+    private final Optional<EventFiles> files;
+
+    private StepOutputs(StepMeters meters, Optional<EventFiles> files) {
+        this.meters = meters;
+        this.files = files;
+    }
+
+    /**
+     * As configured.
+     *
+     * @throws dev.millrace.runtime.RefusedRequestException if TensorBoard's files cannot be written
+     */
+    public static StepOutputs open(MetricsConfig config, LogConnection connection, MeterRegistry registry) {
+        String directory = config.tensorboard().directory();
+        return new StepOutputs(
+                new StepMeters(registry),
+                directory.isEmpty()
+                        ? Optional.empty()
+                        : Optional.of(EventFiles.open(Path.of(directory), connection.run(), connection.alarms())));
+    }
+
+    /** Whether files are written. */
+    public boolean writesFiles() {
+        return files.isPresent();
+    }
+
+    /** The next step of the run, each once and in order. */
+    public void show(StepRow step) {
+        meters.show(step);
+        files.ifPresent(all -> all.write(step));
+    }
+
+    @Override
+    public void close() {
+        meters.close();
+        files.ifPresent(EventFiles::close);
+    }
+}

@@ -1,0 +1,62 @@
+package dev.millrace.runtime.metrics;
+
+import dev.millrace.runtime.report.StepRow;
+import io.micrometer.core.instrument.Gauge;
+import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.Tags;
+import java.util.HashMap;
+import java.util.Map;
+
+/**
+ * Gauges of the newest step: every number of its record, and no other. What a step did not compute has no gauge until one does, so
+ * that there are never more than the newest step has numbers. Thread-safe.
+ */
+public final class StepMeters implements AutoCloseable {
+    private final MeterRegistry registry;
+    private final Map<Series, Shown> shown = new HashMap<>();
+
+    private record Series(String meter, Tags tags) {}
+
+    /** A gauge and what it shows. */
+    private static final class Shown {
+        private final Gauge gauge;
+        private volatile double value;
+
+        private Shown(StepReading reading, MeterRegistry registry) {
+            this.value = reading.value();
+            this.gauge = Gauge.builder(reading.meter(), this, of -> of.value)
+                    .tags(reading.tags())
+                    .baseUnit(reading.unit().isEmpty() ? null : reading.unit())
+                    .description(reading.meaning())
+                    .strongReference(true)
+                    .register(registry);
+        }
+    }
+
+    /** @param registry takes the gauges */
+    public StepMeters(MeterRegistry registry) {
+        this.registry = registry;
+    }
+
+    /** From now on the gauges are this step's. */
+    public synchronized void show(StepRow step) {
+        Map<Series, StepReading> now = new HashMap<>();
+        StepReadings.of(step).forEach(reading -> now.put(new Series(reading.meter(), reading.tags()), reading));
+        shown.entrySet().removeIf(before -> {
+            boolean isOver = !now.containsKey(before.getKey());
+            if (isOver) {
+                registry.remove(before.getValue().gauge);
+            }
+            return isOver;
+        });
+        now.forEach((series, reading) ->
+                shown.computeIfAbsent(series, first -> new Shown(reading, registry)).value = reading.value());
+    }
+
+    /** Removes the gauges. */
+    @Override
+    public synchronized void close() {
+        shown.values().forEach(before -> registry.remove(before.gauge));
+        shown.clear();
+    }
+}

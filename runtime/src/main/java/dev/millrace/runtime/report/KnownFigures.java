@@ -1,0 +1,154 @@
+package dev.millrace.runtime.report;
+
+import dev.millrace.learner.step.StepMetric;
+import dev.millrace.report.Format;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.function.Function;
+import java.util.function.ToDoubleFunction;
+import java.util.function.ToLongFunction;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Every figure of a step that has a name: the fields of a record of the training log, what follows from them, and the metrics of our
+ * own learner. steps.csv, the meters, TensorBoard's files and the pages take the names from here.
+ *
+ * <p>What an objective, a stage, a plug-in or another trainer adds has the name that it has in the training log.
+ */
+public final class KnownFigures {
+    private static final List<StepFigure> FIELDS = List.of(
+            count("step", "steps", "number of the step, from 1", StepRow::step),
+            count(
+                    "version",
+                    "versions",
+                    "version that the step made; of a starved one, the one that stayed",
+                    StepRow::version),
+            number("reward", "", "mean reward of the batch's rollouts", StepRow::reward),
+            number(
+                    "staleness_mean",
+                    "versions",
+                    "version at the start of the step less the version that sampled, mean over the tokens trained on",
+                    StepRow::stalenessMean),
+            new StepFigure(
+                    "staleness_max",
+                    "versions",
+                    "the largest of these",
+                    new Format(Format.Kind.COUNT, 0),
+                    KnownFigures::stalenessMax),
+            number(
+                    "staleness_in_flight_mean",
+                    "versions",
+                    "the part of the mean until the rollout was scored",
+                    StepRow::stalenessInFlight),
+            number(
+                    "staleness_in_queue_mean",
+                    "versions",
+                    "the part of the mean from then until the step started",
+                    StepRow::stalenessInQueue),
+            number("ess_ratio", "share", "effective sample size of the raw sequence weights", StepRow::essRatio),
+            number("ess_ratio_truncated", "share", "the same of the truncated weights", StepRow::essRatioTruncated),
+            number(
+                    "second_moment",
+                    "",
+                    "mean squared log-ratio of proximal to behavior, before the second-moment mask",
+                    StepRow::secondMoment),
+            number("second_moment_trained", "", "the same of the tokens trained on", StepRow::secondMomentTrained),
+            metric(StepMetric.APPROX_KL_BEHAVIOR, StepRow::kl),
+            number("learning_rate", "", "learning rate that was used, step scale included", StepRow::learningRate),
+            metric(StepMetric.LOSS, StepRow::loss),
+            metric(StepMetric.GRAD_NORM, StepRow::gradientNorm),
+            metric(StepMetric.ENTROPY, StepRow::entropy),
+            count("rollouts_trained", "rollouts", "rollouts with a token trained on", StepRow::rolloutsTrained),
+            count("rollouts_masked", "rollouts", "rollouts of the batch without one", StepRow::rolloutsMasked),
+            count(
+                    "rollouts_consumed",
+                    "rollouts",
+                    "rollouts in all batches up to this one; 0 where the trainer does not say",
+                    StepRow::rolloutsConsumed),
+            count(
+                    "tokens_trainable",
+                    "tokens",
+                    "tokens before any stage; 0 where the trainer does not say",
+                    StepRow::tokensTrainable),
+            count("tokens_trained", "tokens", "tokens trained on", StepRow::tokensTrained),
+            number("trained_share", "share", "tokens trained on, of those before any stage", StepRow::trainedShare),
+            new StepFigure(
+                    "starved",
+                    "",
+                    "whether no token was left to train on: 1 as a number",
+                    new Format(Format.Kind.COUNT, 0),
+                    StepRow::starved),
+            count("started_at_ms", "milliseconds", "when the step began, Unix time", StepRow::startedAtMs),
+            count(
+                    "finished_at_ms",
+                    "milliseconds",
+                    "when the new weights were there, Unix time",
+                    StepRow::finishedAtMs),
+            number("seconds", "seconds", "between the two", StepRow::seconds),
+            number(
+                    "idle_ratio",
+                    "share",
+                    "time that the learner waited for the batch, of that and of the step",
+                    StepRow::idleRatio),
+            number(
+                    "tokens_per_second",
+                    "tokens/s",
+                    "tokens trained on over the time of the step and of waiting for its batch",
+                    StepRow::tokensPerSecond),
+            new StepFigure(
+                    "weights_sha256",
+                    "",
+                    "identity of the version's weights",
+                    new Format(Format.Kind.TEXT, 0),
+                    StepRow::weightsSha256));
+
+    private static final Map<String, StepFigure> ALL = all(FIELDS);
+
+    private KnownFigures() {}
+
+    /** The columns that steps.csv has of every run, in their order. */
+    static List<StepFigure> ofEveryRun() {
+        return FIELDS;
+    }
+
+    /** All of them: those of every run, then the learner's metrics. */
+    public static List<StepFigure> all() {
+        return List.copyOf(ALL.values());
+    }
+
+    /** The one with this key; empty if it is of an objective, a stage, a plug-in or another trainer. */
+    public static Optional<StepFigure> find(String key) {
+        return Optional.ofNullable(ALL.get(key));
+    }
+
+    private static Map<String, StepFigure> all(List<StepFigure> fields) {
+        Map<String, StepFigure> all = new LinkedHashMap<>();
+        List<StepFigure> figures = new ArrayList<>(fields);
+        for (StepMetric metric : StepMetric.values()) {
+            figures.add(metric(metric, row -> row.metrics().getOrDefault(metric.key(), Double.NaN)));
+        }
+        figures.forEach(figure -> all.putIfAbsent(figure.key(), figure));
+        return all;
+    }
+
+    private static @Nullable Long stalenessMax(StepRow row) {
+        return Double.isNaN(row.stalenessMax()) ? null : (long) row.stalenessMax();
+    }
+
+    private static StepFigure count(String key, String unit, String meaning, ToLongFunction<StepRow> value) {
+        Function<StepRow, Long> boxed = value::applyAsLong;
+        return new StepFigure(key, unit, meaning, new Format(Format.Kind.COUNT, 0), boxed);
+    }
+
+    private static StepFigure number(String key, String unit, String meaning, ToDoubleFunction<StepRow> value) {
+        Function<StepRow, Double> boxed = value::applyAsDouble;
+        return new StepFigure(key, unit, meaning, new Format(Format.Kind.DECIMALS, 6), boxed);
+    }
+
+    private static StepFigure metric(StepMetric metric, ToDoubleFunction<StepRow> value) {
+        return number(metric.key(), metric.unit(), metric.meaning(), value);
+    }
+}
