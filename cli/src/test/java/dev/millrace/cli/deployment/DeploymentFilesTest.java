@@ -12,18 +12,14 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
-import org.junit.jupiter.params.provider.ValueSource;
 import org.yaml.snakeyaml.LoaderOptions;
 import org.yaml.snakeyaml.Yaml;
 import org.yaml.snakeyaml.constructor.SafeConstructor;
@@ -31,7 +27,6 @@ import org.yaml.snakeyaml.constructor.SafeConstructor;
 /** What can be checked of files for programs that are not here: syntax, and that they speak of the same things. */
 class DeploymentFilesTest {
     private static final Path INFRA = Path.of("..", "infra");
-    private static final Pattern METER = Pattern.compile("\\bmillrace_[a-z_]+");
 
     static Stream<Path> yamlFiles() throws IOException {
         List<Path> found = new ArrayList<>();
@@ -54,26 +49,14 @@ class DeploymentFilesTest {
         assertThat(documents(file)).isNotEmpty().doesNotContainNull();
     }
 
-    @ParameterizedTest
-    @ValueSource(strings = {"prometheus/alerts.yaml", "grafana/millrace.json"})
-    void shouldOnlyNameMetersThatExist(String file) throws IOException {
-        Set<String> named = new TreeSet<>();
-        Matcher matcher = METER.matcher(Files.readString(INFRA.resolve(file)));
-        while (matcher.find()) {
-            named.add(matcher.group());
-        }
-
-        assertThat(named).hasSizeGreaterThan(4);
-        assertThat(meters().keySet()).containsAll(named);
-    }
-
     @Test
     void shouldNameMetersAsMicrometerDoes() throws IOException {
         PrometheusMeterRegistry registry = new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);
-        for (Map.Entry<String, String[]> meter : meters().entrySet()) {
-            String dotted = meter.getKey().replaceAll("_total$", "").replace('_', '.');
-            Tags tags = meter.getValue()[2].isEmpty() ? Tags.empty() : Tags.of(meter.getValue()[2], "x");
-            if (meter.getValue()[1].equals("counter")) {
+        List<ListedMeter> meters = ListedMeter.all();
+        for (ListedMeter meter : meters) {
+            String dotted = meter.name().replaceAll("_total$", "").replace('_', '.');
+            Tags tags = meter.labels().isEmpty() ? Tags.empty() : Tags.of(meter.labels(), "x");
+            if (meter.type().equals("counter")) {
                 registry.counter(dotted, tags);
             } else {
                 registry.gauge(dotted, tags, 1);
@@ -82,26 +65,41 @@ class DeploymentFilesTest {
 
         String scraped = registry.scrape();
 
-        for (Map.Entry<String, String[]> meter : meters().entrySet()) {
-            assertThat(scraped).contains("# TYPE " + meter.getKey() + " " + meter.getValue()[1]);
+        for (ListedMeter meter : meters) {
+            assertThat(scraped).contains("# TYPE " + meter.name() + " " + meter.type());
         }
     }
 
-    @Test
-    void shouldGiveEveryPanelAnExpressionAndAPlaceOfItsOwn() throws IOException {
-        JsonNode dashboard = new ObjectMapper()
-                .readTree(INFRA.resolve("grafana/millrace.json").toFile());
+    @ParameterizedTest
+    @MethodSource("dashboards")
+    void shouldGiveEveryPanelAnExpressionAndAPlaceOfItsOwn(Path file) throws IOException {
+        JsonNode dashboard = new ObjectMapper().readTree(file.toFile());
         Set<String> places = new TreeSet<>();
         for (JsonNode panel : dashboard.path("panels")) {
             places.add(panel.path("gridPos").toString());
             assertThat(panel.path("targets"))
                     .as("%s", panel.path("title"))
                     .isNotEmpty()
-                    .allSatisfy(
-                            target -> assertThat(target.path("expr").asText()).contains("millrace_"));
+                    .allSatisfy(target -> assertThat(
+                                    QueriedMeters.in(target.path("expr").asText()))
+                            .isNotEmpty());
         }
 
         assertThat(places).hasSize(dashboard.path("panels").size()).hasSizeGreaterThan(5);
+        assertThat(Files.readString(INFRA.resolve("docker/compose.yaml")))
+                .as("it is provisioned")
+                .contains("../grafana/" + file.getFileName() + ":/var/lib/grafana/dashboards/" + file.getFileName());
+    }
+
+    static List<Path> dashboards() throws IOException {
+        return QueriedMeters.dashboards();
+    }
+
+    @Test
+    void shouldHaveDashboardsForLearningCorrectionsFlowAndKafka() throws IOException {
+        assertThat(dashboards())
+                .extracting(file -> file.getFileName().toString())
+                .containsExactly("corrections.json", "flow.json", "kafka.json", "learning.json");
     }
 
     @Test
@@ -140,15 +138,5 @@ class DeploymentFilesTest {
         List<Object> documents = new ArrayList<>();
         new Yaml(new SafeConstructor(strict)).loadAll(Files.readString(file)).forEach(documents::add);
         return documents;
-    }
-
-    /** Name to the columns of the list of meters. */
-    private static Map<String, String[]> meters() throws IOException {
-        Map<String, String[]> meters = new LinkedHashMap<>();
-        Files.readAllLines(INFRA.resolve("prometheus/meters.csv")).stream()
-                .skip(1)
-                .map(line -> line.split(",", 4))
-                .forEach(columns -> meters.put(columns[0], columns));
-        return meters;
     }
 }

@@ -5,11 +5,18 @@ import static org.assertj.core.api.Assertions.within;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.millrace.cli.deployment.ListedMeter;
+import dev.millrace.cli.deployment.QueriedMeters;
 import dev.millrace.log.deadletter.DeadLetterHeaders;
 import dev.millrace.runtime.config.ConfigBinder;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.metrics.StepMeter;
+import dev.millrace.runtime.report.KnownFigures;
+import dev.millrace.schemas.BatchEntry;
+import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.TrainingStep;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -22,6 +29,8 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.concurrent.locks.LockSupport;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -132,7 +141,10 @@ class TrainingIT {
         long deadline = System.nanoTime() + TrainProcess.PATIENCE.toNanos();
         while (true) {
             String body = get(http.resolve("/metrics"));
-            if (meter(body, "millrace_topology_dead_letters_total\\{[^}]*reason=\"wrong-run\"[^}]*}") >= 1) {
+            boolean isOfOneStep = steps(body).equals(steps(get(http.resolve("/metrics")))); // and not between two
+            if (isOfOneStep
+                    && !steps(body).isEmpty()
+                    && meter(body, "millrace_topology_dead_letters_total\\{[^}]*reason=\"wrong-run\"[^}]*}") >= 1) {
                 return body;
             }
             assertThat(System.nanoTime())
@@ -140,6 +152,13 @@ class TrainingIT {
                     .isLessThan(deadline);
             LockSupport.parkNanos(200_000_000);
         }
+    }
+
+    /** What is said of the newest step. */
+    private static List<String> steps(String body) {
+        return body.lines()
+                .filter(line -> line.contains("role=\"learner\"") && !line.startsWith("millrace_policy_version"))
+                .toList();
     }
 
     private static double meter(String body, String pattern) {
@@ -299,6 +318,91 @@ class TrainingIT {
         assertThat(lastTen).isCloseTo(summary.at("/reward/last").asDouble(), within(1e-5));
     }
 
+    /** Meters that say of something which does not happen in this run. */
+    private static final Set<String> ABSENT_HERE = Set.of(
+            "millrace_alarms", // while something keeps the run from getting on
+            "millrace_serving_unserved_seconds"); // while a server keeps old weights
+
+    @Test
+    void shouldHaveEveryMeterThatADashboardOrAnAlertAsksFor() throws Exception {
+        Set<String> asked = new TreeSet<>(QueriedMeters.all());
+        assertThat(asked).hasSizeGreaterThan(50).containsAll(ABSENT_HERE);
+        asked.removeAll(ABSENT_HERE);
+
+        assertThat(named(metrics)).containsAll(asked);
+    }
+
+    @Test
+    void shouldListEveryMeterThatItServes() throws Exception {
+        Set<String> listed = new TreeSet<>();
+        ListedMeter.all().forEach(meter -> listed.add(meter.name()));
+        KnownFigures.all().stream()
+                .flatMap(figure -> StepMeter.of(figure.key()).stream())
+                .forEach(meter -> listed.add(meter.scraped()));
+
+        Set<String> strangers = new TreeSet<>(named(metrics));
+        strangers.removeAll(listed);
+        strangers.removeIf(name -> !name.startsWith("millrace_") && !name.startsWith("kafka_"));
+        strangers.removeIf(name -> name.startsWith("millrace_rollout_corr_")); // by verl's own names
+        assertThat(strangers).isEmpty();
+    }
+
+    private static Set<String> named(String scrape) {
+        Set<String> names = new TreeSet<>();
+        for (Matcher line = Pattern.compile("(?m)^([a-z][a-z0-9_]*)[ {]").matcher(scrape); line.find(); ) {
+            names.add(line.group(1));
+        }
+        return names;
+    }
+
+    /** The gauges are of one step, and that one's record says the same; what it should say is told by the batch it was made of. */
+    @Test
+    void shouldShowTheRecordOfTheNewestStep() throws Exception {
+        long number = (long) meter(metrics, "millrace_training_global_step\\{[^}]*}");
+        try (LoggedRun run = LoggedRun.in(directory, runId)) {
+            TrainingStep step = run.records(run.topics().trainingLog(), TrainingStep.class).stream()
+                    .filter(record -> record.getBatchId() == number - 1)
+                    .findFirst()
+                    .orElseThrow();
+            LearnerBatch batch = run.records(run.topics().batches(), LearnerBatch.class).stream()
+                    .filter(record -> record.getBatchId() == number - 1)
+                    .findFirst()
+                    .orElseThrow();
+            double reward = batch.getEntries().stream()
+                    .mapToDouble(BatchEntry::getReward)
+                    .average()
+                    .orElseThrow();
+            long trained = batch.getEntries().stream()
+                    .mapToLong(BatchEntry::getTrainedTokens)
+                    .sum();
+
+            assertThat(learner("critic_score_mean")).isCloseTo(reward, within(1e-9));
+            assertThat(meter(metrics, "millrace_step_tokens_trained\\{role=\"topology\"}"))
+                    .isEqualTo(trained);
+            Map<String, Double> figures = step.getMetrics();
+            assertThat(learner("step_ess_ratio")).isEqualTo(step.getEssRatio());
+            assertThat(learner("step_staleness_mean")).isEqualTo(step.getStalenessMean());
+            assertThat(learner("step_staleness_p90")).isEqualTo(figures.get("staleness_p90"));
+            assertThat(learner("step_second_moment")).isEqualTo(step.getSecondMoment());
+            assertThat(learner("step_tokens_trained")).isEqualTo(step.getTokensTrained());
+            assertThat(learner("actor_entropy")).isEqualTo(figures.get("entropy"));
+            assertThat(learner("actor_lr")).isEqualTo(step.getLearningRate());
+            assertThat(learner("response_length_mean")).isEqualTo(figures.get("response_tokens_mean"));
+            assertThat(learner("step_finished_timestamp_seconds"))
+                    .isCloseTo(step.getFinishedAtMs() / 1e3, within(1e-3));
+            assertThat(meter(metrics, "millrace_stage_tokens_seen\\{role=\"learner\",stage=\"m2po\"}"))
+                    .isEqualTo(figures.get("stage.m2po.tokens_seen"));
+            assertThat(meter(
+                            metrics,
+                            "millrace_rollout_corr_chi2_token\\{role=\"learner\",stage=\"rollout_correction\"}"))
+                    .isEqualTo(figures.get("stage.rollout_correction.rollout_corr/chi2_token"));
+        }
+    }
+
+    private double learner(String name) {
+        return meter(metrics, "millrace_" + name + "\\{role=\"learner\"}");
+    }
+
     @Test
     void shouldDrawAPicture() throws Exception {
         assertThat(Files.readAllBytes(directory.resolve("run.png"))).startsWith(0x89, 'P', 'N', 'G');
@@ -345,7 +449,7 @@ class TrainingIT {
                 .contains(
                         "jvm_memory_used_bytes",
                         "millrace_kafka_records_lag_max{client=",
-                        "millrace_kafka_txn_commit_time_ns",
+                        "millrace_kafka_txn_commit_time_seconds_total",
                         "kafka_stream_thread_process_rate");
     }
 
