@@ -1,29 +1,76 @@
 package dev.millrace.docs.reference;
 
+import dev.millrace.runtime.metrics.StepMeter;
+import dev.millrace.runtime.report.KnownFigures;
+import dev.millrace.runtime.report.StepFigure;
+import dev.millrace.runtime.report.VerlFigures;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 
-/** Every meter, from the list that a test holds to the code. */
+/** Every meter: of the newest step, from the code that names its figures; of the roles, from the list that a test holds to a run. */
 final class MetricsPage {
     private static final Path METERS = Path.of("../infra/prometheus/meters.csv");
+    private static final String STEPS_HEAD = """
+            # Metrics
+
+            [How to watch a run](../how-to/metrics.md) says where they go: a scrape of Prometheus, TensorBoard's files, a collector of
+            OpenTelemetry.
+            [Alert rules](../../infra/prometheus/alerts.yaml) and dashboards for [learning](../../infra/grafana/learning.json),
+            [corrections](../../infra/grafana/corrections.json), [flow](../../infra/grafana/flow.json) and
+            [Kafka](../../infra/grafana/kafka.json) use the names of this page. A meter has at most 512 series of one name; what would be one more
+            is left out, and counted.
+
+            ## The newest step
+
+            Gauges of the process that has the learner, of the newest step's record in the training log. They have the label `role`: `learner`
+            is what was in force at the step, `topology` what the batch had recorded when it was assembled, of those figures whose name in
+            `steps.csv` begins with `recorded.`. What a step did not compute is absent.
+
+            A name of verl's stands where the figure is the same as verl's, by the source of %s. TensorBoard shows the figure under verl's name
+            where there is one, otherwise under `step/` and its name in `steps.csv`; so does every column of that file that is not here,
+            under `stage/`, `recorded/` or `other/`.
+
+            """;
+    private static final String CORRECTION = """
+
+            What verl's own correction reports is `millrace_rollout_corr_` and verl's name, such as `millrace_rollout_corr_chi2_token` for
+            `rollout_corr/chi2_token`, with the labels `role` and `stage`.
+
+            ## Roles
+
+            Labels that are not in the table: Prometheus adds `job` and `instance`; the engine's have those of Kafka Streams too. A role of its own
+            has its own rows, `train` has all.
+
+            """;
 
     private MetricsPage() {}
 
     static String text() throws IOException {
-        StringBuilder page = new StringBuilder(
-                        "# Metrics\n\n`--metrics-port 9404` serves them for Prometheus on loopback, at "
-                                + "`/metrics`. Kafka's own client meters are among them\nas far as they are listed here. "
-                                + "[Alert rules](../../infra/prometheus/alerts.yaml) and a\n"
-                                + "[Grafana dashboard](../../infra/grafana/millrace.json) use these names.\n\n")
-                .append(Tables.head("name", "type", "labels", "meaning"));
-        Files.readAllLines(METERS).stream()
-                .skip(1)
-                .filter(line -> !line.isBlank())
-                .forEach(line -> {
-                    String[] cells = line.split(",", 4);
-                    page.append(Tables.row(Tables.code(cells[0]), cells[1], cells[2].replace(";", ","), cells[3]));
-                });
+        StringBuilder page = new StringBuilder(String.format(STEPS_HEAD, VerlFigures.SOURCE))
+                .append(Tables.head("meter", "in steps.csv", "verl", "unit", "meaning"));
+        for (StepFigure figure : KnownFigures.all()) {
+            if (!figure.isText() && !figure.key().startsWith("recorded.")) {
+                page.append(Tables.row(
+                        Tables.code(StepMeter.of(figure.key()).orElseThrow().scraped()),
+                        Tables.code(figure.key()),
+                        Tables.code(figure.verlName().orElse("")),
+                        figure.unit().equals("milliseconds") ? "seconds" : figure.unit(),
+                        figure.meaning()));
+            }
+        }
+        page.append(CORRECTION).append(Tables.head("meter", "type", "unit", "labels", "role", "meaning"));
+        List<String> lines = Files.readAllLines(METERS);
+        lines.stream().skip(1).filter(line -> !line.isBlank()).forEach(line -> {
+            String[] cells = line.split(",", 6);
+            page.append(Tables.row(
+                    Tables.code(cells[0]), cells[1], cells[2], commas(cells[3]), commas(cells[4]), commas(cells[5])));
+        });
         return page.toString();
+    }
+
+    private static String commas(String cell) {
+        return cell.replace(";", ",");
     }
 }
