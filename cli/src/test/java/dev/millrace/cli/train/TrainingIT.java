@@ -38,6 +38,9 @@ import javax.imageio.ImageIO;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.header.Header;
+import dev.millrace.schemas.serde.AvroSerde;
+import java.util.stream.Stream;
+import org.apache.avro.specific.SpecificRecord;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -360,11 +363,11 @@ class TrainingIT {
     void shouldShowTheRecordOfTheNewestStep() throws Exception {
         long number = (long) meter(metrics, "millrace_training_global_step\\{[^}]*}");
         try (LoggedRun run = LoggedRun.in(directory, runId)) {
-            TrainingStep step = run.records(run.topics().trainingLog(), TrainingStep.class).stream()
+            TrainingStep step = readable(run, run.topics().trainingLog(), TrainingStep.class)
                     .filter(record -> record.getBatchId() == number - 1)
                     .findFirst()
                     .orElseThrow();
-            LearnerBatch batch = run.records(run.topics().batches(), LearnerBatch.class).stream()
+            LearnerBatch batch = readable(run, run.topics().batches(), LearnerBatch.class)
                     .filter(record -> record.getBatchId() == number - 1)
                     .findFirst()
                     .orElseThrow();
@@ -397,6 +400,14 @@ class TrainingIT {
                             "millrace_rollout_corr_chi2_token\\{role=\"learner\",stage=\"rollout_correction\"}"))
                     .isEqualTo(figures.get("stage.rollout_correction.rollout_corr/chi2_token"));
         }
+    }
+
+    /** Without the garbage that the test has put there. */
+    private static <R extends SpecificRecord> Stream<R> readable(LoggedRun run, String topic, Class<R> type) {
+        var deserializer = AvroSerde.of(type, run.connection().registry()).deserializer();
+        return run.records(topic).stream()
+                .filter(record -> !Arrays.equals(record.value(), GARBAGE))
+                .map(record -> deserializer.deserialize(topic, record.value()));
     }
 
     private double learner(String name) {

@@ -4,6 +4,7 @@ import io.micrometer.core.instrument.FunctionCounter;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.Meter;
 import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.Tags;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -20,7 +21,7 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>Kafka makes one object per client, by the setting {@code metric.reporters}, and closes it with the client; its
  * meters go with it. A metric {@code records-lag-max} becomes {@code millrace.kafka.records.lag.max} with the client's
- * id as tag; totals are counters, times are in seconds.
+ * id and kind (consumer, producer, admin) as tags; totals are counters, times are in seconds.
  */
 public final class ClientMeters implements MetricsReporter {
     /** The setting that holds the registry, an object. */
@@ -89,16 +90,18 @@ public final class ClientMeters implements MetricsReporter {
         boolean isTotal = name.name().endsWith("-total");
         String meter = "millrace.kafka."
                 + name.name().replaceFirst("(-ns)?(-total)?$", "").replace('-', '.');
-        String client = name.tags().getOrDefault("client-id", "");
+        // a role's consumer and its producer may have one id
+        Tags tags = Tags.of(
+                "client", name.tags().getOrDefault("client-id", ""), "kind", name.group().replaceFirst("-.*", ""));
         @Nullable String unit = factor == NONE ? null : "seconds";
         return isTotal
                 ? FunctionCounter.builder(meter, metric, of -> value(of) * factor)
-                        .tag("client", client)
+                        .tags(tags)
                         .baseUnit(unit)
                         .description(name.description())
                         .register(registry)
                 : Gauge.builder(meter, metric, of -> value(of) * factor)
-                        .tag("client", client)
+                        .tags(tags)
                         .baseUnit(unit)
                         .description(name.description())
                         .register(registry);

@@ -54,6 +54,25 @@ class ClientMetersTest {
     }
 
     @Test
+    void shouldTellAConsumerFromAProducerOfTheSameName() {
+        try (var consumer = new KafkaConsumer<>(
+                settings("admission"), new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
+            try (var producer = new KafkaProducer<>(
+                    settings("admission"), new ByteArraySerializer(), new ByteArraySerializer())) {
+                assertThat(producer.metrics()).isNotEmpty();
+                assertThat(registry.find("millrace.kafka.outgoing.byte.rate").gauges())
+                        .extracting(gauge -> gauge.getId().getTag("kind"))
+                        .containsExactlyInAnyOrder("consumer", "producer");
+            }
+            assertThat(consumer.metrics()).isNotEmpty();
+            assertThat(registry.find("millrace.kafka.outgoing.byte.rate").gauges())
+                    .as("one that is closed takes only its own with it")
+                    .extracting(gauge -> gauge.getId().getTag("kind"))
+                    .containsExactly("consumer");
+        }
+    }
+
+    @Test
     void shouldRefuseToReportToNothing() {
         try (ClientMeters meters = new ClientMeters()) {
             assertThatThrownBy(() -> meters.configure(Map.of())).hasMessageContaining("millrace.meter.registry");
