@@ -17,6 +17,7 @@ import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.TrainingStep;
+import dev.millrace.schemas.serde.AvroSerde;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -34,13 +35,12 @@ import java.util.TreeSet;
 import java.util.concurrent.locks.LockSupport;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
 import javax.imageio.ImageIO;
+import org.apache.avro.specific.SpecificRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.header.Header;
-import dev.millrace.schemas.serde.AvroSerde;
-import java.util.stream.Stream;
-import org.apache.avro.specific.SpecificRecord;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -324,7 +324,12 @@ class TrainingIT {
     /** Meters that say of something which does not happen in this run. */
     private static final Set<String> ABSENT_HERE = Set.of(
             "millrace_alarms", // while something keeps the run from getting on
-            "millrace_serving_unserved_seconds"); // while a server keeps old weights
+            "millrace_serving_unserved_seconds", // while a server keeps old weights
+            "millrace_evaluator_evaluations_total", // where versions are evaluated, as are the others below
+            "millrace_evaluator_passed_over_versions_total",
+            "millrace_evaluator_reward",
+            "millrace_evaluator_reward_low",
+            "millrace_evaluator_reward_high");
 
     @Test
     void shouldHaveEveryMeterThatADashboardOrAnAlertAsksFor() throws Exception {

@@ -92,7 +92,10 @@ public final class ClientMeters implements MetricsReporter {
                 + name.name().replaceFirst("(-ns)?(-total)?$", "").replace('-', '.');
         // a role's consumer and its producer may have one id
         Tags tags = Tags.of(
-                "client", name.tags().getOrDefault("client-id", ""), "kind", name.group().replaceFirst("-.*", ""));
+                "client",
+                name.tags().getOrDefault("client-id", ""),
+                "kind",
+                name.group().replaceFirst("-.*", ""));
         @Nullable String unit = factor == NONE ? null : "seconds";
         return isTotal
                 ? FunctionCounter.builder(meter, metric, of -> value(of) * factor)

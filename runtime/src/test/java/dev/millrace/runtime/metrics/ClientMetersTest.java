@@ -55,10 +55,10 @@ class ClientMetersTest {
 
     @Test
     void shouldTellAConsumerFromAProducerOfTheSameName() {
-        try (var consumer = new KafkaConsumer<>(
-                settings("admission"), new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
-            try (var producer = new KafkaProducer<>(
-                    settings("admission"), new ByteArraySerializer(), new ByteArraySerializer())) {
+        try (var consumer =
+                new KafkaConsumer<>(settings("admission"), new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
+            try (var producer =
+                    new KafkaProducer<>(settings("admission"), new ByteArraySerializer(), new ByteArraySerializer())) {
                 assertThat(producer.metrics()).isNotEmpty();
                 assertThat(registry.find("millrace.kafka.outgoing.byte.rate").gauges())
                         .extracting(gauge -> gauge.getId().getTag("kind"))
