@@ -81,6 +81,10 @@ function healthAnswers(steps: Dict[], facts: any, now: any, age: number | null, 
   if (gone !== null && gone > 0.25) {
     answers.push({ health: removedHealth(gone), text: `Much of the batch is removed, ${share(gone)} of its tokens.` });
   }
+  const newest = removed(recent.slice(-1));
+  if (newest !== null && gone !== null && newest > 0.5 && gone <= 0.25) {
+    answers.push({ health: "look", text: `The newest step lost ${share(newest)} of its tokens, far more than those before.` });
+  }
   const starved = recent.filter((s) => s.starved).length;
   if (starved > 0) {
     answers.push({ health: "ill", text: `${starved} of the last ${recent.length} batches had no token left to train on.` });
@@ -133,9 +137,10 @@ function removedText(steps: Dict[], facts: any): string {
     .filter((s) => s.does === "masks" && s.changed > 0)
     .sort((a, b) => b.changed - a.changed);
   const by = masks.length === 0 ? "" : masks.length === 1 ? `, by ${masks[0]!.name}` : `, most of it by ${masks[0]!.name}`;
+  const newest = removed(recent.slice(-1));
   const rollouts = recent.reduce((sum, s) => sum + s.rollouts_masked, 0);
   const all = recent.reduce((sum, s) => sum + s.rollouts_masked + s.rollouts_trained, 0);
-  return `${share(gone)} of the ${count(tokens)} tokens of ${over}${by}. ${rollouts === 0 ? "No rollout" : `${count(rollouts)} of ${count(all)} rollouts`} went wholly.${weighed}`;
+  return `${share(gone)} of the ${count(tokens)} tokens of ${over}${by}. ${rollouts === 0 ? "No rollout" : `${count(rollouts)} of ${count(all)} rollouts`} went wholly.${newest !== null && Math.abs(newest - gone) > 0.1 ? ` Of the newest step it was ${share(newest)}.` : ""}${weighed}`;
 }
 
 export function Verdict(props: { steps: Dict[]; facts: any; now: any; isThere: boolean; age: number | null; isRunning: boolean }) {

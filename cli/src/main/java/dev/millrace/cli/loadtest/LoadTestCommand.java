@@ -51,7 +51,7 @@ import picocli.CommandLine.Spec;
                 "Publishes synthetic rollouts and scores on a schedule fixed in advance, has the topology make batches of them, and "
                         + "reports throughput, latency and the three lags, beside what the stock client does with the same bytes. A workload with a section "
                         + "'closed' runs the real roles in place of synthetic ones, synchronously and asynchronously, and reports reward over time.",
-        subcommands = {TopologyCommand.class, ReplayRateCommand.class, GatewayLoadCommand.class},
+        subcommands = {TopologyCommand.class, ReplayRateCommand.class, GatewayLoadCommand.class, RepeatCommand.class},
         footer = {
             "",
             "Without --bootstrap-servers a broker is started as a child process. Workloads: load-tests/workloads/."

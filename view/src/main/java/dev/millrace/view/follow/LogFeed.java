@@ -33,7 +33,7 @@ final class LogFeed implements AutoCloseable {
     private static final long LOOK_NANOS = 1_000_000_000;
     private static final int RECORDS = 4000;
     /** Of one processor, what reading the rollouts of a run that goes on may take. */
-    private static final double SHARE = 0.05;
+    private static final double SHARE = 0.02;
     /** A rest; longer ones, which a cold start would ask for, would leave the page behind the run. */
     private static final long MOST_REST_MS = 2000;
 
@@ -57,7 +57,7 @@ final class LogFeed implements AutoCloseable {
         this.growing = growing;
         this.mayGrow = mayGrow;
         this.newest = reader(connection, 500);
-        this.many = reader(connection, growing ? RECORDS / 4 : RECORDS);
+        this.many = reader(connection, growing ? RECORDS / 8 : RECORDS);
     }
 
     /** Reads until the log has ended or {@link #stop} was called, on the thread that calls it. */

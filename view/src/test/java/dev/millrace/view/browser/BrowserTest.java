@@ -81,6 +81,16 @@ class BrowserTest {
                 1400,
                 "light",
                 "document.querySelectorAll('.plot canvas').length >= 8 && document.querySelector('.verdict.ok, .verdict.look, .verdict.ill')");
+        assertThat(browser.value("[...document.querySelectorAll('.verdict dt')].map((e) => e.textContent).join(' ')")
+                        .asText())
+                .as("three questions come first")
+                .isEqualTo("Is it healthy? How stale is it? What did the corrections remove?");
+        assertThat(has("Tokens are 1.3 versions old when they are trained on, 2 at most"))
+                .isTrue();
+        assertThat(has(
+                        "18 % of the 960 tokens of the last 6 steps, by rollout_correction. 34 of 192 rollouts went wholly."
+                                + " Of the newest step it was 75 %."))
+                .isTrue();
         assertThat(has("Effective sample size")).isTrue();
         assertThat(has("rollout_correction")).as("the table of stages").isTrue();
         requireFits(1400);
