@@ -219,6 +219,8 @@ public final class EvaluateCommand implements Callable<Integer> {
 
     private long version(EvaluatedRun evaluated) {
         String asked = way.version == null ? LAST : way.version;
+        long newest =
+                evaluated.newest().orElseThrow(() -> new NotFoundException("the run has published no version yet"));
         if (asked.equals(BEST)) {
             return evaluated
                     .evaluations()
@@ -228,8 +230,6 @@ public final class EvaluateCommand implements Callable<Integer> {
                                     + " --version a number, or last"))
                     .getVersion();
         }
-        long newest =
-                evaluated.newest().orElseThrow(() -> new NotFoundException("the run has published no version yet"));
         if (asked.equals(LAST)) {
             return newest;
         }
