@@ -1,5 +1,7 @@
 package dev.millrace.audit.doctor;
 
+import java.util.Locale;
+
 /**
  * Something that a rule has to say about a run.
  *
@@ -20,5 +22,10 @@ public record Finding(Weight weight, String subject, String sentence, String adv
         WEAK,
         /** Worth knowing. */
         NOTE
+    }
+
+    /** A sentence with numbers in it. */
+    static String say(String pattern, Object... values) {
+        return String.format(Locale.ROOT, pattern, values);
     }
 }
