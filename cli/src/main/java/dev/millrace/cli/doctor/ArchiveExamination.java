@@ -17,6 +17,7 @@ import dev.millrace.runtime.config.MillraceConfig;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /** What an archive tells a doctor: the batches and what was in them, from the first to the last. */
@@ -25,7 +26,11 @@ final class ArchiveExamination {
     private @Nullable Diagnosis last;
     private long firstIll = -1;
 
-    private ArchiveExamination() {}
+    private final MillraceConfig config;
+
+    private ArchiveExamination(MillraceConfig config) {
+        this.config = config;
+    }
 
     /** @param file the run's configuration, where the archive has none; else null */
     static ArchiveExamination of(ArchivedRun archive, @Nullable Path file) throws InterruptedException {
@@ -39,7 +44,7 @@ final class ArchiveExamination {
                                         .orElseThrow(() -> new ConfigException(
                                                 "the archive has no configuration; give the run's with --config FILE")),
                                 "the archive's configuration"));
-        ArchiveExamination examined = new ArchiveExamination();
+        ArchiveExamination examined = new ArchiveExamination(config);
         new WhatIf(archive, StepRange.ALL, List.of(new Alternative("recorded", config.algorithm())))
                 .replay(Runtime.getRuntime().availableProcessors(), examined::add);
         return examined;
@@ -53,6 +58,16 @@ final class ArchiveExamination {
                 firstIll = step.batchId();
             }
         });
+    }
+
+    /** The run's configuration. */
+    MillraceConfig config() {
+        return config;
+    }
+
+    /** Of the last steps; empty if nothing could be trained on. */
+    Optional<Diagnosis> diagnosis() {
+        return Optional.ofNullable(last);
     }
 
     long steps() {

@@ -1,28 +1,32 @@
 package dev.millrace.cli.doctor;
 
-import com.fasterxml.jackson.databind.ObjectMapper;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.audit.doctor.Doctor;
 import dev.millrace.audit.doctor.Examination;
 import dev.millrace.audit.doctor.ExaminationReader;
-import dev.millrace.audit.doctor.Finding;
+import dev.millrace.cli.TypedCommand;
 import dev.millrace.cli.audit.RunOptions;
+import dev.millrace.corrections.diagnostics.Diagnosis;
 import dev.millrace.log.LogConnection;
 import dev.millrace.replay.archive.ArchivedRun;
-import dev.millrace.report.Lines;
+import dev.millrace.replay.archive.LiveRun;
+import dev.millrace.replay.archive.RecordedRun;
+import dev.millrace.replay.trial.TrialLimit;
+import dev.millrace.report.ReportOrigin;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.audit.AuditedRun;
 import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.live.ConsumerLag;
-import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.runtime.replay.Treatment;
+import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.time.Clock;
 import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeoutException;
@@ -31,6 +35,7 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
 /** {@code millrace doctor}: what is wrong with a run, in sentences, most important first. */
@@ -43,6 +48,8 @@ import picocli.CommandLine.Spec;
             "Reads a run's topics and says what is wrong with it, most important first: the ledger, the gap between",
             "sampler and learner, progress, who serves what, what was refused, dropped or masked, and the last steps. After a",
             "rollback it judges the run's valid epoch; the ledger has to add up over all of them.",
+            "Where sampler and learner are apart, the smallest fix is a patch of algorithm:, which is put over the run's own and",
+            "tried on the last batches; it says what the patch would have done. Nothing of the run is changed.",
             "Of an archive: the gap between sampler and learner, and what follows from it, alone."
         },
         footer = {
@@ -70,6 +77,22 @@ public final class DoctorCommand implements Callable<Integer> {
             description = "An archive that 'millrace export' or 'millrace import --records' made, in place of a run.")
     private Path archive;
 
+    @Option(
+            names = "--try",
+            paramLabel = "BATCHES",
+            description =
+                    "Try the smallest fix on so many of the last batches at most; 0 tries nothing (default: 256).")
+    private int batches = TrialLimit.DEFAULT.batches();
+
+    @Option(
+            names = "--try-seconds",
+            paramLabel = "SECONDS",
+            description = "Begin no further batch of the trial after so long (default: 30).")
+    private int seconds = Math.toIntExact(TrialLimit.DEFAULT.time().toSeconds());
+
+    @Option(names = "--report", paramLabel = "DIR", description = "Folder for a page and JSON.")
+    private Path report;
+
     @Option(names = "--json", description = "Print JSON.")
     private boolean json;
 
@@ -77,7 +100,12 @@ public final class DoctorCommand implements Callable<Integer> {
     private CommandSpec spec;
 
     @Override
-    public Integer call() throws InterruptedException {
+    public Integer call() throws InterruptedException, IOException {
+        if (batches < 0 || seconds < 1) {
+            throw new ParameterException(
+                    spec.commandLine(),
+                    "--try must be at least 0 and --try-seconds at least 1: " + batches + " and " + seconds);
+        }
         if (archive == null) {
             return ofRun();
         }
@@ -87,57 +115,64 @@ public final class DoctorCommand implements Callable<Integer> {
         }
         try (ArchivedRun archived = new ArchivedRun(archive)) {
             ArchiveExamination examined = ArchiveExamination.of(archived, run.file());
-            return tell(
-                    "run " + archived.run().runId() + ", " + examined.steps() + " steps",
+            return tell(new DoctorsReport(
                     archived.run(),
-                    examined.findings());
+                    "run " + archived.run().runId() + ", " + examined.steps() + " steps",
+                    "./millrace view --archive " + archive,
+                    examined.findings(),
+                    treatment(archived, examined.config(), examined.diagnosis())));
         }
     }
 
-    private int ofRun() throws InterruptedException {
+    private int ofRun() throws InterruptedException, IOException {
         try (AuditedRun audited = run.open()) {
             Examination examination = new ExaminationReader(audited.connection(), PATIENCE, Clock.systemUTC())
                     .read(lags(audited.connection()), run.alarms());
-            return tell(
-                    audited.title() + ", " + examination.steps().size() + " steps",
+            return tell(new DoctorsReport(
                     audited.connection().run(),
-                    new Doctor().findings(examination));
+                    audited.title() + ", " + examination.steps().size() + " steps",
+                    "./millrace view " + run.asGiven(),
+                    new Doctor().findings(examination),
+                    isTried(examination.offPolicy())
+                            ? treatment(
+                                    new LiveRun(audited.connection(), audited.recorded()),
+                                    audited.config(),
+                                    examination.offPolicy())
+                            : Optional.empty()));
         }
     }
 
-    private int tell(String title, RunIdentity of, List<Finding> findings) {
+    private boolean isTried(Optional<Diagnosis> diagnosis) {
+        return batches > 0 && diagnosis.filter(found -> !found.isHealthy()).isPresent();
+    }
+
+    private Optional<Treatment> treatment(RecordedRun recorded, MillraceConfig config, Optional<Diagnosis> diagnosis)
+            throws InterruptedException {
+        return isTried(diagnosis)
+                ? Optional.of(Treatment.of(
+                        recorded,
+                        config,
+                        diagnosis.orElseThrow(),
+                        new TrialLimit(batches, Duration.ofSeconds(seconds)),
+                        Runtime.getRuntime().availableProcessors()))
+                : Optional.empty();
+    }
+
+    private int tell(DoctorsReport found) throws IOException {
         PrintWriter out = spec.commandLine().getOut();
-        boolean ill = findings.stream().anyMatch(finding -> finding.weight().compareTo(Finding.Weight.SICK) <= 0);
         if (json) {
-            ObjectNode tree = new ObjectMapper()
-                    .createObjectNode()
-                    .put("run_id", of.runId())
-                    .put("epoch", of.epoch())
-                    .put("ill", ill);
-            var array = tree.putArray("findings");
-            findings.forEach(finding -> array.addObject()
-                    .put("weight", finding.weight().name().toLowerCase(Locale.ROOT))
-                    .put("subject", finding.subject())
-                    .put("sentence", finding.sentence())
-                    .put("advice", finding.advice()));
-            out.println(tree.toPrettyString());
+            out.println(found.json().toPrettyString());
         } else {
-            out.println(title);
-            findings.forEach(finding -> print(finding, out));
-            out.println();
-            out.println(ill ? "The run needs attention." : "Nothing is broken or sick.");
+            found.lines().forEach(out::println);
+        }
+        if (report != null) {
+            found.write(report, ReportOrigin.here(TypedCommand.of(spec), null));
+            if (!json) {
+                out.println("all of it is in " + report + ": " + String.join(", ", DoctorsReport.FILES));
+            }
         }
         out.flush();
-        return ill ? ILL : 0;
-    }
-
-    private static void print(Finding finding, PrintWriter out) {
-        out.println();
-        Lines.labelled(finding.weight().name().toLowerCase(Locale.ROOT), finding.subject() + ": " + finding.sentence())
-                .forEach(out::println);
-        if (!finding.advice().isEmpty()) {
-            Lines.labelled("", "-> " + finding.advice()).forEach(out::println);
-        }
+        return found.isIll() ? ILL : 0;
     }
 
     private static Map<String, Long> lags(LogConnection connection) throws InterruptedException {

@@ -7,16 +7,23 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.cli.Main;
+import dev.millrace.corrections.diagnostics.Cause;
+import dev.millrace.corrections.diagnostics.Diagnosis;
+import dev.millrace.corrections.diagnostics.Diagnosis.Branch;
+import dev.millrace.corrections.diagnostics.Fix;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.alarm.Alarm;
 import dev.millrace.log.follow.LogReader;
+import dev.millrace.replay.archive.LiveRun;
+import dev.millrace.replay.trial.TrialLimit;
 import dev.millrace.report.Lines;
 import dev.millrace.runtime.audit.AuditedRun;
 import dev.millrace.runtime.config.ConfigBinder;
 import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.replay.Treatment;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.topology.TopologyRunner;
 import dev.millrace.topology.watch.LogStalls;
@@ -355,22 +362,41 @@ class AuditIT {
                 .hasSize(2);
     }
 
+    private AuditedRun opened() {
+        return AuditedRun.open(
+                recorded -> new ConfigLayers()
+                        .begunWith(recorded)
+                        .set("run.bootstrap_servers", broker.bootstrapServers())
+                        .set("run.id", CraftedRun.RUN),
+                null,
+                false,
+                "--run " + CraftedRun.RUN,
+                true);
+    }
+
+    @Test
+    @Order(9)
+    void shouldTryAFixOnTheTopicsOfARunThatMayGoOn() throws Exception {
+        try (AuditedRun audited = opened()) {
+            Treatment treatment = Treatment.of(
+                    new LiveRun(audited.connection(), audited.recorded()),
+                    audited.config(),
+                    new Diagnosis(List.of(new Branch(Cause.TOKEN_DRIFT, List.of(), Fix.REJECT)), Set.of()),
+                    TrialLimit.DEFAULT,
+                    2);
+            assertThat(treatment.untried()).isEmpty();
+            assertThat(treatment.trial().orElseThrow().steps()).isPositive();
+            assertThat(treatment.trial().orElseThrow().patched())
+                    .hasSize(3)
+                    .allMatch(course -> course.tokens().of() > 0);
+        }
+    }
+
     /** While the run may go on: what the page's index gathers from the topics is what the ledger says of them. */
     @Test
     @Order(9)
     void shouldShowOnThePageWhatTheLedgerSays() throws Exception {
-        RunSource source = new RunSource.Cluster(
-                CraftedRun.RUN,
-                () -> AuditedRun.open(
-                        recorded -> new ConfigLayers()
-                                .begunWith(recorded)
-                                .set("run.bootstrap_servers", broker.bootstrapServers())
-                                .set("run.id", CraftedRun.RUN),
-                        null,
-                        false,
-                        "--run " + CraftedRun.RUN,
-                        true),
-                "--run " + CraftedRun.RUN);
+        RunSource source = new RunSource.Cluster(CraftedRun.RUN, this::opened, "--run " + CraftedRun.RUN);
         try (ViewedRuns runs = new ViewedRuns(List.of(source), null, folder.resolve("indexes"))) {
             ViewedRun viewed = runs.run(CraftedRun.RUN).orElseThrow();
             long deadline = System.nanoTime() + PATIENCE.toNanos();

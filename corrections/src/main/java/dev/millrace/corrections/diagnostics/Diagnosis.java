@@ -1,5 +1,6 @@
 package dev.millrace.corrections.diagnostics;
 
+import dev.millrace.corrections.algorithm.Algorithm;
 import java.util.Collections;
 import java.util.EnumSet;
 import java.util.List;
@@ -34,6 +35,15 @@ public record Diagnosis(List<Branch> branches, Set<Pitfall> pitfalls) {
     public record Branch(Cause cause, List<Evidence> evidence, Fix fix) {
         public Branch {
             evidence = List.copyOf(evidence);
+        }
+
+        /**
+         * What answers it, as data that can be bound and tried.
+         *
+         * @param inForce the algorithm that the run has
+         */
+        public Prescription prescription(Algorithm inForce) {
+            return Prescriber.of(this, inForce);
         }
 
         /** What is so, with the numbers. */
@@ -78,6 +88,14 @@ public record Diagnosis(List<Branch> branches, Set<Pitfall> pitfalls) {
     /** What answers it. */
     public Fix fix() {
         return branches.get(0).fix();
+    }
+
+    /**
+     * The branch that is to be answered first: the most severe one, whatever else holds, since a correction against wrong
+     * denominators corrects nothing.
+     */
+    public Branch first() {
+        return branches.get(0);
     }
 
     /** Whether nothing is wrong. */

@@ -91,6 +91,7 @@ final class AlternativeReplay {
         TokenBatch left = decision.left();
         KeptTokens tokens = keptTokens(facts, decision);
         Counted counted = new Counted(facts, decision);
+        CountingTokens counting = CountingTokens.of(facts, decision);
         long changed = 0;
         double absolute = 0;
         for (int s = 0; s < left.sequenceCount(); s++) {
@@ -110,6 +111,9 @@ final class AlternativeReplay {
                 tokens.k1(),
                 tokens.k3(),
                 tokens.chiSquare(),
+                counting.zeroWeights(),
+                counting.chiSquare(),
+                counting.gradientPower(),
                 absolute / Math.max(1, left.sequenceCount()),
                 changed,
                 counted.breakdown());

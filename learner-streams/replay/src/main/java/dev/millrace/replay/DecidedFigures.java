@@ -15,6 +15,10 @@ package dev.millrace.replay;
  * @param k1 mean of -log ratio over the tokens that are trained on: KL(behavior || proximal)
  * @param k3 mean of ratio - 1 - log ratio over them
  * @param chiSquare mean squared ratio minus 1 over them
+ * @param zeroWeights tokens that are trained on with a weight of 0, so that they count for nothing
+ * @param countingChiSquare chi-square over the others of those that are trained on; NaN if there are none
+ * @param gradientPower mean over the trained tokens of (weight times advantage)² times (1 - probability)², the square of
+ *     which the score of a sampled token is at least: how much of a gradient, and how noisy, a forward pass can say; NaN if there are none
  * @param meanAbsoluteAdvantage over sequences
  * @param changedAdvantages sequences whose advantage is not the recorded one
  * @param breakdown who was masked
@@ -32,6 +36,9 @@ public record DecidedFigures(
         double k1,
         double k3,
         double chiSquare,
+        long zeroWeights,
+        double countingChiSquare,
+        double gradientPower,
         double meanAbsoluteAdvantage,
         long changedAdvantages,
         MaskBreakdown breakdown) {}

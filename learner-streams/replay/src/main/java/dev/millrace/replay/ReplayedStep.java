@@ -1,6 +1,7 @@
 package dev.millrace.replay;
 
 import dev.millrace.corrections.diagnostics.Diagnosis;
+import dev.millrace.corrections.diagnostics.StepFacts;
 import java.util.List;
 import java.util.Optional;
 
@@ -16,6 +17,7 @@ import java.util.Optional;
  * @param rescored what came of computing log-probs again; empty if nobody did
  * @param figures one for each alternative, in their order
  * @param diagnoses one for each, of the steps up to this one; empty where nothing could be trained on
+ * @param facts one for each: what the step says of itself, of the run's own as the learner recorded it, of others as far as a decision says it
  */
 public record ReplayedStep(
         long batchId,
@@ -26,15 +28,17 @@ public record ReplayedStep(
         boolean isAsRecorded,
         Optional<RescoredStep> rescored,
         List<DecidedFigures> figures,
-        List<Optional<Diagnosis>> diagnoses) {
+        List<Optional<Diagnosis>> diagnoses,
+        List<StepFacts> facts) {
 
     public ReplayedStep {
         figures = List.copyOf(figures);
         diagnoses = List.copyOf(diagnoses);
+        facts = List.copyOf(facts);
     }
 
-    ReplayedStep diagnosed(List<Optional<Diagnosis>> found) {
+    ReplayedStep diagnosed(List<Optional<Diagnosis>> found, List<StepFacts> said) {
         return new ReplayedStep(
-                batchId, version, assembledAtMs, reward, stalenessMean, isAsRecorded, rescored, figures, found);
+                batchId, version, assembledAtMs, reward, stalenessMean, isAsRecorded, rescored, figures, found, said);
     }
 }

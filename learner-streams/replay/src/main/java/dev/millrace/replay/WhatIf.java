@@ -42,6 +42,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
@@ -76,6 +77,7 @@ public final class WhatIf {
     private final LongAdder copies = new LongAdder();
     private KeptBatch.@Nullable Keeper keeper;
     private @Nullable OtherRewards rewards;
+    private BooleanSupplier enough = () -> false;
 
     /** What a diagnosis of one batch under one alternative goes by. */
     private record Seen(Optional<DiagnosticsStep> policies, StepFacts facts, CorrectionInForce inForce) {}
@@ -169,6 +171,12 @@ public final class WhatIf {
         return this;
     }
 
+    /** Has no further batch read once that is so; what was begun is handed on. Before the replay. */
+    public WhatIf until(BooleanSupplier isEnough) {
+        enough = isEnough;
+        return this;
+    }
+
     /**
      * Replays every batch of the range.
      *
@@ -189,7 +197,7 @@ public final class WhatIf {
                 try (RecordCursor cursor = run.read(partition, offsets.from())) {
                     long position = offsets.from();
                     for (Optional<ConsumerRecord<byte[], byte[]>> next = cursor.next();
-                            next.isPresent() && next.get().offset() < offsets.end();
+                            next.isPresent() && next.get().offset() < offsets.end() && !enough.getAsBoolean();
                             next = cursor.next()) {
                         passed.add(next.get().offset() + 1 - position);
                         position = next.get().offset() + 1;
@@ -311,6 +319,7 @@ public final class WhatIf {
                         isAsRecorded,
                         rescored.map(step -> new RescoredStep(step.agreement(), asTrained)),
                         figures,
+                        List.of(),
                         List.of()),
                 diagnosed,
                 kept);
@@ -370,6 +379,7 @@ public final class WhatIf {
                             ? Optional.empty()
                             : courses.get(a).diagnose(seen.inForce()));
         }
-        return step.step().diagnosed(diagnoses);
+        return step.step()
+                .diagnosed(diagnoses, step.seen().stream().map(Seen::facts).toList());
     }
 }
