@@ -1,4 +1,4 @@
-// Makes one self-contained page of the sources: ../src/main/resources/dev/millrace/view/page/index.html. The same sources give the same bytes.
+// Makes one self-contained page of the sources: ../../report/src/main/resources/dev/millrace/report/page/index.html. The same sources give the same bytes.
 import { build } from "esbuild";
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const here = dirname(fileURLToPath(import.meta.url));
-const target = process.argv[2] ?? join(here, "../src/main/resources/dev/millrace/view/page");
+const target = process.argv[2] ?? join(here, "../../report/src/main/resources/dev/millrace/report/page");
 
 function sources() {
   const src = readdirSync(join(here, "src"), { recursive: true })

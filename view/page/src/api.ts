@@ -106,3 +106,5 @@ export async function save(title: string) {
 }
 
 export const savedHash: string = saved ? saved.hash : "";
+/** The report that this file is; null for any other page. */
+export const savedReport: any = saved?.answers?.report ?? null;

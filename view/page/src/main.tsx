@@ -1,11 +1,12 @@
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { isSaved, save, savedAt, savedHash, useAnswer, useNews, type News } from "./api";
+import { isSaved, save, savedAt, savedHash, savedReport, useAnswer, useNews, type News } from "./api";
 import { address, useRoute, type Route } from "./route";
 import { Problem } from "./parts/basics";
 import { ChainPage } from "./pages/chain";
 import { LedgerPage } from "./pages/ledger";
 import { NowPage } from "./pages/now";
+import { ReportPage } from "./pages/report";
 import { RolloutsPage } from "./pages/rollouts";
 import { RunsPage } from "./pages/runs";
 import { WeightsPage } from "./pages/weights";
@@ -27,6 +28,28 @@ const PAGES: { key: string; title: string; view: (props: PageProps) => any }[] =
 
 if (isSaved && location.hash === "") {
   location.hash = savedHash;
+}
+
+/** A report that is a file of its own: the same page, with nothing in it but the report. */
+function Reported({ report }: { report: any }) {
+  useEffect(() => {
+    document.title = `${report.title} – Millrace`;
+  }, []);
+  return (
+    <>
+      <a class="skip" href="#main" onClick={(e) => (e.preventDefault(), document.getElementById("main")?.focus())}>
+        to the content
+      </a>
+      <header>
+        <span class="brand">Millrace</span>
+        <span class="space" />
+        <Theme />
+      </header>
+      <main id="main" tabIndex={-1}>
+        <ReportPage report={report} />
+      </main>
+    </>
+  );
 }
 
 function App() {
@@ -137,4 +160,4 @@ function Theme() {
   );
 }
 
-render(<App />, document.getElementById("page")!);
+render(savedReport ? <Reported report={savedReport} /> : <App />, document.getElementById("page")!);

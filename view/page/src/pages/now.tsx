@@ -5,6 +5,7 @@ import { Bars, Card, Histogram, Mark, Problem, Section, type Health } from "../p
 import { essHealth, LOW_ESS, removed, removedHealth, rewardHealth, rolling, STALLED_SECONDS, Verdict, WINDOW } from "../parts/verdict";
 import { count, mean, number, seconds, share, short, type Maybe } from "../numbers";
 import { column, stages, useSteps, value } from "../steps";
+import { ReportSection, ReportVerdict, type SectionOf } from "./report";
 import type { PageProps } from "../main";
 
 /** Offsets up to which the doctor, who reads all of the log, is asked without being told to. */
@@ -472,6 +473,14 @@ function Diagnosis({ path, facts }: { path: string; facts: any }) {
             </li>
           ))}
         </ul>
+      )}
+      {answer.data?.treatment && (
+        <div class="treatment">
+          <ReportVerdict of={answer.data.treatment.conclusion} />
+          {answer.data.treatment.sections.map((section: SectionOf, i: number) => (
+            <ReportSection of={section} names={[]} key={i} />
+          ))}
+        </div>
       )}
     </Section>
   );

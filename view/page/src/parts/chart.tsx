@@ -9,6 +9,10 @@ export interface Line {
   values: Maybe[];
   /** Which colour, dash and marker; its place in the list unless said. */
   look?: number;
+  /** Joined unless said; a reference is what the others are held against: thin and grey. */
+  style?: "line" | "points" | "reference";
+  /** Where a value is undefined, as opposed to null, the line has no place, and no gap either. */
+  sparse?: boolean;
 }
 
 export interface Rule {
@@ -22,8 +26,13 @@ interface Props {
   about?: string;
   x: number[];
   xLabel: string;
+  /** Under the axis; nothing unless said. */
+  xTitle?: string;
+  xLog?: boolean;
   lines: Line[];
   rules?: Rule[];
+  /** Places on the x axis where something happened. */
+  marks?: Rule[];
   /** The least range of the y axis. */
   from?: number;
   to?: number;
@@ -123,7 +132,11 @@ export function Chart(props: Props) {
             {lines.map((line, i) => (
               <span class="value" key={line.label}>
                 <svg class="key" width="22" height="8" aria-hidden="true">
-                  <line x1="0" y1="4" x2="22" y2="4" stroke={color(line.look ?? i)} stroke-width="2.5" stroke-dasharray={dash(line.look ?? i).join(" ")} />
+                  {line.style === "points" ? (
+                    <circle cx="11" cy="4" r="3.5" fill={ink(line, i)} />
+                  ) : (
+                    <line x1="0" y1="4" x2="22" y2="4" stroke={ink(line, i)} stroke-width={line.style === "reference" ? 1.2 : 2.5} stroke-dasharray={dashes(line, i).join(" ")} />
+                  )}
                 </svg>
                 {line.label} <b>{format(line.values[shown])}</b>
               </span>
@@ -146,7 +159,15 @@ export function Chart(props: Props) {
 }
 
 function data(x: number[], lines: Line[]): uPlot.AlignedData {
-  return [x, ...lines.map((line) => line.values.map((v) => (v === null || v === undefined || !Number.isFinite(v) ? null : v)))] as uPlot.AlignedData;
+  return [x, ...lines.map((line) => line.values.map((v) => (v === undefined && line.sparse ? undefined : v === null || v === undefined || !Number.isFinite(v) ? null : v)))] as uPlot.AlignedData;
+}
+
+function ink(line: Line, place: number): string {
+  return line.style === "reference" ? cssValue("--muted") : color(line.look ?? place);
+}
+
+function dashes(line: Line, place: number): number[] {
+  return line.style === "reference" ? [6, 4] : dash(line.look ?? place);
 }
 
 function options(width: number, lines: Line[], latest: { current: Props }, setAt: (at: number | null) => void): uPlot.Options {
@@ -164,25 +185,36 @@ function options(width: number, lines: Line[], latest: { current: Props }, setAt
     legend: { show: false },
     cursor: { y: false, points: { size: 7 }, drag: { x: true, y: false }, ...(props.group ? { sync: { key: props.group, setSeries: false } } : {}) },
     scales: {
-      x: { time: props.time ?? false },
+      x: { time: props.time ?? false, ...(props.xLog ? { distr: 3 } : {}) },
       y: {
         distr: props.log ? 3 : 1,
         range: (_u, low, high) => range(latest.current, low, high),
       },
     },
     axes: [
-      { ...axis, space: narrow ? 60 : 80, size: 34, ...(props.time ? {} : { values: (_u: uPlot, ticks: number[]) => ticks.map((t) => (Number.isInteger(t) || t % 0.5 === 0 ? short(t) : "")) }) },
+      {
+        ...axis,
+        space: narrow ? 60 : 80,
+        size: 34,
+        ...(props.xTitle ? { label: props.xTitle, labelFont: FONT, labelSize: 18 } : {}),
+        ...(props.time ? {} : { values: (_u: uPlot, ticks: (number | null)[]) => ticks.map((t) => (t !== null && (props.xTitle !== undefined || Number.isInteger(t) || t % 0.5 === 0) ? short(t) : "")) }),
+      },
       { ...axis, size: 52, space: 34, values: (_u: uPlot, ticks: number[]) => ticks.map((t) => (t === null ? "" : short(t))) },
     ],
     series: [
       {},
       ...lines.map((line, i) => ({
         label: line.label,
-        stroke: color(line.look ?? i),
-        width: 2,
-        dash: dash(line.look ?? i),
+        stroke: ink(line, i),
+        width: line.style === "reference" ? 1 : 2,
+        dash: dashes(line, i),
         spanGaps: false,
-        points: { show: (_u: uPlot, _s: number, first: number, end: number) => end - first < 40, size: 5, fill: color(line.look ?? i) },
+        ...(line.style === "points" ? { paths: () => null } : {}),
+        points: {
+          show: (_u: uPlot, _s: number, first: number, end: number) => line.style === "points" || (line.style !== "reference" && end - first < 40),
+          size: line.style === "points" ? 7 : 5,
+          fill: ink(line, i),
+        },
       })),
     ],
     hooks: {
@@ -190,6 +222,7 @@ function options(width: number, lines: Line[], latest: { current: Props }, setAt
       draw: [
         (u) => {
           rules(u, latest.current.rules ?? NO_LINES, text, muted, narrow);
+          marks(u, latest.current.marks ?? NO_LINES, text, muted);
           if (!narrow) {
             ends(u, lines, text);
           }
@@ -242,7 +275,7 @@ function ends(u: uPlot, lines: Line[], text: string) {
     while (last >= 0 && (values[last] === null || values[last] === undefined)) {
       last--;
     }
-    return { label: line.label, y: last < 0 ? NaN : u.valToPos(values[last] as number, "y", true), look: line.look ?? i };
+    return { label: line.label, y: last < 0 ? NaN : u.valToPos(values[last] as number, "y", true), ink: ink(line, i) };
   });
   const placed = labels.filter((l) => Number.isFinite(l.y)).sort((a, b) => a.y - b.y);
   const gap = GAP * ratio;
@@ -263,7 +296,7 @@ function ends(u: uPlot, lines: Line[], text: string) {
   ctx.textBaseline = "middle";
   ctx.textAlign = "left";
   for (const one of placed) {
-    ctx.fillStyle = color(one.look);
+    ctx.fillStyle = one.ink;
     ctx.fillRect(u.bbox.left + u.bbox.width + 3 * ratio, one.y - 4 * ratio, 3 * ratio, 8 * ratio);
     ctx.fillStyle = text;
     ctx.fillText(one.label, u.bbox.left + u.bbox.width + 9 * ratio, one.y, 118 * ratio);
@@ -291,6 +324,32 @@ function rules(u: uPlot, all: Rule[], text: string, muted: string, narrow: boole
   ctx.textBaseline = "alphabetic";
   for (const rule of all) {
     ctx.fillText(rule.label, u.bbox.left + 6 * ratio, u.valToPos(rule.at, "y", true) - 4 * ratio);
+  }
+  ctx.restore();
+}
+
+function marks(u: uPlot, all: Rule[], text: string, muted: string) {
+  const ratio = devicePixelRatio;
+  const { ctx } = u;
+  ctx.save();
+  ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+  ctx.textBaseline = "alphabetic";
+  for (const mark of all) {
+    const x = u.valToPos(mark.at, "x", true);
+    if (x < u.bbox.left || x > u.bbox.left + u.bbox.width) {
+      continue;
+    }
+    ctx.beginPath();
+    ctx.strokeStyle = muted;
+    ctx.lineWidth = ratio;
+    ctx.setLineDash([3 * ratio, 3 * ratio]);
+    ctx.moveTo(x, u.bbox.top);
+    ctx.lineTo(x, u.bbox.top + u.bbox.height);
+    ctx.stroke();
+    const isRight = x > u.bbox.left + 0.7 * u.bbox.width;
+    ctx.fillStyle = text;
+    ctx.textAlign = isRight ? "right" : "left";
+    ctx.fillText(mark.label, x + (isRight ? -4 : 4) * ratio, u.bbox.top + 11 * ratio);
   }
   ctx.restore();
 }

@@ -1,37 +1,56 @@
 package dev.millrace.report;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 
-/** A report as one HTML page that holds its data and draws them without asking anybody. */
+/**
+ * A report as one HTML file that holds its data and draws them without asking anybody: the page of {@code ./millrace view}, saved with
+ * nothing in it but the report.
+ */
 public final class ReportPage {
+    private static final String PAGE = "page/index.html";
+    /** Before it the view puts its answers when it saves a page, and this the report. */
+    private static final String PLACE = "<div id=\"page\">";
+
     private ReportPage() {}
 
-    /** The whole page. */
-    public static String of(Report report) {
-        try {
-            // a name that holds "</script>" must not end the script
-            String data = Report.JSON.writeValueAsString(report).replace("<", "\\u003c");
-            return resource("page.html")
-                    .replace("/*STYLE*/", resource("page.css"))
-                    .replace("/*SCRIPT*/", resource("page.js"))
-                    .replace("/*DATA*/", data);
-        } catch (JsonProcessingException e) {
-            throw new IllegalStateException("a report cannot be written as JSON: " + e.getMessage(), e);
+    /** The page as it is served, with nothing saved in it. */
+    public static byte[] empty() {
+        try (InputStream in = ReportPage.class.getResourceAsStream(PAGE)) {
+            if (in == null) {
+                throw new IllegalStateException("this build lacks " + PAGE + " of the report's page");
+            }
+            return in.readAllBytes();
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
         }
     }
 
-    private static String resource(String name) {
-        try (InputStream in = ReportPage.class.getResourceAsStream(name)) {
-            if (in == null) {
-                throw new IllegalStateException("this build lacks " + name + " of the report's page");
-            }
-            return new String(in.readAllBytes(), StandardCharsets.UTF_8);
-        } catch (IOException e) {
-            throw new UncheckedIOException(e);
+    /** The whole file. */
+    public static String of(Report report) {
+        String page = new String(empty(), StandardCharsets.UTF_8);
+        int at = page.indexOf(PLACE); // the first: the script names it too
+        if (at < 0) {
+            throw new IllegalStateException("the page of this build has no place for a report: " + PLACE);
+        }
+        return page.substring(0, at) + "<script id=\"saved\" type=\"application/json\">" + saved(report) + "</script>"
+                + page.substring(at);
+    }
+
+    private static String saved(Report report) {
+        ObjectNode saved = Report.JSON.createObjectNode();
+        saved.put("at", report.origin() == null ? "" : report.origin().startedAt());
+        saved.put("hash", "");
+        saved.putObject("answers").set("report", Report.JSON.valueToTree(report));
+        try {
+            // a name that holds "</script>" must not end the script
+            return Report.JSON.writeValueAsString(saved).replace("<", "\\u003c");
+        } catch (JsonProcessingException e) {
+            throw new IllegalStateException("a report cannot be written as JSON: " + e.getMessage(), e);
         }
     }
 }

@@ -13,6 +13,9 @@ public final class ReportText {
         if (report.origin() != null) {
             report.origin().lines().forEach(line -> lines.addAll(Lines.wrapped("", line)));
         }
+        if (report.conclusion() != null) {
+            lines.addAll(conclusion(report.conclusion()));
+        }
         report.verdict().forEach(sentence -> lines.addAll(Lines.wrapped("", sentence)));
         for (Section section : open(report)) {
             lines.add("");
@@ -27,11 +30,29 @@ public final class ReportText {
         return lines;
     }
 
+    private static List<String> conclusion(Conclusion conclusion) {
+        List<String> lines = new ArrayList<>(Lines.labelled("asked", conclusion.asked()));
+        lines.addAll(Lines.labelled("answer", conclusion.answer()));
+        if (conclusion.figure() != null) {
+            lines.addAll(Lines.labelled(
+                    "figure",
+                    conclusion.figure().name() + ": " + conclusion.figure().shown()));
+        }
+        if (!conclusion.sure().isEmpty()) {
+            lines.addAll(Lines.labelled("sure", conclusion.sure()));
+        }
+        lines.add("");
+        return lines;
+    }
+
     /** As Markdown. */
     public static String markdown(Report report) {
         StringBuilder text = new StringBuilder();
         if (report.origin() != null) {
             text.append(String.join("\n", report.origin().lines())).append("\n\n");
+        }
+        if (report.conclusion() != null) {
+            text.append("**").append(report.conclusion().answer()).append("**\n\n");
         }
         report.verdict().forEach(sentence -> text.append(sentence).append("\n\n"));
         for (Section section : open(report)) {

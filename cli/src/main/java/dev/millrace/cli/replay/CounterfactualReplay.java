@@ -133,7 +133,11 @@ final class CounterfactualReplay {
             CounterfactualFiles report = folder == null
                     ? null
                     : new CounterfactualFiles(
-                            folder, replayed.recorded().run().runId(), ReportOrigin.here(command, null), err::println);
+                            folder,
+                            replayed.recorded().run().runId(),
+                            replayed.viewedBy(),
+                            ReportOrigin.here(command, null),
+                            err::println);
             int status = 0;
             if (options.retrain()) {
                 status = retrain(

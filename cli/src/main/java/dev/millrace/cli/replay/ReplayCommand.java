@@ -256,7 +256,7 @@ public final class ReplayCommand implements Callable<Integer> {
             if (files != null) {
                 WhatIfReport.write(
                         files,
-                        made.madeBy(ReportOrigin.here(TypedCommand.of(spec), null)),
+                        made.shownBy(replayed.viewedBy()).madeBy(ReportOrigin.here(TypedCommand.of(spec), null)),
                         spec.commandLine().getErr()::println);
                 files.finish();
             }

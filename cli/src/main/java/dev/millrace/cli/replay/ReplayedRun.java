@@ -21,8 +21,15 @@ final class ReplayedRun implements AutoCloseable {
     private final MillraceConfig config;
     private final int maxValueBytes;
     private final @Nullable AuditedRun audited;
+    private final String options;
 
-    private ReplayedRun(RecordedRun recorded, MillraceConfig config, int maxValueBytes, @Nullable AuditedRun audited) {
+    private ReplayedRun(
+            RecordedRun recorded,
+            MillraceConfig config,
+            int maxValueBytes,
+            @Nullable AuditedRun audited,
+            String options) {
+        this.options = options;
         this.recorded = recorded;
         this.config = config;
         this.maxValueBytes = maxValueBytes;
@@ -36,7 +43,8 @@ final class ReplayedRun implements AutoCloseable {
                     new LiveRun(audited.connection(), audited.recorded()),
                     audited.config(),
                     MillraceTopology.maxValueBytes(audited.connection()),
-                    audited);
+                    audited,
+                    options.asGiven());
         } catch (RuntimeException e) {
             audited.close();
             throw e;
@@ -57,7 +65,11 @@ final class ReplayedRun implements AutoCloseable {
                         ? ConfigTree.read(file)
                         : ConfigTree.parse(run.configuration().get(), "the archive's configuration"));
         return new ReplayedRun(
-                run, config, MillraceTopology.maxValueBytes(config.topics().maxRecordBytes()), null);
+                run,
+                config,
+                MillraceTopology.maxValueBytes(config.topics().maxRecordBytes()),
+                null,
+                "--archive " + archive);
     }
 
     RecordedRun recorded() {
@@ -71,6 +83,11 @@ final class ReplayedRun implements AutoCloseable {
 
     MillraceConfig config() {
         return config;
+    }
+
+    /** The command that shows the run, rollout by rollout. */
+    String viewedBy() {
+        return "./millrace view " + options;
     }
 
     int maxValueBytes() {

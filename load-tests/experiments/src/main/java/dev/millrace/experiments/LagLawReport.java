@@ -6,6 +6,8 @@ import dev.millrace.experiments.RunRow.Outcome;
 import dev.millrace.report.Axis;
 import dev.millrace.report.Chart;
 import dev.millrace.report.Column;
+import dev.millrace.report.Conclusion;
+import dev.millrace.report.Conclusion.Health;
 import dev.millrace.report.Report;
 import dev.millrace.report.ReportFolder;
 import dev.millrace.report.ReportPage;
@@ -60,6 +62,19 @@ public record LagLawReport(Grid grid, List<RunRow> rows, LagLaw law) {
     /** The table, the fit in sentences, and the runs beside it. */
     public Report report() {
         return Report.of(grid.corrections().get(0).title() + ": ESS over lag", List.of(capital(law.verdict()) + "."))
+                .concluding(Conclusion.of(
+                                "How does the effective sample size fall with the lag?",
+                                law.verdict(),
+                                law.isSupported() ? Health.OK : Health.LOOK)
+                        .resting(
+                                "alpha of L = c ESS^alpha",
+                                String.format(
+                                        Locale.ROOT,
+                                        "%.3g (%.3g to %.3g)",
+                                        law.alpha().value(),
+                                        law.alpha().low(),
+                                        law.alpha().high()))
+                        .sure("95 % of " + LagLaw.RESAMPLES + " resampled fits to " + law.runs() + " runs"))
                 .with(Section.of("").with(Table.of("", columns(), lags())).noting(sentences()))
                 .with(Section.of("ESS over lag").with(List.of(chart())));
     }

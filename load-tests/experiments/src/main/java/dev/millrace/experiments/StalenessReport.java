@@ -5,6 +5,9 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.report.Axis;
 import dev.millrace.report.Chart;
 import dev.millrace.report.Column;
+import dev.millrace.report.Conclusion;
+import dev.millrace.report.Conclusion.Health;
+import dev.millrace.report.MeanInterval;
 import dev.millrace.report.Report;
 import dev.millrace.report.ReportFolder;
 import dev.millrace.report.ReportPage;
@@ -15,8 +18,12 @@ import dev.millrace.report.Table;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
+import java.util.Optional;
 import java.util.TreeSet;
 import java.util.function.Consumer;
 import java.util.function.Function;
@@ -126,6 +133,7 @@ public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> 
     /** The tables of rewards and of drift, and reward over steps for each lag. */
     public Report report() {
         return Report.of("Corrections at lags", List.of())
+                .concluding(conclusion())
                 .with(Section.of(
                                 "Reward at the end (mean of the seeds), and what became of each seed: K keeps up with its on-policy"
                                         + " run, B behind, C collapsed.")
@@ -135,6 +143,42 @@ public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> 
                                         + " until the task was learnt (then of the seeds).")
                         .with(table(StalenessReport::drift)))
                 .with(Section.of("Reward of the policy, mean of the seeds").with(charts()));
+    }
+
+    /** Of the greatest lag that was run. */
+    private Conclusion conclusion() {
+        int lag = rows.stream().mapToInt(RunRow::lag).max().orElse(0);
+        String asked = "Which corrections keep up with their on-policy run at a lag of " + lag + "?";
+        Map<Correction, List<RunRow>> there = rows.stream()
+                .filter(row -> row.lag() == lag)
+                .collect(Collectors.groupingBy(RunRow::correction, LinkedHashMap::new, Collectors.toList()));
+        List<String> keepUp = there.entrySet().stream()
+                .filter(each -> each.getValue().stream().allMatch(row -> row.outcome() == RunRow.Outcome.KEEPS_UP))
+                .map(each -> each.getKey().title())
+                .toList();
+        int seeds = there.values().stream().mapToInt(List::size).min().orElse(0);
+        Optional<Correction> best = there.keySet().stream()
+                .max(Comparator.comparingDouble(
+                        correction -> last(there.get(correction)).mean()));
+        Conclusion found = Conclusion.of(
+                        asked,
+                        keepUp.isEmpty()
+                                ? "none of " + there.size() + " with every seed"
+                                : keepUp.size() + " of " + there.size() + ": " + String.join(", ", keepUp),
+                        keepUp.isEmpty() ? Health.LOOK : Health.NONE)
+                .sure(
+                        seeds < 2
+                                ? "1 seed each, so that there is no interval"
+                                : "95 % interval over " + seeds
+                                        + " seeds; two whose intervals overlap are not told apart");
+        return best.map(correction -> found.resting(
+                        "highest reward at the end, by " + correction.title(),
+                        last(there.get(correction)).shown("%.2f")))
+                .orElse(found);
+    }
+
+    private static MeanInterval last(List<RunRow> seeds) {
+        return MeanInterval.of(seeds.stream().mapToDouble(RunRow::lastReward).toArray());
     }
 
     private Table table(Function<List<RunRow>, String> cell) {

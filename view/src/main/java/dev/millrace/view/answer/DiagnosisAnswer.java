@@ -13,6 +13,10 @@ import dev.millrace.log.alarm.Alarm;
 import dev.millrace.replay.Alternative;
 import dev.millrace.replay.StepRange;
 import dev.millrace.replay.WhatIf;
+import dev.millrace.replay.trial.TrialLimit;
+import dev.millrace.report.Report;
+import dev.millrace.runtime.replay.Treatment;
+import dev.millrace.runtime.replay.TreatmentReport;
 import dev.millrace.view.follow.OpenRun;
 import java.time.Clock;
 import java.time.Duration;
@@ -24,13 +28,17 @@ import java.util.Optional;
 /** What the doctor has to say: of a log everything, of an archive what its batches tell. */
 public final class DiagnosisAnswer {
     private static final Duration PATIENCE = Duration.ofSeconds(30);
+    /** On one thread, beside a run that may go on. */
+    private static final TrialLimit TRIED = new TrialLimit(128, Duration.ofSeconds(10));
 
     private DiagnosisAnswer() {}
 
     /** Of a run's log, read from beginning to end, as {@code millrace doctor} does. */
-    public static ObjectNode of(LogConnection connection, Map<String, Long> lags, List<Alarm> alarms) {
+    public static ObjectNode of(OpenRun run, LogConnection connection, Map<String, Long> lags, List<Alarm> alarms)
+            throws InterruptedException {
         Examination examination = new ExaminationReader(connection, PATIENCE, Clock.systemUTC()).read(lags, alarms);
-        return json(new Doctor().findings(examination), examination.steps().size());
+        return treated(
+                json(new Doctor().findings(examination), examination.steps().size()), run, examination.offPolicy());
     }
 
     /** Of an archive. */
@@ -45,7 +53,23 @@ public final class DiagnosisAnswer {
                     steps[0]++;
                     step.diagnoses().get(0).ifPresent(found -> last[0] = found);
                 });
-        return json(Optional.ofNullable(last[0]).map(Doctor::offPolicy).orElse(List.of()), steps[0]);
+        Optional<Diagnosis> found = Optional.ofNullable(last[0]);
+        return treated(json(found.map(Doctor::offPolicy).orElse(List.of()), steps[0]), run, found);
+    }
+
+    /** With what the smallest fix would have done, as a part of a report; nothing where nothing is to be answered. */
+    private static ObjectNode treated(ObjectNode json, OpenRun run, Optional<Diagnosis> diagnosis)
+            throws InterruptedException {
+        if (diagnosis.filter(found -> !found.isHealthy()).isPresent()) {
+            Treatment treatment = Treatment.of(run.recorded(), run.config(), diagnosis.get(), TRIED, 1);
+            json.set(
+                    "treatment",
+                    Report.of("The smallest change", List.of())
+                            .concluding(TreatmentReport.conclusion(treatment))
+                            .with(TreatmentReport.section(treatment))
+                            .tree());
+        }
+        return json;
     }
 
     private static ObjectNode json(List<Finding> findings, int steps) {

@@ -189,7 +189,10 @@ final class Answers {
     }
 
     private static ObjectNode diagnosis(ViewedRun run, OpenRun open) {
-        if (open.connection().isPresent()) {
+        try {
+            if (open.connection().isEmpty()) {
+                return DiagnosisAnswer.of(open);
+            }
             LogConnection connection = open.connection().get();
             Map<String, Long> behind = new HashMap<>();
             lags(connection)
@@ -197,10 +200,7 @@ final class Answers {
                     .properties()
                     .forEach(
                             entry -> behind.put(entry.getKey(), entry.getValue().asLong()));
-            return DiagnosisAnswer.of(connection, behind, run.source().alarms());
-        }
-        try {
-            return DiagnosisAnswer.of(open);
+            return DiagnosisAnswer.of(open, connection, behind, run.source().alarms());
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             return JsonNodeFactory.instance.objectNode();

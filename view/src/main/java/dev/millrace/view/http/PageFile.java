@@ -1,8 +1,6 @@
 package dev.millrace.view.http;
 
-import java.io.IOException;
-import java.io.InputStream;
-import java.io.UncheckedIOException;
+import dev.millrace.report.ReportPage;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
@@ -10,7 +8,6 @@ import java.util.Base64;
 
 /** The page as one file, script and style in it, so that it can be saved and opened without a server. */
 final class PageFile {
-    private static final String FILE = "/dev/millrace/view/page/index.html";
     private static final String BEGIN = "<script id=\"app\" type=\"module\">";
     private static final String END = "</script>";
 
@@ -23,18 +20,11 @@ final class PageFile {
     }
 
     static PageFile read() {
-        try (InputStream in = PageFile.class.getResourceAsStream(FILE)) {
-            if (in == null) {
-                throw new IllegalStateException("the jar of the view lacks " + FILE);
-            }
-            byte[] bytes = in.readAllBytes();
-            String text = new String(bytes, StandardCharsets.UTF_8);
-            int begin = text.indexOf(BEGIN) + BEGIN.length();
-            int end = text.indexOf(END, begin);
-            return new PageFile(bytes, policy(text.substring(begin, end)));
-        } catch (IOException e) {
-            throw new UncheckedIOException(e);
-        }
+        byte[] bytes = ReportPage.empty();
+        String text = new String(bytes, StandardCharsets.UTF_8);
+        int begin = text.indexOf(BEGIN) + BEGIN.length();
+        int end = text.indexOf(END, begin);
+        return new PageFile(bytes, policy(text.substring(begin, end)));
     }
 
     /** Nothing but this script runs, and it talks to nobody but this server. */

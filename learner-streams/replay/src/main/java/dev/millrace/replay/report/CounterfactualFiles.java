@@ -78,10 +78,13 @@ public final class CounterfactualFiles {
     private final Consumer<String> said;
     private Report report;
 
-    public CounterfactualFiles(ReportFolder files, String runId, ReportOrigin origin, Consumer<String> said) {
+    /** @param view the command that shows the run */
+    public CounterfactualFiles(
+            ReportFolder files, String runId, String view, ReportOrigin origin, Consumer<String> said) {
         this.files = files;
         this.said = said;
         this.report = Report.of("What learning would have been: run " + runId, List.of())
+                .shownBy(view)
                 .madeBy(origin);
     }
 

@@ -46,6 +46,10 @@ record Figure<T>(String key, String title, ToDoubleFunction<T> of) {
             new Figure<>("k1", "KL by k1, trained tokens", DecidedFigures::k1),
             new Figure<>("k3", "KL by k3, trained tokens", DecidedFigures::k3),
             new Figure<>("chi_square", "chi-square, trained tokens", DecidedFigures::chiSquare),
+            new Figure<>(
+                    "gradient_power",
+                    "gradient power by a forward pass, trained tokens",
+                    DecidedFigures::gradientPower),
             new Figure<>("mean_absolute_advantage", "mean |advantage|", DecidedFigures::meanAbsoluteAdvantage),
             new Figure<>("changed_advantages", "advantages other than recorded", f -> f.changedAdvantages()));
 

@@ -7,10 +7,14 @@ import dev.millrace.replay.retrain.VariantGradient;
 import dev.millrace.report.Axis;
 import dev.millrace.report.Chart;
 import dev.millrace.report.Column;
+import dev.millrace.report.Conclusion;
+import dev.millrace.report.Conclusion.Health;
+import dev.millrace.report.MeanInterval;
 import dev.millrace.report.Report;
 import dev.millrace.report.Section;
 import dev.millrace.report.Table;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
 import java.util.stream.IntStream;
@@ -39,6 +43,7 @@ public final class GradientReport {
                                         count(found.names().size(), "variant"),
                                         seconds),
                                 reference(found)))
+                .concluding(conclusion(found))
                 .with(Section.of("")
                         .with(Table.of(
                                 "Means over steps",
@@ -48,6 +53,46 @@ public final class GradientReport {
                 .with(Section.of("Gradients: everything else")
                         .with(charts.subList(PICTURED, charts.size()))
                         .forDetails());
+    }
+
+    /** Of the variant whose gradients lie closest to the on-policy one. */
+    private static Conclusion conclusion(GradientRecord found) {
+        String asked = "Which correction's gradient is closest to the on-policy one?";
+        int closest = IntStream.range(0, found.names().size())
+                .filter(c -> !Double.isNaN(found.mean(c, VariantGradient::cosineToReference)))
+                .boxed()
+                .max(Comparator.comparingDouble(c -> found.mean(c, VariantGradient::cosineToReference)))
+                .orElse(-1);
+        if (closest < 0) {
+            return Conclusion.of(asked, "not known: no on-policy gradient was taken", Health.NONE)
+                    .sure(reference(found));
+        }
+        MeanInterval cosine = MeanInterval.of(found.curve(closest, VariantGradient::cosineToReference));
+        MeanInterval ahead = IntStream.range(0, found.names().size())
+                .filter(c -> c != closest)
+                .mapToObj(c -> lead(found, closest, c))
+                .min(Comparator.comparingDouble(MeanInterval::mean))
+                .orElse(new MeanInterval(Double.NaN, Double.NaN, Double.NaN, 0));
+        return Conclusion.of(
+                        asked,
+                        found.names().get(closest)
+                                + (ahead.values() == 0
+                                        ? ""
+                                        : ahead.low() > 0
+                                                ? ", ahead of every other"
+                                                : ", though not clearly ahead of the next"),
+                        Health.NONE)
+                .resting("mean cosine", cosine.shown("%.3f"))
+                .sure("95 % interval over " + cosine.values() + " steps as if they were independent; "
+                        + reference(found));
+    }
+
+    private static MeanInterval lead(GradientRecord found, int one, int other) {
+        double[] ones = found.curve(one, VariantGradient::cosineToReference);
+        double[] others = found.curve(other, VariantGradient::cosineToReference);
+        return MeanInterval.of(IntStream.range(0, ones.length)
+                .mapToDouble(i -> ones[i] - others[i])
+                .toArray());
     }
 
     /** The curves of the picture. */

@@ -7,6 +7,7 @@ import dev.millrace.replay.MaskBreakdown;
 import dev.millrace.replay.MaskedShare;
 import dev.millrace.replay.ReplayedStep;
 import dev.millrace.replay.rescore.Agreement;
+import dev.millrace.report.MeanInterval;
 import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
@@ -32,6 +33,11 @@ public final class ReplayTotals {
         private final long[] known = new long[Figure.DECIDED.size()];
 
         private final Map<Cause, Integer> causes = new EnumMap<>(Cause.class);
+        private int compared;
+        private double meanDifference;
+        /** Of the differences from their mean, by Welford. */
+        private double squares;
+
         private @Nullable Diagnosis first;
         private long firstAt;
 
@@ -59,6 +65,18 @@ public final class ReplayTotals {
         /** The first diagnosis that something is wrong, and the batch at which it was made. */
         Optional<String> firstAlarm() {
             return Optional.ofNullable(first).map(diagnosis -> "at batch " + firstAt + ": " + diagnosis.sentence());
+        }
+
+        /** Share of the tokens of a step that are masked, less that of the run's own corrections. */
+        MeanInterval moreMasked() {
+            return MeanInterval.ofSquares(compared, meanDifference, squares);
+        }
+
+        private void compare(double difference) {
+            compared++;
+            double before = difference - meanDifference;
+            meanDifference += before / compared;
+            squares += before * (difference - meanDifference);
         }
 
         double mean(int figure) {
@@ -137,6 +155,8 @@ public final class ReplayTotals {
                     total.known[f]++;
                 }
             }
+            total.compare(
+                    figures.tokens().fraction() - step.figures().get(0).tokens().fraction());
             total.tokens = total.tokens.plus(figures.tokens());
             total.sequences = total.sequences.plus(figures.sequences());
             total.breakdown = total.breakdown.plus(figures.breakdown());

@@ -7,11 +7,15 @@ import dev.millrace.replay.sampling.Collapse;
 import dev.millrace.report.Axis;
 import dev.millrace.report.Chart;
 import dev.millrace.report.Column;
+import dev.millrace.report.Conclusion;
+import dev.millrace.report.Conclusion.Health;
+import dev.millrace.report.MeanInterval;
 import dev.millrace.report.Report;
 import dev.millrace.report.Section;
 import dev.millrace.report.Table;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
@@ -60,6 +64,7 @@ public final class RetrainReport {
         List<Chart> tried = tried(found);
         List<Chart> steps = steps(found);
         return Report.of("", verdict)
+                .concluding(conclusion(found, range))
                 .with(Section.of("")
                         .with(Table.of("", columns(found), variants))
                         .noting(variants.stream()
@@ -72,6 +77,59 @@ public final class RetrainReport {
                                 .filter(chart -> !pick(steps, PICTURED).contains(chart))
                                 .toList())
                         .forDetails());
+    }
+
+    /** Of the variant that ended furthest from the recorded course. */
+    private static Conclusion conclusion(RetrainSeeds found, VersionInterval range) {
+        String asked = "Where would the run have gone from version " + range.from() + " on under other settings?";
+        boolean isRun = found.first().parted().isEmpty();
+        int furthest = IntStream.range(1, found.names().size())
+                .filter(variant -> !Double.isNaN(difference(found, variant).mean()))
+                .boxed()
+                .max(Comparator.comparingDouble(
+                        variant -> Math.abs(difference(found, variant).mean())))
+                .orElse(RECORDED);
+        String same = isRun
+                ? "the run's own settings make its weights again, bit for bit"
+                : "the run's own settings do not make its weights again, so that recorded and variants are compared from the same start";
+        if (furthest == RECORDED) {
+            return Conclusion.of(
+                            asked,
+                            isRun ? same : "not as recorded: " + proof(found, range),
+                            isRun ? Health.OK : Health.LOOK)
+                    .sure(
+                            found.names().size() == 1
+                                    ? count(found.steps().size(), "step") + " learnt again"
+                                    : "no variant was tried in the task, so nothing is said of its reward");
+        }
+        MeanInterval away = difference(found, furthest);
+        String name = found.names().get(furthest);
+        return Conclusion.of(
+                        asked,
+                        (Math.abs(away.mean()) < ALIKE
+                                        ? name + " ends like recorded"
+                                        : String.format(
+                                                Locale.ROOT,
+                                                "%s ends %.2f %s recorded",
+                                                name,
+                                                Math.abs(away.mean()),
+                                                away.mean() < 0 ? "below" : "above"))
+                                + (found.names().size() > 2
+                                        ? ", of " + (found.names().size() - 1) + " variants the furthest away"
+                                        : ""),
+                        away.mean() <= -FAR ? Health.LOOK : Health.NONE)
+                .resting("reward at the end, less that of recorded", away.shown("%+.2f"))
+                .sure((away.values() < 2
+                                ? "1 seed, so that there is no interval"
+                                : "95 % interval over " + away.values() + " seeds")
+                        + "; means of the last " + Collapse.STAYS + " evaluations; "
+                        + same);
+    }
+
+    private static MeanInterval difference(RetrainSeeds found, int variant) {
+        return MeanInterval.of(found.each().stream()
+                .mapToDouble(one -> one.lastReward(variant) - one.lastReward(RECORDED))
+                .toArray());
     }
 
     /** The four curves of the picture. */

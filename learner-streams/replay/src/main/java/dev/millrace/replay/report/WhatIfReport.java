@@ -9,6 +9,9 @@ import dev.millrace.replay.report.ReplayTotals.Total;
 import dev.millrace.report.Axis;
 import dev.millrace.report.Chart;
 import dev.millrace.report.Column;
+import dev.millrace.report.Conclusion;
+import dev.millrace.report.Conclusion.Health;
+import dev.millrace.report.MeanInterval;
 import dev.millrace.report.Report;
 import dev.millrace.report.ReportFolder;
 import dev.millrace.report.ReportPage;
@@ -17,6 +20,7 @@ import dev.millrace.report.Series;
 import dev.millrace.report.Table;
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.EnumSet;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -145,6 +149,7 @@ public final class WhatIfReport {
                 recorded("reward of the batch", totals.rewards()),
                 recorded("staleness of the batch, versions", totals.staleness()));
         return Report.of("Replay of run " + runId, verdict)
+                .concluding(conclusion())
                 .with(Section.of("").with(means()))
                 .with(diagnosis())
                 .with(Section.of("Over batches"
@@ -165,6 +170,82 @@ public final class WhatIfReport {
                                 MaskBreakdown::sequencesBySign,
                                 sign -> sign < 0 ? "negative" : sign > 0 ? "positive" : "zero"))
                         .forDetails());
+    }
+
+    /** Of the corrections that differ most from the run's own. */
+    private Conclusion conclusion() {
+        String asked = "What would other corrections have made of the recorded batches?";
+        int most = alternatives().stream()
+                .skip(1)
+                .max(Comparator.comparingDouble(
+                        a -> Math.abs(totals.total(a).moreMasked().mean())))
+                .orElse(0);
+        Conclusion found;
+        if (most == 0) {
+            found = Conclusion.of(
+                            asked,
+                            percent(
+                                    "nothing else was asked; the run's own mask %s of the tokens",
+                                    totals.total(0).tokens().fraction()),
+                            Health.NONE)
+                    .sure(totals.steps() + " recorded steps, all of them counted");
+        } else {
+            MeanInterval more = totals.total(most).moreMasked();
+            String name = totals.names().get(most);
+            double ess = totals.mean(most, named("ess_ratio"));
+            found = Conclusion.of(
+                            asked,
+                            (more.excludes(0)
+                                            ? percent(
+                                                    name + " masks %s "
+                                                            + (more.mean() > 0 ? "more" : "fewer")
+                                                            + " of the tokens of a step",
+                                                    Math.abs(more.mean()))
+                                            : name + " masks as much as the run's own")
+                                    + alarms(most)
+                                    + (totals.names().size() > 2
+                                            ? "; of " + (totals.names().size() - 1)
+                                                    + " corrections it differs most from the run's own"
+                                            : ""),
+                            Health.NONE)
+                    .resting(
+                            "tokens masked, against the run's own",
+                            new MeanInterval(100 * more.mean(), 100 * more.low(), 100 * more.high(), more.values())
+                                            .shown("%+.2f")
+                                    + " points"
+                                    + (Double.isNaN(ess) ? "" : String.format(Locale.ROOT, ", ESS ratio %.3f", ess)))
+                    .sure(String.format(
+                            Locale.ROOT,
+                            "95 %% interval over %,d steps as if they were independent; after the first decision that differs the"
+                                    + " policy would have been another, and of that no replay of decisions says anything",
+                            more.values()));
+        }
+        return totals.notAsRecorded() == 0
+                ? found
+                : new Conclusion(
+                        found.asked(),
+                        found.answer(),
+                        Health.LOOK,
+                        found.figure(),
+                        found.sure() + "; " + totals.notAsRecorded() + " of " + totals.steps()
+                                + " batches were not made by the configuration that is given");
+    }
+
+    private String alarms(int alternative) {
+        int own = alarmed(0);
+        int others = alarmed(alternative);
+        return own == 0 && others == 0 ? "" : ", and " + others + " steps are ill in place of " + own;
+    }
+
+    private int alarmed(int alternative) {
+        return totals.total(alternative).causes().entrySet().stream()
+                .filter(cause -> cause.getKey() != Cause.NONE)
+                .mapToInt(Map.Entry::getValue)
+                .sum();
+    }
+
+    private static String percent(String pattern, double share) {
+        return String.format(Locale.ROOT, pattern, String.format(Locale.ROOT, "%.1f %%", 100 * share));
     }
 
     private Chart recorded(String title, double[] values) {

@@ -21,7 +21,24 @@ class ReplayTotalsTest {
         MaskBreakdown breakdown = new MaskBreakdown(
                 new TreeMap<>(java.util.Map.of(1L, new MaskedShare(10, 1))), new TreeMap<>(), new TreeMap<>());
         DecidedFigures figures = new DecidedFigures(
-                new MaskedShare(10, 1), new MaskedShare(2, 1), 0, 1, 1, ess, 1, 1, 0, 0, 0, 0, 0, 0, breakdown);
+                new MaskedShare(10, 1),
+                new MaskedShare(2, 1),
+                0,
+                1,
+                1,
+                ess,
+                1,
+                1,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                breakdown);
         return new ReplayedStep(
                 batch,
                 batch + 1,
@@ -32,7 +49,8 @@ class ReplayTotalsTest {
                 Optional.of(new RescoredStep(
                         new Agreement(1, batch == 2 ? 1 : 0, batch == 2 ? 0.5 : 0, 3), Optional.of(batch != 1))),
                 List.of(figures),
-                List.of(Optional.empty()));
+                List.of(Optional.empty()),
+                List.of());
     }
 
     @Test

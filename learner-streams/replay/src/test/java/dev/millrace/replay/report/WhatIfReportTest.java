@@ -65,8 +65,8 @@ class WhatIfReportTest {
                 .containsExactly(
                         "batch,version,assembled_at_ms,reward,staleness_mean,as_recorded,corrections,tokens,sequences,"
                                 + "masked_tokens,masked_sequences,ess_ratio,ess_ratio_truncated,step_scale,mean_weight,max_weight,"
-                                + "changed_weights,second_moment,k1,k3,chi_square,mean_absolute_advantage,changed_advantages,diagnosis",
-                        "7,8,0,0.5,2.0,true,recorded,10,2,0.1,0.5,0.5,1.0,1.0,1.0,1.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,");
+                                + "changed_weights,second_moment,k1,k3,chi_square,gradient_power,mean_absolute_advantage,changed_advantages,diagnosis",
+                        "7,8,0,0.5,2.0,true,recorded,10,2,0.1,0.5,0.5,1.0,1.0,1.0,1.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,");
         JsonNode json =
                 new ObjectMapper().readTree(folder.resolve("report/report.json").toFile());
         assertThat(json.at("/sections/0/tables/0/rows/0/0").asText()).isEqualTo("recorded");

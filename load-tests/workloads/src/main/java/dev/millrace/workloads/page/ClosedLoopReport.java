@@ -3,6 +3,9 @@ package dev.millrace.workloads.page;
 import dev.millrace.report.Axis;
 import dev.millrace.report.Chart;
 import dev.millrace.report.Column;
+import dev.millrace.report.Conclusion;
+import dev.millrace.report.Conclusion.Health;
+import dev.millrace.report.MeanInterval;
 import dev.millrace.report.Report;
 import dev.millrace.report.ReportFolder;
 import dev.millrace.report.ReportPage;
@@ -131,7 +134,9 @@ public final class ClosedLoopReport {
 
     /** The report. */
     public static Report of(ClosedReport of) {
-        Report report = Report.of("Closed loop " + of.name(), verdict(of)).madeBy(of.origin());
+        Report report = Report.of("Closed loop " + of.name(), verdict(of))
+                .concluding(conclusion(of))
+                .madeBy(of.origin());
         List<Row> rows = rows(of);
         for (int c = 0; c < of.curves().size(); c++) {
             int curve = c + 1;
@@ -141,6 +146,27 @@ public final class ClosedLoopReport {
                     .with(charts(runs, Row::label)));
         }
         return report.with(Section.of("Workload").listing(of.workload()).forDetails());
+    }
+
+    private static Conclusion conclusion(ClosedReport of) {
+        String asked = "What is gained over sampling and training in turns?";
+        MeanInterval gain = MeanInterval.of(rows(of).stream()
+                .filter(row -> !row.run().synchronous())
+                .mapToDouble(row -> row.run().speedUp())
+                .toArray());
+        if (gain.values() == 0) {
+            return Conclusion.of(asked, "not known: no run but the synchronous ones was measured", Health.NONE);
+        }
+        return Conclusion.of(
+                        asked,
+                        String.format(Locale.ROOT, "%.2f times the tokens per second", gain.mean()),
+                        gain.low() > 1 || gain.values() == 1 && gain.mean() > 1 ? Health.OK : Health.LOOK)
+                .resting("speed-up over the synchronous run", gain.shown("%.2f"))
+                .sure(
+                        gain.values() == 1
+                                ? "one run, so that there is no interval"
+                                : "95 % interval over " + gain.values()
+                                        + " runs, whatever their settings; each against the synchronous run of its curve");
     }
 
     private static List<String> verdict(ClosedReport of) {

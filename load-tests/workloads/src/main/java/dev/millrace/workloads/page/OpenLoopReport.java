@@ -4,6 +4,8 @@ import com.fasterxml.jackson.databind.JsonNode;
 import dev.millrace.report.Axis;
 import dev.millrace.report.Chart;
 import dev.millrace.report.Column;
+import dev.millrace.report.Conclusion;
+import dev.millrace.report.Conclusion.Health;
 import dev.millrace.report.Report;
 import dev.millrace.report.ReportFolder;
 import dev.millrace.report.ReportPage;
@@ -159,6 +161,7 @@ public final class OpenLoopReport {
         Report report = Report.of(
                         "Load test " + of.name(),
                         of.curves().stream().map(OpenLoopReport::verdict).toList())
+                .concluding(conclusion())
                 .madeBy(of.origin());
         if (!byRate.isEmpty()) {
             report = report.with(Section.of("Against the offered rate").with(byRate));
@@ -181,6 +184,35 @@ public final class OpenLoopReport {
                         .with(Table.of("", ALL, rows(of.curves())))
                         .forDetails())
                 .with(Section.of("Workload").listing(of.workload()).forDetails());
+    }
+
+    /** Of the curve that carries least. */
+    private Conclusion conclusion() {
+        Curve least = of.curves().stream()
+                .min(Comparator.comparingDouble(curve -> curve.knee().rate()))
+                .orElseThrow();
+        int points =
+                of.curves().stream().mapToInt(curve -> curve.points().size()).sum();
+        return Conclusion.of(
+                        "How many rollouts per second does it carry before it falls behind?",
+                        String.format(
+                                Locale.ROOT,
+                                "%s%,.0f rollouts/s%s",
+                                least.knee().reached() ? "" : "more than ",
+                                least.knee().rate(),
+                                of.curves().size() == 1
+                                        ? ""
+                                        : ", the least of " + of.curves().size() + " curves: " + least.label()),
+                        Health.NONE)
+                .resting(
+                        "beside a raw publisher",
+                        String.format(
+                                Locale.ROOT,
+                                "%,.0f rollouts/s",
+                                least.baseline().publishRolloutsPerSecond()))
+                .sure(
+                        points
+                                + " points, each measured once on the machine below; repeat it to know how far two runs are apart");
     }
 
     private static String verdict(Curve curve) {

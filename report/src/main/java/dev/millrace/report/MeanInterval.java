@@ -1,0 +1,55 @@
+package dev.millrace.report;
+
+import java.util.Arrays;
+import java.util.Locale;
+
+/**
+ * A mean and the 95 % interval that Student's distribution gives it.
+ *
+ * @param mean of the values; NaN of none
+ * @param low end of the interval; NaN of fewer than two values
+ * @param high its other end; NaN likewise
+ * @param values how many there were
+ */
+public record MeanInterval(double mean, double low, double high, int values) {
+    /** Quantiles of 0.975 by degrees of freedom from 1 on. */
+    private static final double[] STUDENT = {
+        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
+        2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042
+    };
+
+    private static final double NORMAL = 1.960;
+
+    /** Of values that are independent of each other; those that are not finite are left out. */
+    public static MeanInterval of(double... values) {
+        double[] finite = Arrays.stream(values).filter(Double::isFinite).toArray();
+        double sum = Arrays.stream(finite).sum();
+        double mean = sum / finite.length; // NaN of none
+        double squares = Arrays.stream(finite)
+                .map(value -> (value - mean) * (value - mean))
+                .sum();
+        return ofSquares(finite.length, mean, squares);
+    }
+
+    /** Of the number of values, their mean, and the sum of their squared distances from it. */
+    public static MeanInterval ofSquares(int values, double mean, double squares) {
+        if (values < 2) {
+            return new MeanInterval(values == 0 ? Double.NaN : mean, Double.NaN, Double.NaN, values);
+        }
+        double error = Math.sqrt(squares / (values - 1) / values);
+        double half = error * (values - 2 < STUDENT.length ? STUDENT[values - 2] : NORMAL);
+        return new MeanInterval(mean, mean - half, mean + half, values);
+    }
+
+    /** Whether a value lies outside of the interval; false where there is none. */
+    public boolean excludes(double value) {
+        return value < low || value > high;
+    }
+
+    /** Such as {@code 0.33 (0.29 to 0.37)}; without an interval the mean alone. */
+    public String shown(String format) {
+        return Double.isNaN(low)
+                ? String.format(Locale.ROOT, format, mean)
+                : String.format(Locale.ROOT, format + " (" + format + " to " + format + ")", mean, low, high);
+    }
+}
