@@ -66,6 +66,8 @@ final class MethodsPage {
             "Cause",
             "CorrectionInForce",
             "Diagnosis",
+            "AlgorithmPatch",
+            "Prescription",
             "DiagnosticBounds",
             "DiagnosticsStep",
             "DiagnosticsWindow",
