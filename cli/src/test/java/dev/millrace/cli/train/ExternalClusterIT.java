@@ -142,7 +142,15 @@ class ExternalClusterIT {
             assertThat(tried.path("ready").asBoolean()).isTrue();
             assertThat(tried.findValuesAsText("subject"))
                     .containsSubsequence(
-                            "cluster", "topics", "transactions", "record size", "clock", "reading", "clean-up", "run");
+                            "cluster",
+                            "topics",
+                            "schemas",
+                            "transactions",
+                            "record size",
+                            "clock",
+                            "reading",
+                            "clean-up",
+                            "run");
             assertThat(tried.findValuesAsText("outcome")).containsOnly("ok");
             assertThat(admin.listTopics().names().get()).isEqualTo(before);
         }

@@ -17,7 +17,10 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.DescribeTopicsOptions;
+import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
@@ -26,6 +29,7 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.acl.AclOperation;
 import org.apache.kafka.common.config.TopicConfig;
 import org.apache.kafka.common.errors.AuthorizationException;
 import org.apache.kafka.common.errors.RecordTooLargeException;
@@ -49,14 +53,17 @@ final class ClusterTrial {
     private final Map<String, Object> client;
     private final String name;
     private final TopicsConfig config;
+    private final boolean keepsSchemas;
     private final List<PreflightCheck> checks = new ArrayList<>();
 
     /**
      * @param client as roles have it
      * @param prefix of the run's topics
+     * @param keepsSchemas whether the schemas are on the cluster, since there is no registry
      * @param word that no other trial has
      */
-    ClusterTrial(Map<String, Object> client, String prefix, TopicsConfig config, String word) {
+    ClusterTrial(Map<String, Object> client, String prefix, TopicsConfig config, boolean keepsSchemas, String word) {
+        this.keepsSchemas = keepsSchemas;
         this.client = client;
         this.name = prefix + "preflight-" + word;
         this.config = config;
@@ -79,15 +86,52 @@ final class ClusterTrial {
         } catch (LogSetupException e) {
             String subject = checks.isEmpty() ? "cluster" : "topics";
             checks.add(PreflightCheck.failed(subject, String.valueOf(e.getMessage())));
-            skip(subject, "transactions", "record size", "clock", "reading");
+            skip(subject, "schemas", "transactions", "record size", "clock", "reading");
             return checks;
         }
         try {
+            if (keepsSchemas) {
+                checks.add(schemas());
+            }
             written();
         } finally {
             remove();
         }
         return checks;
+    }
+
+    /** What one may do to the topic of schemas; it may be others' too, so nothing is written to it. */
+    private PreflightCheck schemas() {
+        String topic = config.schemasTopic();
+        try (Admin admin = Admin.create(ClientKind.ADMIN.settings(client, new HashMap<>()))) {
+            if (!answered(admin.listTopics().names()).contains(topic)) {
+                return PreflightCheck.ok(
+                        "schemas",
+                        topic + " is not there, or not to be seen; who starts first makes it, and needs CREATE on it");
+            }
+            TopicDescription described = answered(admin.describeTopics(
+                                    Set.of(topic), new DescribeTopicsOptions().includeAuthorizedOperations(true))
+                            .allTopicNames())
+                    .get(topic);
+            Set<AclOperation> allowed = described == null || described.authorizedOperations() == null
+                    ? Set.of()
+                    : described.authorizedOperations();
+            List<String> lacking = Stream.of(AclOperation.READ, AclOperation.WRITE)
+                    .filter(operation -> !allowed.contains(operation))
+                    .map(AclOperation::name)
+                    .toList();
+            return lacking.isEmpty()
+                    ? PreflightCheck.ok("schemas", topic + " may be read and written")
+                    : PreflightCheck.failed(
+                            "schemas",
+                            String.join(" and ", lacking) + " is not granted on " + topic
+                                    + " (grant it; docs/how-to/secured-cluster.md says who needs what)");
+        } catch (KafkaException | ExecutionException | TimeoutException e) {
+            return PreflightCheck.failed("schemas", refusal(e));
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new LogSetupException("interrupted while rights on " + topic + " were asked for", e);
+        }
     }
 
     private void skip(String after, String... subjects) {
@@ -236,11 +280,11 @@ final class ClusterTrial {
                 // a group without members goes by itself after offsets.retention.minutes
             }
         } catch (KafkaException | ExecutionException | TimeoutException e) {
-            checks.add(
-                    PreflightCheck.doubt(
-                            "clean-up",
-                            "the topic " + name + " stays: " + refusal(e)
-                                    + "; remove it with kafka-topics --delete. The learner, too, needs DELETE on the topics of weights"));
+            checks.add(PreflightCheck.doubt(
+                    "clean-up",
+                    "the topic " + name + " stays: " + refusal(e)
+                            + "; remove it with kafka-topics --delete. A run needs DELETE on the topics of weights alone, for its"
+                            + " learner, which cannot be tried before they are there"));
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }

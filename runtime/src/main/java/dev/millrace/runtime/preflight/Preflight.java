@@ -122,8 +122,13 @@ public final class Preflight {
         }
         Map<String, Object> client = new HashMap<>(config.clientSettings());
         client.put("bootstrap.servers", config.run().bootstrapServers());
-        List<PreflightCheck> checks = new ArrayList<>(
-                new ClusterTrial(client, config.run().topics().prefix(), config.topics(), names.get()).run());
+        List<PreflightCheck> checks = new ArrayList<>(new ClusterTrial(
+                        client,
+                        config.run().topics().prefix(),
+                        config.topics(),
+                        config.run().schemaRegistryUrl().written().isEmpty(),
+                        names.get())
+                .run());
         boolean reached = checks.get(0).outcome() == PreflightCheck.Outcome.OK;
         checks.add(reached ? recorded() : PreflightCheck.skipped("run", "cluster"));
         return checks;

@@ -41,7 +41,7 @@ class PreflightTest {
                 run(config("run.bootstrap_servers=localhost:1", "run.id=r", "topics.timeout_ms=1000"));
         assertThat(checks.get("cluster").outcome()).isEqualTo(PreflightCheck.Outcome.FAILED);
         assertThat(checks.get("cluster").sentence()).contains("localhost:1");
-        assertThat(List.of("transactions", "record size", "clock", "reading", "run"))
+        assertThat(List.of("schemas", "transactions", "record size", "clock", "reading", "run"))
                 .allSatisfy(
                         subject -> assertThat(checks.get(subject).outcome()).isEqualTo(PreflightCheck.Outcome.SKIPPED));
     }

@@ -3,12 +3,26 @@ package dev.millrace.view.browser;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import dev.millrace.report.Axis;
+import dev.millrace.report.Chart;
+import dev.millrace.report.Column;
+import dev.millrace.report.Conclusion;
+import dev.millrace.report.Conclusion.Health;
+import dev.millrace.report.Report;
+import dev.millrace.report.ReportOrigin;
+import dev.millrace.report.ReportPage;
+import dev.millrace.report.Section;
+import dev.millrace.report.Series;
+import dev.millrace.report.Table;
 import dev.millrace.view.RecordedArchive;
 import dev.millrace.view.follow.ViewedRuns;
 import dev.millrace.view.http.ViewServer;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Optional;
+import java.util.stream.DoubleStream;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Tag;
@@ -192,6 +206,69 @@ class BrowserTest {
         browser.open(file.toUri().toString());
         browser.await(
                 "document.querySelectorAll('.plot canvas').length >= 8 && document.body.innerText.includes('It does not go on.')");
+        requireNoComplaint();
+    }
+
+    private static Path report() throws Exception {
+        double[] batches = IntStream.range(0, 60).asDoubleStream().toArray();
+        double[] share = DoubleStream.of(batches)
+                .map(batch -> batch > 20 && batch < 28 ? Double.NaN : 0.5 + 0.4 * Math.sin(batch / 9))
+                .toArray();
+        List<Column<String>> columns = List.of(
+                Column.text("corrections", name -> name),
+                Column.percent("tokens masked", 2, name -> 0.125),
+                Column.number("ESS ratio", 3, name -> Double.NaN));
+        Report report = Report.of("Replay of run a </script>", List.of("60 steps were decided again"))
+                .concluding(Conclusion.of("What would none have masked?", "none masks as much", Health.NONE)
+                        .resting("tokens masked", "+0.00 (-0.01 to 0.01) points")
+                        .sure("95 % interval over 60 steps"))
+                .shownBy("./millrace view --run-dir runs/a")
+                .madeBy(new ReportOrigin("./millrace replay", "abc", "a machine", 2, "a JDK", null, "now", -1))
+                .with(Section.of("").with(Table.of("Means", columns, List.of("recorded", "none"))))
+                .with(Section.of("Over batches")
+                        .with(List.of(
+                                Chart.of(
+                                                "masked",
+                                                Axis.of("batch"),
+                                                Axis.share("share"),
+                                                List.of(
+                                                        Series.line("recorded", batches, share),
+                                                        Series.reference("goal", batches, batches)))
+                                        .marked(List.of(new Chart.Mark(30, "killed"))),
+                                Chart.of(
+                                        "lag",
+                                        Axis.of("rate").in("tokens/s").logarithmic(),
+                                        Axis.of("records").logarithmic(),
+                                        List.of(
+                                                Series.points(
+                                                        "recorded", new double[] {10, 1000}, new double[] {2, 50}),
+                                                Series.line("none", new double[] {20, 200}, new double[] {3, 9}))))))
+                .with(Section.of("Configuration").listing("a: 1").forDetails());
+        return Files.writeString(folder.resolve("report.html"), ReportPage.of(report));
+    }
+
+    @Test
+    void shouldShowAReportThatIsAFileOfItsOwn() throws Exception {
+        String address = report().toUri().toString();
+        for (int width : List.of(1400, 360)) {
+            browser.window(width, 900, width == 360 ? "dark" : "light");
+            browser.open(address);
+            browser.await("document.querySelectorAll('.plot canvas').length === 2");
+            requireFits(width);
+        }
+        assertThat(browser.value("document.querySelector('.verdict').innerText").asText())
+                .contains("What would none have masked?", "none masks as much", "+0.00 (-0.01 to 0.01) points")
+                .contains("How sure: 95 % interval over 60 steps.");
+        assertThat(has("./millrace view --run-dir runs/a")).isTrue();
+        assertThat(browser.value("document.title").asText()).startsWith("Replay of run a </script>");
+        assertThat(browser.value("document.querySelectorAll('table.report td')[0].innerText")
+                        .asText())
+                .isEqualTo("12.50 %");
+        browser.value("document.querySelector('.plot').focus()");
+        browser.press("Home");
+        browser.await("document.querySelector('.readout .where').textContent === 'batch 0'");
+        browser.value("document.querySelector('details summary').click()");
+        browser.await("document.querySelector('.listing pre').textContent === 'a: 1'");
         requireNoComplaint();
     }
 }

@@ -1,4 +1,4 @@
-package dev.millrace.replay.archive;
+package dev.millrace.runtime.rights;
 
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
