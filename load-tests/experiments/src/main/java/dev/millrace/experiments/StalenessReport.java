@@ -157,9 +157,8 @@ public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> 
                 .map(each -> each.getKey().title())
                 .toList();
         int seeds = there.values().stream().mapToInt(List::size).min().orElse(0);
-        Optional<Correction> best = there.keySet().stream()
-                .max(Comparator.comparingDouble(
-                        correction -> last(there.get(correction)).mean()));
+        Optional<Map.Entry<Correction, List<RunRow>>> best = there.entrySet().stream()
+                .max(Comparator.comparingDouble(each -> last(each.getValue()).mean()));
         Conclusion found = Conclusion.of(
                         asked,
                         keepUp.isEmpty()
@@ -171,9 +170,9 @@ public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> 
                                 ? "1 seed each, so that there is no interval"
                                 : "95 % interval over " + seeds
                                         + " seeds; two whose intervals overlap are not told apart");
-        return best.map(correction -> found.resting(
-                        "highest reward at the end, by " + correction.title(),
-                        last(there.get(correction)).shown("%.2f")))
+        return best.map(each -> found.resting(
+                        "highest reward at the end, by " + each.getKey().title(),
+                        last(each.getValue()).shown("%.2f")))
                 .orElse(found);
     }
 

@@ -226,7 +226,7 @@ class LeastRightsIT {
     }
 
     private Map<String, PreflightCheck> preflight(String word) {
-        ConfigLayers layers = new ConfigLayers().set("run.id", "not-yet").set("topics.timeout_ms", "10000");
+        ConfigLayers layers = new ConfigLayers().set("run.id", "not-yet").set("topics.timeout_ms=10000");
         broker.client(ROLE)
                 .forEach((name, value) -> layers.set(
                         name.equals("bootstrap.servers") ? "run.bootstrap_servers" : "kafka." + name,
