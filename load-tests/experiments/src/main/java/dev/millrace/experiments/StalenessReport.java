@@ -7,11 +7,11 @@ import dev.millrace.report.Chart;
 import dev.millrace.report.Column;
 import dev.millrace.report.Conclusion;
 import dev.millrace.report.Conclusion.Health;
-import dev.millrace.report.MeanInterval;
 import dev.millrace.report.Report;
 import dev.millrace.report.ReportFolder;
 import dev.millrace.report.ReportPage;
 import dev.millrace.report.ReportText;
+import dev.millrace.report.SampleMean;
 import dev.millrace.report.Section;
 import dev.millrace.report.Series;
 import dev.millrace.report.Table;
@@ -176,8 +176,8 @@ public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> 
                 .orElse(found);
     }
 
-    private static MeanInterval last(List<RunRow> seeds) {
-        return MeanInterval.of(seeds.stream().mapToDouble(RunRow::lastReward).toArray());
+    private static SampleMean last(List<RunRow> seeds) {
+        return SampleMean.of(seeds.stream().mapToDouble(RunRow::lastReward).toArray());
     }
 
     private Table table(Function<List<RunRow>, String> cell) {

@@ -9,8 +9,8 @@ import dev.millrace.report.Chart;
 import dev.millrace.report.Column;
 import dev.millrace.report.Conclusion;
 import dev.millrace.report.Conclusion.Health;
-import dev.millrace.report.MeanInterval;
 import dev.millrace.report.Report;
+import dev.millrace.report.SampleMean;
 import dev.millrace.report.Section;
 import dev.millrace.report.Table;
 import java.util.ArrayList;
@@ -67,12 +67,12 @@ public final class GradientReport {
             return Conclusion.of(asked, "not known: no on-policy gradient was taken", Health.NONE)
                     .sure(reference(found));
         }
-        MeanInterval cosine = MeanInterval.of(found.curve(closest, VariantGradient::cosineToReference));
-        MeanInterval ahead = IntStream.range(0, found.names().size())
+        SampleMean cosine = SampleMean.of(found.curve(closest, VariantGradient::cosineToReference));
+        SampleMean ahead = IntStream.range(0, found.names().size())
                 .filter(c -> c != closest)
                 .mapToObj(c -> lead(found, closest, c))
-                .min(Comparator.comparingDouble(MeanInterval::mean))
-                .orElse(new MeanInterval(Double.NaN, Double.NaN, Double.NaN, 0));
+                .min(Comparator.comparingDouble(SampleMean::mean))
+                .orElse(new SampleMean(Double.NaN, Double.NaN, Double.NaN, 0));
         return Conclusion.of(
                         asked,
                         found.names().get(closest)
@@ -87,10 +87,10 @@ public final class GradientReport {
                         + reference(found));
     }
 
-    private static MeanInterval lead(GradientRecord found, int one, int other) {
+    private static SampleMean lead(GradientRecord found, int one, int other) {
         double[] ones = found.curve(one, VariantGradient::cosineToReference);
         double[] others = found.curve(other, VariantGradient::cosineToReference);
-        return MeanInterval.of(IntStream.range(0, ones.length)
+        return SampleMean.of(IntStream.range(0, ones.length)
                 .mapToDouble(i -> ones[i] - others[i])
                 .toArray());
     }

@@ -7,7 +7,7 @@ import dev.millrace.replay.MaskBreakdown;
 import dev.millrace.replay.MaskedShare;
 import dev.millrace.replay.ReplayedStep;
 import dev.millrace.replay.rescore.Agreement;
-import dev.millrace.report.MeanInterval;
+import dev.millrace.report.SampleMean;
 import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
@@ -68,8 +68,8 @@ public final class ReplayTotals {
         }
 
         /** Share of the tokens of a step that are masked, less that of the run's own corrections. */
-        MeanInterval moreMasked() {
-            return MeanInterval.ofSquares(compared, meanDifference, squares);
+        SampleMean moreMasked() {
+            return SampleMean.ofSquares(compared, meanDifference, squares);
         }
 
         private void compare(double difference) {

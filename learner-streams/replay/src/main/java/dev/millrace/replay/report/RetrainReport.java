@@ -9,8 +9,8 @@ import dev.millrace.report.Chart;
 import dev.millrace.report.Column;
 import dev.millrace.report.Conclusion;
 import dev.millrace.report.Conclusion.Health;
-import dev.millrace.report.MeanInterval;
 import dev.millrace.report.Report;
+import dev.millrace.report.SampleMean;
 import dev.millrace.report.Section;
 import dev.millrace.report.Table;
 import java.util.ArrayList;
@@ -102,7 +102,7 @@ public final class RetrainReport {
                                     ? count(found.steps().size(), "step") + " learnt again"
                                     : "no variant was tried in the task, so nothing is said of its reward");
         }
-        MeanInterval away = difference(found, furthest);
+        SampleMean away = difference(found, furthest);
         String name = found.names().get(furthest);
         return Conclusion.of(
                         asked,
@@ -126,8 +126,8 @@ public final class RetrainReport {
                         + same);
     }
 
-    private static MeanInterval difference(RetrainSeeds found, int variant) {
-        return MeanInterval.of(found.each().stream()
+    private static SampleMean difference(RetrainSeeds found, int variant) {
+        return SampleMean.of(found.each().stream()
                 .mapToDouble(one -> one.lastReward(variant) - one.lastReward(RECORDED))
                 .toArray());
     }

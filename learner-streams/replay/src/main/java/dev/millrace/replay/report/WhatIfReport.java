@@ -11,10 +11,10 @@ import dev.millrace.report.Chart;
 import dev.millrace.report.Column;
 import dev.millrace.report.Conclusion;
 import dev.millrace.report.Conclusion.Health;
-import dev.millrace.report.MeanInterval;
 import dev.millrace.report.Report;
 import dev.millrace.report.ReportFolder;
 import dev.millrace.report.ReportPage;
+import dev.millrace.report.SampleMean;
 import dev.millrace.report.Section;
 import dev.millrace.report.Series;
 import dev.millrace.report.Table;
@@ -190,7 +190,7 @@ public final class WhatIfReport {
                             Health.NONE)
                     .sure(totals.steps() + " recorded steps, all of them counted");
         } else {
-            MeanInterval more = totals.total(most).moreMasked();
+            SampleMean more = totals.total(most).moreMasked();
             String name = totals.names().get(most);
             double ess = totals.mean(most, named("ess_ratio"));
             found = Conclusion.of(
@@ -210,7 +210,7 @@ public final class WhatIfReport {
                             Health.NONE)
                     .resting(
                             "tokens masked, against the run's own",
-                            new MeanInterval(100 * more.mean(), 100 * more.low(), 100 * more.high(), more.values())
+                            new SampleMean(100 * more.mean(), 100 * more.low(), 100 * more.high(), more.values())
                                             .shown("%+.2f")
                                     + " points"
                                     + (Double.isNaN(ess) ? "" : String.format(Locale.ROOT, ", ESS ratio %.3f", ess)))

@@ -5,10 +5,10 @@ import dev.millrace.report.Chart;
 import dev.millrace.report.Column;
 import dev.millrace.report.Conclusion;
 import dev.millrace.report.Conclusion.Health;
-import dev.millrace.report.MeanInterval;
 import dev.millrace.report.Report;
 import dev.millrace.report.ReportFolder;
 import dev.millrace.report.ReportPage;
+import dev.millrace.report.SampleMean;
 import dev.millrace.report.Section;
 import dev.millrace.report.Series;
 import dev.millrace.report.Table;
@@ -150,7 +150,7 @@ public final class ClosedLoopReport {
 
     private static Conclusion conclusion(ClosedReport of) {
         String asked = "What is gained over sampling and training in turns?";
-        MeanInterval gain = MeanInterval.of(rows(of).stream()
+        SampleMean gain = SampleMean.of(rows(of).stream()
                 .filter(row -> !row.run().synchronous())
                 .mapToDouble(row -> row.run().speedUp())
                 .toArray());

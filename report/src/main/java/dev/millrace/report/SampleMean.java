@@ -11,7 +11,7 @@ import java.util.Locale;
  * @param high its other end; NaN likewise
  * @param values how many there were
  */
-public record MeanInterval(double mean, double low, double high, int values) {
+public record SampleMean(double mean, double low, double high, int values) {
     /** Quantiles of 0.975 by degrees of freedom from 1 on. */
     private static final double[] STUDENT = {
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
@@ -21,7 +21,7 @@ public record MeanInterval(double mean, double low, double high, int values) {
     private static final double NORMAL = 1.960;
 
     /** Of values that are independent of each other; those that are not finite are left out. */
-    public static MeanInterval of(double... values) {
+    public static SampleMean of(double... values) {
         double[] finite = Arrays.stream(values).filter(Double::isFinite).toArray();
         double sum = Arrays.stream(finite).sum();
         double mean = sum / finite.length; // NaN of none
@@ -32,13 +32,13 @@ public record MeanInterval(double mean, double low, double high, int values) {
     }
 
     /** Of the number of values, their mean, and the sum of their squared distances from it. */
-    public static MeanInterval ofSquares(int values, double mean, double squares) {
+    public static SampleMean ofSquares(int values, double mean, double squares) {
         if (values < 2) {
-            return new MeanInterval(values == 0 ? Double.NaN : mean, Double.NaN, Double.NaN, values);
+            return new SampleMean(values == 0 ? Double.NaN : mean, Double.NaN, Double.NaN, values);
         }
         double error = Math.sqrt(squares / (values - 1) / values);
         double half = error * (values - 2 < STUDENT.length ? STUDENT[values - 2] : NORMAL);
-        return new MeanInterval(mean, mean - half, mean + half, values);
+        return new SampleMean(mean, mean - half, mean + half, values);
     }
 
     /** Whether a value lies outside of the interval; false where there is none. */

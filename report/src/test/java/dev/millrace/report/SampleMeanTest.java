@@ -5,10 +5,10 @@ import static org.assertj.core.api.Assertions.within;
 
 import org.junit.jupiter.api.Test;
 
-class MeanIntervalTest {
+class SampleMeanTest {
     @Test
     void shouldGiveStudentsIntervalAroundAMean() {
-        MeanInterval three = MeanInterval.of(1, 2, 3); // standard error 1/sqrt(3), two degrees of freedom
+        SampleMean three = SampleMean.of(1, 2, 3); // standard error 1/sqrt(3), two degrees of freedom
 
         assertThat(three.mean()).isEqualTo(2);
         assertThat(three.high()).isCloseTo(2 + 4.303 / Math.sqrt(3), within(1e-12));
@@ -19,8 +19,8 @@ class MeanIntervalTest {
 
     @Test
     void shouldHaveNoIntervalOfOneValueAndNoMeanOfNone() {
-        assertThat(MeanInterval.of(0.25, Double.NaN).shown("%.2f")).isEqualTo("0.25");
-        assertThat(MeanInterval.of(0.25).excludes(7)).isFalse();
-        assertThat(MeanInterval.of().mean()).isNaN();
+        assertThat(SampleMean.of(0.25, Double.NaN).shown("%.2f")).isEqualTo("0.25");
+        assertThat(SampleMean.of(0.25).excludes(7)).isFalse();
+        assertThat(SampleMean.of().mean()).isNaN();
     }
 }
