@@ -145,7 +145,7 @@ public final class Examples {
                                 blob("application/octet-stream", "U8", 4L, 12L, 2L),
                                 blob("application/octet-stream", "F32", 4L, 12L, 2L)),
                         ROUTING),
-                new Branch("g-17/2", 9, BranchReason.COMPACTION),
+                new Branch("g-17/2", 9, BranchReason.COMPACTION, 0.5),
                 List.of(IMAGE));
     }
 

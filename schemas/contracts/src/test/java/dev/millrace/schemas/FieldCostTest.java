@@ -72,7 +72,7 @@ class FieldCostTest {
                 rollout("top_log_probs, k = 20", r -> r.setSamplingTrace(trace(top(20), null, null)), 131_213),
                 rollout("kept_tokens, 50 each", r -> r.setSamplingTrace(trace(null, kept(50), null)), 163_209),
                 rollout("expert_routing", r -> r.setSamplingTrace(trace(null, null, routing())), 314),
-                rollout("branch", r -> r.setBranch(new Branch("0-17/2", 512, BranchReason.COMPACTION)), 10),
+                rollout("branch", r -> r.setBranch(new Branch("0-17/2", 512, BranchReason.COMPACTION, 0.5)), 19),
                 rollout("images", r -> r.setImages(List.of(new ImageReference(blob(), 12, 256))), 160),
                 rollout("turns.details", r -> r.setTurns(turns(details())), 4 * 40));
     }

@@ -332,6 +332,13 @@ public final class RolloutValidator {
                     "a branch goes on from another rollout of its group, at a position of at least 0: from '"
                             + branch.getParentRolloutId() + "' at " + branch.getForkPosition());
         }
+        Double share = branch.getRewardShare();
+        if (share != null && !(share >= 0 && share <= 1)) {
+            throw new RefusedException(
+                    RefusalReason.REWARD,
+                    "branch.reward_share",
+                    "a share of a session's reward is from 0 to 1: " + share);
+        }
     }
 
     private static void checkImages(List<ImageReference> images, int positions) throws RefusedException {

@@ -410,12 +410,17 @@ class RolloutValidatorTest {
                         "a branch of itself",
                         RefusalReason.IDENTITY,
                         "branch",
-                        r -> r.setBranch(new Branch("g/0", 1, BranchReason.RETRY))),
+                        r -> r.setBranch(new Branch("g/0", 1, BranchReason.RETRY, null))),
                 wrong(
                         "a branch of another group",
                         RefusalReason.IDENTITY,
                         "rollout_id",
-                        r -> r.setBranch(new Branch("h/1", 1, BranchReason.RETRY))),
+                        r -> r.setBranch(new Branch("h/1", 1, BranchReason.RETRY, null))),
+                wrong(
+                        "more than a session's reward",
+                        RefusalReason.REWARD,
+                        "branch.reward_share",
+                        r -> r.setBranch(new Branch("g/1", 1, BranchReason.RETRY, 1.5))),
                 wrong(
                         "an image beyond the end",
                         RefusalReason.LENGTHS,
@@ -496,7 +501,7 @@ class RolloutValidatorTest {
                         new KeptSupport(PackedInts.of(2, 1, 1), PackedInts.of(9, 3, 4, 5)),
                         null,
                         null))
-                .setBranch(new Branch("g/1", 0, BranchReason.COMPACTION))
+                .setBranch(new Branch("g/1", 0, BranchReason.COMPACTION, 0.5))
                 .setImages(List.of(new ImageReference(blob("ab".repeat(32)), 0, 2)))
                 .build();
 
