@@ -153,6 +153,49 @@ public final class DecodeSession implements AutoCloseable {
     }
 
     /**
+     * Copies of the keys and values of a slot's first tokens. The slot keeps its own.
+     *
+     * @param tokens at least 1 and fewer than {@link #position}: the last token of a sequence is fed with the step that asks what
+     *     follows it
+     */
+    public HeldPrefix take(int slot, int tokens) {
+        held.requireHeld(slot, tokens);
+        held.requireHeld(slot, tokens + 1);
+        HeldRouting routing = held.routing();
+        return new HeldPrefix(
+                tokens, held.cache().take(slot, tokens), routing.isNeeded() ? routing.of(slot, tokens) : null);
+    }
+
+    /**
+     * Begins a sequence in a slot with tokens that were taken from this session or another one of the same shape and precision; whatever
+     * was there is forgotten.
+     *
+     * @param tokens    of the prefix, the first ones, at least 1
+     * @param nextToken the token of the sequence behind them
+     */
+    public void resume(int slot, HeldPrefix prefix, int tokens, int nextToken) {
+        if (tokens < 1 || tokens > prefix.tokens() || tokens >= capacityTokens) {
+            throw new IllegalArgumentException("slot " + slot + " is to go on from " + tokens
+                    + " tokens of a prefix of " + prefix.tokens() + ", and one more: capacityTokens=" + capacityTokens);
+        }
+        if (prefix.parts().length != 2 * shape.layers()
+                || prefix.parts()[0].length != prefix.tokens() * shape.kvHeads() * shape.headSize()) {
+            throw new IllegalArgumentException("the prefix is of a model of another shape, not " + shape);
+        }
+        held.set(slot, tokens + 1, nextToken);
+        held.cache().give(slot, prefix.parts(), prefix.tokens(), tokens);
+        RoutedExperts routed = prefix.routing();
+        if (routed != null) {
+            held.routing().give(slot, routed, tokens);
+        }
+    }
+
+    /** Memory that a {@link HeldPrefix} of so many tokens takes. */
+    public long prefixBytes(int tokens) {
+        return 2L * shape.layers() * shape.kvHeads() * shape.headSize() * Float.BYTES * tokens;
+    }
+
+    /**
      * Through which experts a slot's tokens went when they were fed, all but the last of them; empty of a model without experts.
      *
      * @param tokens of the slot's sequence, at least 1 and at most {@link #position}

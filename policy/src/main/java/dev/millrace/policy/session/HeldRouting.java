@@ -39,6 +39,13 @@ final class HeldRouting {
         }
     }
 
+    /** Gives a slot what was noted of the first tokens of another sequence. */
+    void give(int slot, RoutedExperts of, int tokens) {
+        int size = of.at(tokens, 0);
+        System.arraycopy(of.ids(), 0, ofSlot[slot].ids(), 0, size);
+        System.arraycopy(of.weights(), 0, ofSlot[slot].weights(), 0, size);
+    }
+
     /** Notes what a call that decodes did: outputs [count, steps.length, experts of a token]. */
     void take(OrtSession.Result result, int[] lengths, int[] steps) throws OrtException {
         for (int layer = 0; isNeeded() && layer < shape.layers(); layer++) {

@@ -116,6 +116,33 @@ final class KeyValueCache implements AutoCloseable {
         }
     }
 
+    /** Copies of a slot's first rows: of each buffer [kvHeads, rows, headSize]. */
+    float[][] take(int slot, int rows) {
+        int floats = rows * shape.headSize();
+        float[][] parts = new float[buffers.size()][shape.kvHeads() * floats];
+        for (int i = 0; i < parts.length; i++) {
+            for (int head = 0; head < shape.kvHeads(); head++) {
+                buffers.get(i).get(row(slot, head, 0), parts[i], head * floats, floats);
+            }
+        }
+        return parts;
+    }
+
+    /**
+     * Gives a slot rows that were taken.
+     *
+     * @param taken so many
+     * @param rows  the first of them
+     */
+    void give(int slot, float[][] parts, int taken, int rows) {
+        for (int i = 0; i < parts.length; i++) {
+            for (int head = 0; head < shape.kvHeads(); head++) {
+                buffers.get(i)
+                        .put(row(slot, head, 0), parts[i], head * taken * shape.headSize(), rows * shape.headSize());
+            }
+        }
+    }
+
     private int row(int slot, int head, int at) {
         return ((slot * shape.kvHeads() + head) * capacity + at) * shape.headSize();
     }

@@ -96,6 +96,49 @@ class DecodeSessionTest {
         }
     }
 
+    @ParameterizedTest
+    @FieldSource("SHAPES")
+    void shouldGoOnBitForBitFromWhatWasTakenOutOfAnotherSession(DecoderShape shape) {
+        Weights weights = RaggedBatches.weights(shape, 1);
+        int[] known = {1, 2, 3, 4, 5, 6, 1, 2, 3};
+        try (DecodeSession first = new DecodeSession(Engine.cpu(), shape, 2, 21, 2);
+                DecodeSession second = new DecodeSession(Engine.cpu(), shape, 2, 21, 2)) {
+            first.reset(1, 0);
+            first.prefill(weights, List.of(new KnownTokens(1, known)));
+            int sampled = drawTwo(first, weights, 1).token(1, 1);
+            HeldPrefix held = first.take(1, known.length + 2);
+            assertThat(held.tokens()).isEqualTo(11);
+            second.reset(0, 3);
+            drawTwo(second, weights, 0); // something else was there
+            second.resume(0, held, 11, sampled);
+            assertThat(second.position(0)).isEqualTo(first.position(1)).isEqualTo(12);
+            DecodeSteps there = drawTwo(first, weights, 1);
+            DecodeSteps here = drawTwo(second, weights, 0);
+            for (int step = 0; step < 2; step++) {
+                assertThat(here.token(step, 0)).isEqualTo(there.token(step, 1));
+                assertThat(here.logProb(step, 0)).isEqualTo(there.logProb(step, 1));
+            }
+            second.resume(1, held, 4, known[3]); // as if there had been no more than its beginning
+            assertThat(second.position(1)).isEqualTo(5);
+            assertThat(second.prefixBytes(11))
+                    .isEqualTo(2L * shape.layers() * shape.kvHeads() * shape.headSize() * 4 * 11);
+            assertThatThrownBy(() -> second.resume(0, held, 12, 1))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContaining("12 tokens of a prefix of 11");
+            assertThatThrownBy(() -> first.take(1, 14))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessage("slot 1 holds 14 tokens and not 15");
+        }
+    }
+
+    private static DecodeSteps drawTwo(DecodeSession session, Weights weights, int slot) {
+        DecodeInput in = new DecodeInput(2, 2);
+        in.activate(slot, 2, PLAIN);
+        in.sample(0, slot, 0.3f);
+        in.sample(1, slot, 0.8f);
+        return session.advance(weights, in);
+    }
+
     @Test
     void shouldSampleEachTokenAsOftenAsItsProbabilitySays() {
         DecoderShape shape = Shapes.TIED;

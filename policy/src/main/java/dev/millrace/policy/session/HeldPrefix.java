@@ -1,0 +1,37 @@
+package dev.millrace.policy.session;
+
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Keys and values of the first tokens of a sequence, taken out of a {@link DecodeSession}, with which a session of the same shape goes on
+ * as the first one would have: bit for bit, since nothing is computed again. Holds memory of its own. Immutable.
+ */
+public final class HeldPrefix {
+    private final int tokens;
+    private final float[][] parts;
+    private final @Nullable RoutedExperts routing;
+
+    /**
+     * @param parts of each layer keys and then values, [kvHeads, tokens, headSize]
+     * @param routing of the same tokens; null for a model without experts
+     */
+    HeldPrefix(int tokens, float[][] parts, @Nullable RoutedExperts routing) {
+        this.tokens = tokens;
+        this.parts = parts;
+        this.routing = routing;
+    }
+
+    /** Tokens whose keys and values it has. */
+    public int tokens() {
+        return tokens;
+    }
+
+    float[][] parts() {
+        return parts;
+    }
+
+    @Nullable
+    RoutedExperts routing() {
+        return routing;
+    }
+}
