@@ -41,6 +41,7 @@ import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.LockSupport;
+import java.util.stream.Collectors;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -100,14 +101,22 @@ class AgentSessionsIT {
                 Thread first = new Thread(() -> runUntilTakenOver(gateway), "first gateway");
                 first.start();
                 String url = url(gateway);
-                for (int i = 0; i < SAMPLES; i++) {
+                for (int i = 0; i < SAMPLES - 1; i++) { // one is for a further branch
                     JsonNode session = post(url + "/v1/sessions", "{\"agent\": \"walker\"}", 201);
                     String id = session.get("session").asText();
                     sessions.put(id, session);
                     firstTurns.put(
                             id, post(url + "/sessions/" + id + "/v1/chat/completions", turn(session, null), 200));
                 }
-                assertThat(sessions).hasSize(SAMPLES);
+                assertThat(sessions).hasSize(SAMPLES - 1);
+                Map<String, Long> played = sessions.values().stream()
+                        .collect(Collectors.groupingBy(each -> each.get("group").asText(), Collectors.counting()));
+                String branching = sessions.entrySet().stream()
+                        .filter(each -> played.get(each.getValue().get("group").asText())
+                                < each.getValue().get("group_size").asInt())
+                        .findFirst()
+                        .orElseThrow()
+                        .getKey();
 
                 try (Gateway next = gateway(config, log.connection(), feed)) {
                     AtomicReference<Throwable> failure = new AtomicReference<>();
@@ -116,7 +125,12 @@ class AgentSessionsIT {
                     String other = url(next);
                     first.join();
                     for (Map.Entry<String, JsonNode> session : sessions.entrySet()) {
-                        playOn(other, session.getKey(), session.getValue(), firstTurns.get(session.getKey()));
+                        playOn(
+                                other,
+                                session.getKey(),
+                                session.getValue(),
+                                firstTurns.get(session.getKey()),
+                                session.getKey().equals(branching));
                     }
                     awaitEnd(threads, learner);
                     next.stop();
@@ -131,7 +145,8 @@ class AgentSessionsIT {
     }
 
     /** The second turn, at a gateway that has never heard of the first, and the end. */
-    private void playOn(String url, String id, JsonNode session, JsonNode firstTurn) throws Exception {
+    private void playOn(String url, String id, JsonNode session, JsonNode firstTurn, boolean branches)
+            throws Exception {
         JsonNode message = firstTurn.at("/choices/0/message");
         JsonNode answer = postWhenThere(url + "/sessions/" + id + "/v1/chat/completions", turn(session, message));
         assertThat(answer.at("/millrace/turns/0/parent_turn").asInt()).isZero();
@@ -144,15 +159,23 @@ class AgentSessionsIT {
         assertThat(answer.at("/usage/prompt_tokens").asInt()).isEqualTo(prompt.size());
         assertThat(answer.at("/choices/0/logprobs/content").size())
                 .isEqualTo(answer.at("/usage/completion_tokens").asInt());
+        int turn = answer.at("/millrace/turns/0/turn").asInt();
+        assertThat(turn).as("no number that the first gateway may have given").isEqualTo(200_000);
         requireSameForClientsOfAnthropic(url + "/sessions/" + id, session, message, prompt.size());
 
         String end = "{\"reward\": " + (Math.abs(id.hashCode()) % 7)
-                + ", \"reward_components\": {\"found\": 1}, \"turn\": 1}";
+                + ", \"reward_components\": {\"found\": 1}, \"turn\": " + turn
+                + (branches ? ", \"branches\": [{\"turn\": " + (turn + 1) + ", \"reward_share\": 0.5}]" : "") + "}";
         JsonNode completed = post(url + "/v1/sessions/" + id + "/complete", end, 200);
         assertThat(completed.get("rollout_id")).isEqualTo(session.get("rollout_id"));
         assertThat(post(url + "/v1/sessions/" + id + "/complete", end, 200))
                 .as("a second time")
                 .isEqualTo(completed);
+        if (branches) {
+            assertThat(completed.at("/branches/0/rollout_id").asText())
+                    .startsWith(session.get("group").asText() + "/")
+                    .isNotEqualTo(session.get("rollout_id").asText());
+        }
     }
 
     /** The same prompt goes on from the first turn once more; of the two that do, the end names the other. */
@@ -179,7 +202,9 @@ class AgentSessionsIT {
                 .put("content", "the park");
         JsonNode answer = post(base + "/v1/messages", call.toString(), 200);
         assertThat(answer.get("type").asText()).isEqualTo("message");
-        assertThat(answer.at("/usage/input_tokens").asInt()).isEqualTo(promptTokens);
+        int kept = answer.at("/usage/cache_read_input_tokens").asInt();
+        assertThat(kept).as("of the same prompt before").isEqualTo(promptTokens - 1);
+        assertThat(answer.at("/usage/input_tokens").asInt()).isEqualTo(promptTokens - kept);
         assertThat(answer.at("/millrace/turns/0/parent_turn").asInt()).isZero();
         String stream =
                 send(base + "/v1/messages", call.put("stream", true).toString()).body();
@@ -199,7 +224,19 @@ class AgentSessionsIT {
         List<Rollout> rollouts =
                 ForeignPartnersIT.read(connection, connection.topics().rollouts(), Rollout.class);
         assertThat(rollouts).hasSize(SAMPLES).extracting(Rollout::getRolloutId).doesNotHaveDuplicates();
-        assertThat(rollouts).allSatisfy(rollout -> {
+        assertThat(rollouts)
+                .filteredOn(rollout -> rollout.getBranch() != null)
+                .singleElement()
+                .satisfies(rollout -> {
+                    String parent = rollout.getBranch().getParentRolloutId();
+                    assertThat(rollouts)
+                            .filteredOn(other -> other.getRolloutId().equals(parent))
+                            .singleElement()
+                            .satisfies(other -> assertThat(rollout.getReward()).isEqualTo(other.getReward() / 2));
+                    assertThat(rollout.getBranch().getRewardShare()).isEqualTo(0.5);
+                    assertThat(rollout.getTurns()).hasSize(1);
+                });
+        assertThat(rollouts).filteredOn(rollout -> rollout.getBranch() == null).allSatisfy(rollout -> {
             assertThat(rollout.getSampler().getAgent().getName()).isEqualTo("walker");
             assertThat(rollout.getRewardComponents()).containsEntry("found", 1.0);
             assertThat(rollout.getTurns())

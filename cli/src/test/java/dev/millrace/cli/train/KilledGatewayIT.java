@@ -26,6 +26,7 @@ import dev.millrace.scorer.ScorerPurpose;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.io.IOException;
 import java.net.ServerSocket;
+import java.net.Socket;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -62,6 +63,7 @@ class KilledGatewayIT {
     private static final Path TOKENIZER = Path.of("..", "policy", "src", "test", "resources", "tiny", "tokenizer.json");
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final int KILLS = Integer.getInteger("millrace.kills", 20);
+    private static final int PAUSES = Integer.getInteger("millrace.pauses", 8);
     private static final int AGENTS = 8;
     private static final Duration LIMIT = Duration.ofMinutes(2);
 
@@ -72,15 +74,40 @@ class KilledGatewayIT {
     /** Rollout to the reward that was acknowledged. */
     private final Map<String, Double> completed = new ConcurrentHashMap<>();
 
-    private String url;
+    private volatile String url;
+    private int lives;
 
     @TempDir
     private Path folder;
+
+    /** Plays on until it is over. */
+    private interface Lives {
+        void live(List<String> command, List<Future<?>> playing) throws Exception;
+    }
 
     @Test
     void shouldLoseNothingThatItAcknowledged() throws Exception {
         int port = freePort();
         url = "http://127.0.0.1:" + port;
+        play(KILLS, (command, playing) -> killAgainAndAgain(with(command, port, "g0"), playing));
+    }
+
+    /** It goes on while its place is taken, with calls of agents that it has not answered. */
+    @Test
+    void shouldAcknowledgeNothingThatWhoeverTookItsPlaceDoesNotKnow() throws Exception {
+        int port = freePort();
+        url = "http://127.0.0.1:" + port;
+        play(PAUSES, (command, playing) -> pauseAgainAndAgain(port, command, playing));
+    }
+
+    private static List<String> with(List<String> command, int port, String id) {
+        List<String> all = new ArrayList<>(command);
+        all.addAll(List.of("--set", "gateway.port=" + port, "--set", "generator.id=" + id));
+        return all;
+    }
+
+    private void play(int many, Lives gateways) throws Exception {
+        lives = many;
         List<String> settings = List.of(
                 "model.checkpoint=" + tinyModel(),
                 "data.file=" + prompts(),
@@ -92,8 +119,7 @@ class KilledGatewayIT {
                 "run.topic_prefix=millrace.",
                 "admission.batch_sequences=16",
                 "topology.batch.sequences=16",
-                "gateway.idle_ms=5000", // of a session whose opening was not answered any more, nobody asks anything
-                "gateway.port=" + port);
+                "gateway.idle_ms=5000"); // of a session whose opening was not answered any more, nobody asks anything
         ConfigLayers layers = new ConfigLayers();
         settings.forEach(layers::set);
         MillraceConfig config = layers.resolve();
@@ -128,7 +154,7 @@ class KilledGatewayIT {
                     return null;
                 }));
             }
-            killAgainAndAgain(command, playing);
+            gateways.live(command, playing);
             agents.shutdown();
             threads.stop();
             assertThat(threads.failure()).isEmpty();
@@ -148,6 +174,48 @@ class KilledGatewayIT {
                 each.get(LIMIT.toSeconds(), TimeUnit.SECONDS);
             }
         });
+    }
+
+    /** One of the same id takes its place at once, one of another id when the group has missed it. */
+    private void pauseAgainAndAgain(int port, List<String> command, List<Future<?>> playing) throws Exception {
+        Random random = new Random(11);
+        TrainProcess gateway = TrainProcess.start(folder, with(command, port, "g0"));
+        try {
+            for (int pause = 0; pause < PAUSES; pause++) {
+                awaitProgress(gateway, playing);
+                gateway.signal("STOP");
+                int next = freePort();
+                boolean isMissedAtOnce = pause % 2 == 0;
+                try (TrainProcess before = gateway) {
+                    gateway = TrainProcess.start(folder, with(command, next, "g" + (pause + 1) / 2));
+                    awaitListening(next, gateway);
+                    url = "http://127.0.0.1:" + next;
+                    TimeUnit.MILLISECONDS.sleep(random.nextInt(isMissedAtOnce ? 1_000 : 8_000));
+                    before.signal("CONT"); // calls of agents are still with it
+                    TimeUnit.MILLISECONDS.sleep(random.nextInt(1_000));
+                }
+            }
+            awaitProgress(gateway, playing);
+            isOver.set(true);
+            for (Future<?> each : playing) {
+                each.get(LIMIT.toSeconds(), TimeUnit.SECONDS);
+            }
+        } finally {
+            gateway.close();
+        }
+    }
+
+    private static void awaitListening(int port, TrainProcess gateway) throws Exception {
+        long deadline = System.nanoTime() + LIMIT.toNanos();
+        while (true) {
+            try (Socket socket = new Socket("127.0.0.1", port)) {
+                assertThat(socket.isConnected()).isTrue();
+                return;
+            } catch (IOException e) {
+                assertThat(System.nanoTime()).as(gateway::toString).isLessThan(deadline);
+                TimeUnit.MILLISECONDS.sleep(10);
+            }
+        }
     }
 
     private interface Work {
@@ -245,7 +313,7 @@ class KilledGatewayIT {
                                 .toList());
             }
         }
-        assertThat(turns).hasSizeGreaterThan(KILLS * AGENTS);
+        assertThat(turns).hasSizeGreaterThan(lives * AGENTS);
         assertThat(recorded).as("turns that agents were given").containsAllEntriesOf(turns);
         Map<String, List<Rollout>> rollouts = read(
                         connection, connection.topics().rollouts(), Rollout.class)
@@ -260,8 +328,8 @@ class KilledGatewayIT {
         Account account = new LedgerReader(connection).read(Duration.ofSeconds(60));
         assertThat(account.balance().addsUp()).isTrue();
         System.out.printf(
-                "%d kills, %d turns and %d ends acknowledged, %d rollouts, %d steps%n",
-                KILLS,
+                "%d lives ended, %d turns and %d ends acknowledged, %d rollouts, %d steps%n",
+                lives,
                 turns.size(),
                 completed.size(),
                 rollouts.size(),

@@ -175,10 +175,15 @@ final class AnswerJson {
         int sampled = turns.stream()
                 .mapToInt(turn -> turn.record().getUsage().getCompletionTokens())
                 .sum();
-        return NODES.objectNode()
+        ObjectNode usage = NODES.objectNode()
                 .put("prompt_tokens", prompt)
                 .put("completion_tokens", sampled)
                 .put("total_tokens", prompt + sampled);
+        Integer cached = turns.get(0).record().getUsage().getCachedTokens();
+        if (cached != null) {
+            usage.putObject("prompt_tokens_details").put("cached_tokens", cached);
+        }
+        return usage;
     }
 
     /** What the record says beside: which turns these are, where they go on from, and which versions sampled them. */

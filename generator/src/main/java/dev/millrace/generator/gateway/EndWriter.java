@@ -116,13 +116,21 @@ final class EndWriter implements AutoCloseable {
         for (SessionEnding end : ends) {
             Rollout rollout = end.rollout();
             if (rollout != null) {
-                out.send(new ProducerRecord<>(
-                        topics.rollouts(),
-                        rollout.getGroupId().getBytes(StandardCharsets.UTF_8),
-                        rollouts.serialize(topics.rollouts(), rollout)));
+                send(out, rollout);
             }
-            out.send(log.ended(end, clock.millis()));
+            for (SessionEnding.BranchEnding branch : end.branches()) {
+                send(out, branch.rollout());
+                out.send(log.ended(end, branch, clock.millis()));
+            }
+            out.send(log.ended(end, clock.millis())); // last, since it is what a repeated call is answered with
         }
+    }
+
+    private void send(Producer<byte[], byte[]> out, Rollout rollout) {
+        out.send(new ProducerRecord<>(
+                topics.rollouts(),
+                rollout.getGroupId().getBytes(StandardCharsets.UTF_8),
+                rollouts.serialize(topics.rollouts(), rollout)));
     }
 
     @Override

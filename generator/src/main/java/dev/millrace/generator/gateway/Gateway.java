@@ -17,6 +17,7 @@ import io.micrometer.core.instrument.MeterRegistry;
 import java.time.Clock;
 import java.util.Optional;
 import java.util.function.Consumer;
+import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -45,9 +46,11 @@ public final class Gateway implements AutoCloseable {
     private final Clock clock;
     private final SessionTable sessions;
     private final SessionLog log;
+    private final SessionFence fence;
     private final EndWriter writer;
     private final GatewayMeters counts;
     private final GatewayToken token;
+    private final Optional<SSLContext> tls;
     private volatile boolean stopped;
     private volatile Consumer<String> told = url -> {};
     private volatile @Nullable String url;
@@ -58,7 +61,7 @@ public final class Gateway implements AutoCloseable {
      * @param feed stays the caller's; it must outlive {@link #run()}
      * @param environments that requests may name
      * @param tokenizer the vocabulary of all prompts and answers, with the chat template
-     * @throws IllegalArgumentException if the configuration asks for what sessions cannot have, or names a token that is not there
+     * @throws IllegalArgumentException if the configuration asks for what sessions cannot have, or names a token or certificate that is not there
      */
     public Gateway(
             LogConnection connection,
@@ -75,12 +78,11 @@ public final class Gateway implements AutoCloseable {
                 feed,
                 environments,
                 tokenizer,
-                (weights, shape) -> new SlotTurnEngine(engine, weights, shape, tokenizer, generator, meters, clock),
+                SlotTurnEngine.door(engine, tokenizer, generator, (long) config.prefixCacheMb() << 20, meters, clock),
                 generator,
                 config,
                 meters,
                 clock);
-        SlotTurnEngine.requireUpdates(generator.weightUpdate());
     }
 
     /** Of another engine. */
@@ -103,8 +105,11 @@ public final class Gateway implements AutoCloseable {
         this.config = config;
         this.clock = clock;
         this.token = GatewayToken.of(config);
+        this.tls =
+                config.tls().isOn() ? Optional.of(GatewayCertificate.context(config.tls(), clock)) : Optional.empty();
         this.sessions = new SessionTable(config.sessions());
         this.log = new SessionLog(connection, generator.id());
+        this.fence = new SessionFence(sessions, log);
         this.writer = new EndWriter(connection, generator, log, clock);
         this.counts = new GatewayMeters(meters, sessions);
     }
@@ -133,7 +138,8 @@ public final class Gateway implements AutoCloseable {
         Quarantines quarantines = Quarantines.of(connection);
         quarantines.open();
         try (quarantines;
-                NewestWeights weights = new NewestWeights(feed, connection.limit(generator.firstVersionTimeoutMs()));
+                NewestWeights weights =
+                        new NewestWeights(feed, connection.limit(generator.firstVersionTimeoutMs()), door::prepare);
                 TurnEngine engine = door.open(weights, shape);
                 GatewayLoop loop = new GatewayLoop(
                         connection,
@@ -141,6 +147,7 @@ public final class Gateway implements AutoCloseable {
                         config,
                         sessions,
                         log,
+                        fence,
                         writer,
                         engine,
                         tokenizer,
@@ -159,13 +166,14 @@ public final class Gateway implements AutoCloseable {
     }
 
     private GatewayServer server(TurnEngine engine, ToolFormat tools, GatewayLoop loop) {
-        TurnPlayer player = new TurnPlayer(engine, log, tokenizer, tools, config, loop::isHolding, counts, clock);
+        TurnPlayer player = new TurnPlayer(engine, log, tokenizer, tools, config, fence, counts, clock);
         SessionDesk desk = new SessionDesk(
                 connection.run(),
                 generator.id(),
                 config,
                 sessions,
                 log,
+                fence,
                 player,
                 engine,
                 tokenizer,
@@ -173,7 +181,7 @@ public final class Gateway implements AutoCloseable {
                 loop,
                 counts,
                 clock);
-        return new GatewayServer(config, token, desk, counts);
+        return new GatewayServer(config, token, tls, desk, counts);
     }
 
     /** Tells somebody where agents reach it, once it listens. */

@@ -12,6 +12,7 @@ import java.net.UnknownHostException;
  * @param publicUrl under which agents reach it, where that is another one; empty for host and port
  * @param tokenVariable name of the variable of the environment that holds the bearer token which every call must carry; empty for
  *     none, on loopback alone
+ * @param tls of its own listener
  * @param sessions open at once
  * @param calls under way at once
  * @param bodyBytes longest body of a call
@@ -21,6 +22,8 @@ import java.net.UnknownHostException;
  * @param turnTimeoutMs longest wait for one answer of the engine
  * @param claimWaitMs how long the opening of a session waits for a sample to be released
  * @param sampling who says how turns are sampled
+ * @param prefixCacheMb memory in MiB for what the policy's own engine keeps of conversations between their turns, so that a turn takes in
+ *     only what is new; 0 keeps nothing
  */
 public record GatewayConfig(
         boolean enabled,
@@ -28,6 +31,7 @@ public record GatewayConfig(
         int port,
         String publicUrl,
         String tokenVariable,
+        GatewayTls tls,
         int sessions,
         int calls,
         int bodyBytes,
@@ -36,7 +40,8 @@ public record GatewayConfig(
         long limitMs,
         long turnTimeoutMs,
         long claimWaitMs,
-        SamplingSource sampling) {
+        SamplingSource sampling,
+        int prefixCacheMb) {
 
     public GatewayConfig {
         between("port", port, 0, 65_535);
@@ -48,6 +53,7 @@ public record GatewayConfig(
         between("limit_ms", limitMs, 100, Integer.MAX_VALUE);
         between("turn_timeout_ms", turnTimeoutMs, 10, Integer.MAX_VALUE);
         between("claim_wait_ms", claimWaitMs, 0, 60_000);
+        between("prefix_cache_mb", prefixCacheMb, 0, 1 << 20);
         if (!isLoopback(host) && tokenVariable.isEmpty()) {
             throw new IllegalArgumentException(
                     "host must be on loopback, such as 127.0.0.1, where token_variable is empty: '" + host
@@ -84,6 +90,7 @@ public record GatewayConfig(
                 8_090,
                 "",
                 "",
+                GatewayTls.none(),
                 2_000,
                 512,
                 4 << 20,
@@ -92,6 +99,7 @@ public record GatewayConfig(
                 3_600_000,
                 300_000,
                 5_000,
-                SamplingSource.AGENT);
+                SamplingSource.AGENT,
+                256);
     }
 }

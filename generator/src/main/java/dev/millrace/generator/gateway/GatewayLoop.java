@@ -33,8 +33,8 @@ import java.util.Set;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.LinkedBlockingQueue;
-import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
+import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
@@ -46,20 +46,19 @@ import org.slf4j.LoggerFactory;
  * What the role's thread does, over and over: read prompts, go on with sessions that were open before, end those whose time is over,
  * write ends, say what is served.
  *
- * <p>Owned by that thread, save {@link #end} and {@link #isHolding()}.
+ * <p>Owned by that thread, save {@link #end}.
  */
 final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(GatewayLoop.class);
-    private static final Duration POLL = Duration.ofMillis(5);
+    private static final Duration POLL = Duration.ofMillis(2); // a turn waits for half of it
     private static final long LOOK_MS = 100;
-    /** Below the time after which the group gives this one's prompts to another. */
-    private static final long HOLDS_NANOS = TimeUnit.SECONDS.toNanos(5);
 
     private final RunIdentity run;
     private final GeneratorConfig config;
     private final GatewayConfig limits;
     private final SessionTable sessions;
     private final SessionLog log;
+    private final SessionFence fence;
     private final EndWriter writer;
     private final TurnEngine engine;
     private final Tokenizer tokenizer;
@@ -70,6 +69,8 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
     private final PromptSource prompts;
     private final BlockingQueue<SessionEnding> ends = new LinkedBlockingQueue<>();
     private final Map<Integer, Map<String, List<SessionEvent>>> readBack = new HashMap<>();
+    /** Samples that were finished before, by partition and offset of the prompt that released them. */
+    private final Map<Integer, Map<Long, Set<Integer>>> finishedBefore = new HashMap<>();
     /** Partitions of which what sessions have been through is read. */
     private final Set<Integer> known = new HashSet<>();
 
@@ -79,8 +80,6 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
     private long heartbeatAtMs;
     private long servedVersion = -1;
     private long servedSinceMs;
-    private volatile long polledAtNanos = System.nanoTime();
-    private volatile boolean away;
 
     GatewayLoop(
             LogConnection connection,
@@ -88,6 +87,7 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
             GatewayConfig limits,
             SessionTable sessions,
             SessionLog log,
+            SessionFence fence,
             EndWriter writer,
             TurnEngine engine,
             Tokenizer tokenizer,
@@ -101,6 +101,7 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
         this.limits = limits;
         this.sessions = sessions;
         this.log = log;
+        this.fence = fence;
         this.writer = writer;
         this.engine = engine;
         this.tokenizer = tokenizer;
@@ -117,11 +118,12 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
             engine.requireAlive();
             standAsideInQuarantine();
             prompts.poll(POLL);
-            polledAtNanos = System.nanoTime();
+            fence.answer(prompts);
             takePrompts();
             endOverdue();
             write(stopped, false);
         }
+        fence.answer(prompts);
         write(() -> false, true);
     }
 
@@ -130,18 +132,12 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
         ends.add(ending);
     }
 
-    /** Whether the group still counts on this gateway, so that what it acknowledges will be read by whoever comes after it. */
-    boolean isHolding() {
-        return !away && System.nanoTime() - polledAtNanos < HOLDS_NANOS;
-    }
-
     private void standAsideInQuarantine() {
         Optional<Quarantine> quarantine = quarantines.of(config.id());
         if (quarantine.isPresent() == inQuarantine) {
             return;
         }
         inQuarantine = quarantine.isPresent();
-        away = inQuarantine;
         if (inQuarantine) {
             LOG.warn(
                     "gateway {} is in quarantine and leaves its prompts and sessions to others: {}",
@@ -163,21 +159,19 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
         int partition = prompt.partition().partition();
         Map<String, List<SessionEvent>> before = readBack.get(partition);
         if (before == null && !known.contains(partition)) {
-            before = log.read(prompt, sessions::remember);
+            before = log.read(prompt, this::hasEnded);
             known.add(partition);
             if (!before.isEmpty()) {
                 readBack.put(partition, before);
             }
         }
         Map<String, List<SessionEvent>> here = new LinkedHashMap<>();
-        Set<Integer> over = new HashSet<>();
+        Set<Integer> over =
+                finishedBefore.getOrDefault(partition, new HashMap<>()).getOrDefault(prompt.offset(), Set.of());
         if (before != null) {
             before.forEach((id, events) -> {
                 if (events.get(0).getPromptSource().getOffset() == prompt.offset()) {
                     here.put(id, events);
-                    if (events.stream().anyMatch(event -> event.getKind() == SessionEventKind.ENDED)) {
-                        over.add(events.get(0).getSampleIndex());
-                    }
                 }
             });
             before.keySet().removeAll(here.keySet());
@@ -185,15 +179,25 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
                 readBack.remove(partition);
             }
         }
-        Map<Integer, List<SessionEvent>> played = new HashMap<>();
-        here.values().stream()
-                .filter(GatewayLoop::isOpen)
-                // of two that play one sample the later one does: the opening of the other was not acknowledged
-                .forEach(events -> played.put(events.get(0).getSampleIndex(), events));
-        played.keySet().removeAll(over);
-        sessions.add(prompt, over::contains, played::containsKey).forEach(prompts::finished);
-        played.values().forEach(events -> restore(prompt, events));
+        // of two that play one sample the opening of one was not acknowledged: nobody asks it anything, and it ends
+        // after its time
+        List<List<SessionEvent>> played = here.values().stream()
+                .filter(events -> isOpen(events) && !over.contains(events.get(0).getSampleIndex()))
+                .toList();
+        Set<Integer> indexes =
+                played.stream().map(events -> events.get(0).getSampleIndex()).collect(Collectors.toSet());
+        sessions.add(prompt, over::contains, indexes::contains).forEach(prompts::finished);
+        played.forEach(events -> restore(prompt, events));
         sessions.hasTaken(prompt);
+    }
+
+    /** A session was ended before, or a further branch of it became a rollout. */
+    private void hasEnded(SessionEvent end) {
+        sessions.remember(end);
+        finishedBefore
+                .computeIfAbsent(end.getPromptSource().getPartition(), partition -> new HashMap<>())
+                .computeIfAbsent(end.getPromptSource().getOffset(), offset -> new HashSet<>())
+                .add(end.getSampleIndex());
     }
 
     private static boolean isOpen(List<SessionEvent> events) {
@@ -222,8 +226,12 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
                         GivenAnswer.of(text, turn, tokenizer, stopTokens(sample.prompt(), tokenizer), tools)));
             }
         }
-        session.restored(clock.millis());
+        long lives = events.stream()
+                .filter(event -> event.getKind() == SessionEventKind.OPENED)
+                .count();
+        session.restored(clock.millis(), lives);
         sessions.restore(session);
+        session.isTakenUp(fence.takeUp(session, clock.millis()));
         meters.session("restored");
     }
 
@@ -259,7 +267,7 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
     private SessionEnding overdue(Session session, String error) {
         List<PlayedTurn> turns = session.turns();
         if (turns.isEmpty()) {
-            return new SessionEnding(session, null, -1, null, error, true, new CompletableFuture<>());
+            return new SessionEnding(session, null, -1, null, error, List.of(), true, new CompletableFuture<>());
         }
         PlayedTurn last = turns.get(turns.size() - 1);
         Rollout rollout = new SessionRollout(session, last)
@@ -277,6 +285,7 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
                 last.record().getTurn(),
                 FinishReason.ABORTED,
                 error,
+                List.of(),
                 true,
                 new CompletableFuture<>());
     }
@@ -287,15 +296,23 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
         List<SessionEnding> writing = new ArrayList<>(notWritten);
         List<SessionEnding> fresh = new ArrayList<>();
         ends.drainTo(fresh);
+        Set<ReleasedSample> finishing = new HashSet<>();
+        notWritten.forEach(end -> finishing.add(end.session().sample()));
         for (SessionEnding end : List.copyOf(fresh)) {
             if (!sessions.isOpen(end.session())) { // its prompt went to another gateway meanwhile
                 fresh.remove(end);
                 moved(end);
+            } else if (end.rollout() != null
+                    && !(sessions.isHere(end.session())
+                            && finishing.add(end.session().sample()))) {
+                fresh.remove(end);
+                finishedByAnother(end);
             }
         }
         for (SessionEnding end : fresh) {
             if (end.rollout() != null) {
                 end.session().sample().askedBy().forEach(prompts::finished);
+                end.branches().forEach(branch -> branch.sample().askedBy().forEach(prompts::finished));
             }
         }
         writing.addAll(fresh);
@@ -311,9 +328,11 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
         Serving serving = heartbeat ? serving(now, isLast) : null;
         if (writer.write(writing, refused, serving, offsets, prompts.groupMetadata(), stopped, prompts::isCommitted)) {
             notWritten = new ArrayList<>();
+            prompts.committed(offsets);
             refused.forEach(meters::refused);
             for (SessionEnding end : writing) {
                 sessions.ended(end.session(), end.rollout() != null);
+                end.branches().forEach(branch -> sessions.finished(branch.sample()));
                 meters.committed(end);
                 end.written().complete(null);
             }
@@ -366,6 +385,7 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
         partitions.forEach(partition -> {
             known.remove(partition.partition());
             readBack.remove(partition.partition());
+            finishedBefore.remove(partition.partition());
         });
         notWritten.stream()
                 .filter(end ->
@@ -381,6 +401,15 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
                         "session_elsewhere",
                         "the session " + end.session().id().text()
                                 + " belongs to another gateway now; complete it there"));
+    }
+
+    private void finishedByAnother(SessionEnding end) {
+        sessions.drop(end.session());
+        end.branches().forEach(branch -> sessions.giveBack(branch.sample()));
+        end.written()
+                .completeExceptionally(RefusedCallException.conflict(
+                        "the sample " + end.session().sample().name()
+                                + " was finished by another session, so that this one has none; open another one"));
     }
 
     /** Leaves the group, after the last write. */

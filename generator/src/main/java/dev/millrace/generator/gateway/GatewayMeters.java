@@ -80,7 +80,7 @@ final class GatewayMeters {
 
     void committed(SessionEnding ending) {
         if (ending.rollout() != null) {
-            rollouts.increment();
+            rollouts.increment(1 + ending.branches().size());
         }
         session(ending.isOverdue() ? "overdue" : ending.rollout() == null ? "returned" : "completed");
     }

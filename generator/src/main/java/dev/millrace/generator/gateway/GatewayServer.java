@@ -6,12 +6,15 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
+import com.sun.net.httpserver.HttpsConfigurator;
+import com.sun.net.httpserver.HttpsServer;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.net.BindException;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutorService;
@@ -19,6 +22,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
+import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -46,9 +50,15 @@ final class GatewayServer implements AutoCloseable {
      * Opens the port; calls are answered from {@link #start} on.
      *
      * @param token that every call must carry
+     * @param tls what connections are made with; empty for none
      * @throws IllegalArgumentException if the port cannot be opened
      */
-    GatewayServer(GatewayConfig config, GatewayToken token, SessionDesk desk, GatewayMeters meters) {
+    GatewayServer(
+            GatewayConfig config,
+            GatewayToken token,
+            Optional<SSLContext> tls,
+            SessionDesk desk,
+            GatewayMeters meters) {
         HttpDefaults.apply();
         this.config = config;
         this.token = token;
@@ -56,7 +66,7 @@ final class GatewayServer implements AutoCloseable {
         this.meters = meters;
         this.calls = new Semaphore(config.calls());
         try {
-            this.server = HttpServer.create(new InetSocketAddress(config.host(), config.port()), BACKLOG);
+            this.server = opened(new InetSocketAddress(config.host(), config.port()), tls);
         } catch (BindException e) {
             throw new IllegalArgumentException(
                     "gateway.port " + config.port() + " on " + config.host()
@@ -71,6 +81,15 @@ final class GatewayServer implements AutoCloseable {
         this.streams = Executors.newCachedThreadPool(daemons("gateway-stream"));
         server.setExecutor(threads);
         server.createContext("/", this::handle);
+    }
+
+    private static HttpServer opened(InetSocketAddress address, Optional<SSLContext> tls) throws IOException {
+        if (tls.isEmpty()) {
+            return HttpServer.create(address, BACKLOG);
+        }
+        HttpsServer server = HttpsServer.create(address, BACKLOG);
+        server.setHttpsConfigurator(new HttpsConfigurator(tls.get()));
+        return server;
     }
 
     private static ThreadFactory daemons(String name) {
@@ -88,7 +107,8 @@ final class GatewayServer implements AutoCloseable {
     /** Where agents reach it, without a slash at the end. */
     String url() {
         return config.publicUrl().isEmpty()
-                ? "http://" + (config.host().contains(":") ? "[" + config.host() + "]" : config.host()) + ":"
+                ? (config.tls().isOn() ? "https://" : "http://")
+                        + (config.host().contains(":") ? "[" + config.host() + "]" : config.host()) + ":"
                         + server.getAddress().getPort()
                 : config.publicUrl();
     }

@@ -8,6 +8,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.OptionalLong;
+import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -18,15 +19,20 @@ import org.jspecify.annotations.Nullable;
  * Thread-safe.
  */
 final class Session {
+    /** Numbers that one gateway may give to turns of a session: more than there may be turns, since calls may fail. */
+    static final int NUMBERS = 200_000;
+
     private final SessionId id;
     private final ReleasedSample sample;
     private final @Nullable String agent;
     private final long openedAtMs;
     private final List<PlayedTurn> turns = new ArrayList<>();
     private int nextTurn;
+    private int numbersEnd = NUMBERS;
     private int underWay;
     private long lastAtMs;
     private @Nullable SessionEnding ending;
+    private CompletableFuture<Void> takenUp = CompletableFuture.completedFuture(null);
 
     Session(SessionId id, ReleasedSample sample, @Nullable String agent, long openedAtMs) {
         this.id = id;
@@ -81,13 +87,17 @@ final class Session {
         return ending == null;
     }
 
-    /** What it has been through, the oldest first. */
+    /** What it has been through, by number. */
     synchronized List<PlayedTurn> turns() {
         return List.copyOf(turns);
     }
 
     synchronized int takeNumber() {
         requireOpen();
+        if (nextTurn >= numbersEnd) {
+            throw RefusedCallException.conflict("the session has used up the numbers of its turns, " + NUMBERS
+                    + " at one gateway, with calls that failed; complete it");
+        }
         return nextTurn++;
     }
 
@@ -111,14 +121,35 @@ final class Session {
         boolean isThere = turns.stream()
                 .anyMatch(each -> each.record().getTurn() == turn.record().getTurn());
         if (!isThere) {
-            turns.add(turn);
+            int at = turns.size();
+            while (at > 0 && number(turns.get(at - 1)) > number(turn)) {
+                at--;
+            }
+            turns.add(at, turn);
             nextTurn = Math.max(nextTurn, turn.record().getTurn() + 1);
         }
     }
 
-    /** It was read back: whoever plays it has its time again. */
-    synchronized void restored(long nowMs) {
+    /**
+     * It was read back: whoever plays it has its time again, and numbers that no gateway before gave. One of those may still write a
+     * turn that it never acknowledges; that must not have the number of one that is.
+     *
+     * @param lives gateways that have played it before, as the log says
+     */
+    synchronized void restored(long nowMs, long lives) {
         lastAtMs = nowMs;
+        nextTurn = (int) Math.max(nextTurn, Math.min(lives * NUMBERS, Integer.MAX_VALUE));
+        numbersEnd = (int) Math.min((lives + 1) * NUMBERS, Integer.MAX_VALUE);
+    }
+
+    /** From when on this gateway may play it. */
+    synchronized void isTakenUp(CompletableFuture<Void> when) {
+        takenUp = when;
+    }
+
+    /** Done when this gateway may play it. */
+    synchronized CompletableFuture<Void> takenUp() {
+        return takenUp;
     }
 
     /** The turn of a number. */

@@ -3,9 +3,11 @@ package dev.millrace.generator.gateway;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.api.environment.VerifiedReward;
 import dev.millrace.api.tokenizer.Tokenizer;
+import dev.millrace.generator.gateway.SessionEnding.BranchEnding;
 import dev.millrace.generator.sampling.TurnEngine;
 import dev.millrace.generator.sampling.TurnEngine.TokenListener;
 import dev.millrace.schemas.FinishReason;
@@ -16,21 +18,19 @@ import dev.millrace.schemas.SessionEvent;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.run.RunIdentity;
 import java.time.Clock;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 import java.util.function.IntFunction;
 import org.jspecify.annotations.Nullable;
 
 /** Opens, plays, shows and ends sessions for callers. Thread-safe; the caller's thread waits. */
 final class SessionDesk {
     private static final ObjectMapper JSON = new ObjectMapper();
-    private static final long WRITE_LIMIT_SECONDS = 60;
+    private static final long WRITE_LIMIT_MS = 60_000;
     private static final Set<String> OPENING =
             Set.of("prompt_id", "group", "sample_index", "environment", "policy", "agent");
 
@@ -39,6 +39,7 @@ final class SessionDesk {
     private final GatewayConfig config;
     private final SessionTable sessions;
     private final SessionLog log;
+    private final SessionFence fence;
     private final TurnPlayer player;
     private final TurnEngine engine;
     private final Tokenizer tokenizer;
@@ -53,6 +54,7 @@ final class SessionDesk {
             GatewayConfig config,
             SessionTable sessions,
             SessionLog log,
+            SessionFence fence,
             TurnPlayer player,
             TurnEngine engine,
             Tokenizer tokenizer,
@@ -65,6 +67,7 @@ final class SessionDesk {
         this.config = config;
         this.sessions = sessions;
         this.log = log;
+        this.fence = fence;
         this.player = player;
         this.engine = engine;
         this.tokenizer = tokenizer;
@@ -80,6 +83,9 @@ final class SessionDesk {
 
     /** Opens one that plays a sample which admission released. */
     ObjectNode open(JsonNode body, String url) {
+        if (!body.isObject()) {
+            throw RefusedCallException.invalid(null, "the body must be a JSON object");
+        }
         for (var fields = body.fieldNames(); fields.hasNext(); ) {
             String name = fields.next();
             if (!OPENING.contains(name)) {
@@ -101,7 +107,7 @@ final class SessionDesk {
                     sample,
                     body.path("agent").isTextual() ? body.get("agent").textValue() : null,
                     clock.millis());
-            await(log.opened(session));
+            SessionFence.await(log.opened(session).thenCompose(done -> fence.confirm(session)), WRITE_LIMIT_MS);
             sessions.opened(session);
             meters.session("opened");
             return opened(session, url);
@@ -242,13 +248,15 @@ final class SessionDesk {
             SessionEnding wanted = ending(session, SessionVerdict.of(body));
             if (session.end(wanted)) {
                 loop.end(wanted);
+            } else {
+                wanted.branches().forEach(branch -> sessions.giveBack(branch.sample()));
             }
         }
         SessionEnding ending = Objects.requireNonNull(session.ending(), "its end has begun");
         if (ending.isOverdue()) {
             throw RefusedCallException.conflict("the session " + id + " is over: " + ending.error());
         }
-        await(ending.written());
+        SessionFence.await(ending.written(), WRITE_LIMIT_MS);
         return completed(ending);
     }
 
@@ -265,7 +273,11 @@ final class SessionDesk {
     private SessionEnding ending(Session session, SessionVerdict verdict) {
         List<PlayedTurn> turns = session.turns();
         if (turns.isEmpty()) {
-            return new SessionEnding(session, null, -1, null, verdict.error(), false, new CompletableFuture<>());
+            if (!verdict.branches().isEmpty()) {
+                throw RefusedCallException.invalid("branches", "the session has no turn, and so no branches");
+            }
+            return new SessionEnding(
+                    session, null, -1, null, verdict.error(), List.of(), false, new CompletableFuture<>());
         }
         PlayedTurn last = verdict.turn().isEmpty()
                 ? turns.get(turns.size() - 1)
@@ -281,22 +293,38 @@ final class SessionDesk {
                             + last.record().getTurn() + ": "
                             + verdict.turnRewards().size());
         }
+        SessionBranches further = new SessionBranches(session, last, verdict);
+        VerifiedReward reward = reward(branch, verdict);
         Rollout rollout = branch.record(
-                reward(branch, verdict),
+                reward,
                 verdict.status(),
                 verdict.error(),
                 gatewayId,
                 run.policyId(),
                 engine.identity(),
                 clock.millis());
-        return new SessionEnding(
-                session,
-                rollout,
-                last.record().getTurn(),
-                rollout.getFinishReason(),
-                verdict.error(),
-                false,
-                new CompletableFuture<>());
+        List<ReleasedSample> samples = sessions.claimBeside(session, further.count());
+        try {
+            return new SessionEnding(
+                    session,
+                    rollout,
+                    last.record().getTurn(),
+                    rollout.getFinishReason(),
+                    verdict.error(),
+                    further.rollouts(
+                            samples,
+                            reward,
+                            rollout.getRolloutId(),
+                            gatewayId,
+                            run.policyId(),
+                            engine.identity(),
+                            clock.millis()),
+                    false,
+                    new CompletableFuture<>());
+        } catch (RuntimeException e) {
+            samples.forEach(sessions::giveBack);
+            throw e;
+        }
     }
 
     /** The agent's; without one the run's own, as of every other rollout. */
@@ -336,32 +364,34 @@ final class SessionDesk {
         completed.put("finish_reason", reason(rollout.getFinishReason()));
         completed.put("response_tokens", rollout.getMask().remaining());
         completed.set("trained_turns", JSON.valueToTree(trained));
+        Set<Integer> all = new HashSet<>(trained);
+        if (!ending.branches().isEmpty()) {
+            ArrayNode branches = completed.putArray("branches");
+            for (BranchEnding branch : ending.branches()) {
+                List<Integer> own = branch.own().stream()
+                        .map(turn -> turn.record().getTurn())
+                        .toList();
+                all.addAll(own);
+                branches.addObject()
+                        .put("rollout_id", branch.rollout().getRolloutId())
+                        .put("turn", branch.lastTurn())
+                        .put("reason", branch.rollout().getBranch().getReason().toString())
+                        .put("reward", branch.rollout().getReward())
+                        .put("reward_share", branch.rollout().getBranch().getRewardShare())
+                        .put("response_tokens", branch.rollout().getMask().remaining())
+                        .set("trained_turns", JSON.valueToTree(own));
+            }
+        }
         completed.set(
                 "other_turns",
                 JSON.valueToTree(session.turns().stream()
                         .map(turn -> turn.record().getTurn())
-                        .filter(turn -> !trained.contains(turn))
+                        .filter(turn -> !all.contains(turn))
                         .toList()));
         return completed;
     }
 
     private static String reason(@Nullable FinishReason reason) {
         return String.valueOf(reason).toLowerCase(Locale.ROOT);
-    }
-
-    private static void await(CompletableFuture<Void> written) {
-        try {
-            written.get(WRITE_LIMIT_SECONDS, TimeUnit.SECONDS);
-        } catch (TimeoutException e) {
-            throw RefusedCallException.notNow(
-                    "log", "the log has not taken it within " + WRITE_LIMIT_SECONDS + " s; ask again");
-        } catch (ExecutionException e) {
-            throw e.getCause() instanceof RefusedCallException refused
-                    ? refused
-                    : RefusedCallException.notNow("log", "it could not be written to the log: " + e.getMessage());
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-            throw RefusedCallException.notNow("closing", "the gateway is being closed");
-        }
     }
 }

@@ -4,6 +4,7 @@ import dev.millrace.generator.sampling.AcceptedPrompt;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.follow.LogReader;
 import dev.millrace.log.follow.ReadLimit;
+import dev.millrace.schemas.FinishReason;
 import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.SessionEvent;
 import dev.millrace.schemas.SessionEventKind;
@@ -82,37 +83,61 @@ final class SessionLog implements AutoCloseable {
 
     /** A session is opened. */
     CompletableFuture<Void> opened(Session session) {
-        return append(event(session, SessionEventKind.OPENED, session.openedAtMs(), null, null));
+        return takenUp(session, session.openedAtMs());
+    }
+
+    /** This gateway goes on with a session that was opened before. */
+    CompletableFuture<Void> takenUp(Session session, long nowMs) {
+        return append(event(session, session.sample(), SessionEventKind.OPENED, nowMs, null, -1, null, null));
     }
 
     /** A turn was sampled. */
     CompletableFuture<Void> played(Session session, SessionTurn turn, long nowMs) {
-        return append(event(session, SessionEventKind.TURN, nowMs, turn, null));
+        return append(event(session, session.sample(), SessionEventKind.TURN, nowMs, turn, -1, null, null));
     }
 
     /** The record of an end, for the transaction that it is part of. */
     ProducerRecord<byte[], byte[]> ended(SessionEnding ending, long nowMs) {
         return record(event(
                 ending.session(),
+                ending.session().sample(),
                 ending.rollout() == null ? SessionEventKind.RETURNED : SessionEventKind.ENDED,
                 nowMs,
                 null,
-                ending));
+                ending.trainedTurn(),
+                ending.finishReason(),
+                ending.error()));
+    }
+
+    /** The same of a further branch. */
+    ProducerRecord<byte[], byte[]> ended(SessionEnding ending, SessionEnding.BranchEnding branch, long nowMs) {
+        return record(event(
+                ending.session(),
+                branch.sample(),
+                SessionEventKind.ENDED,
+                nowMs,
+                null,
+                branch.lastTurn(),
+                branch.rollout().getFinishReason(),
+                null));
     }
 
     private SessionEvent event(
             Session session,
+            ReleasedSample sample,
             SessionEventKind kind,
             long nowMs,
             @Nullable SessionTurn turn,
-            @Nullable SessionEnding ending) {
-        AcceptedPrompt prompt = session.sample().prompt();
+            int trainedTurn,
+            @Nullable FinishReason finishReason,
+            @Nullable String error) {
+        AcceptedPrompt prompt = sample.prompt();
         return new SessionEvent(
                 connection.run().runId(),
                 connection.run().epoch(),
                 session.id().text(),
                 prompt.request().getGroupId(),
-                session.sample().index(),
+                sample.index(),
                 gatewayId,
                 session.agent(),
                 new LogCoordinates(
@@ -120,9 +145,9 @@ final class SessionLog implements AutoCloseable {
                 kind,
                 nowMs,
                 turn,
-                ending == null ? -1 : ending.trainedTurn(),
-                ending == null ? null : ending.finishReason(),
-                ending == null ? null : ending.error());
+                trainedTurn,
+                finishReason,
+                error);
     }
 
     private ProducerRecord<byte[], byte[]> record(SessionEvent event) {

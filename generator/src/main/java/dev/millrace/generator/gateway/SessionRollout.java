@@ -4,6 +4,7 @@ import dev.millrace.api.environment.EpisodeStart;
 import dev.millrace.api.environment.Transcript;
 import dev.millrace.api.environment.VerifiedReward;
 import dev.millrace.schemas.Agent;
+import dev.millrace.schemas.Branch;
 import dev.millrace.schemas.Credit;
 import dev.millrace.schemas.EngineIdentity;
 import dev.millrace.schemas.FinishReason;
@@ -31,15 +32,18 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A branch of a session as the rollout that is trained on: the first turn's prompt is its prompt, what the policy sampled is trained
- * on, and what came in between is context.
+ * A branch of a session as the rollout that is trained on: what stood before its first turn is its prompt, what the policy sampled is
+ * trained on, and what came in between is context.
  */
 final class SessionRollout implements Transcript {
     /** Where nobody said who the agent is. */
     private static final String UNNAMED = "agent";
 
     private final Session session;
+    private final ReleasedSample sample;
+    private final @Nullable Branch goesOnFrom;
     private final List<SessionTurn> branch;
+    private final int[] prompt;
     private final int[] tokens;
     private final byte[] mask;
     private final float[] logProbs;
@@ -49,8 +53,22 @@ final class SessionRollout implements Transcript {
 
     /** @param last turn of the branch */
     SessionRollout(Session session, PlayedTurn last) {
+        this(session, session.sample(), last.branch(), null);
+    }
+
+    /**
+     * Of turns that go on from each other, the last ones of a branch.
+     *
+     * @param sample that the rollout is
+     * @param own turns that are trained on; what was there before the first of them is the prompt
+     * @param goesOnFrom the rollout that has what was there before; null where there is none
+     */
+    SessionRollout(Session session, ReleasedSample sample, List<PlayedTurn> own, @Nullable Branch goesOnFrom) {
         this.session = session;
-        this.branch = last.branch().stream().map(PlayedTurn::record).toList();
+        this.sample = sample;
+        this.goesOnFrom = goesOnFrom;
+        this.branch = own.stream().map(PlayedTurn::record).toList();
+        this.prompt = before(own.get(0));
         int length = 0;
         for (int i = 0; i < branch.size(); i++) {
             length += PackedInts.length(branch.get(i).getSampledTokens())
@@ -65,6 +83,14 @@ final class SessionRollout implements Transcript {
             at = put(branch.get(i), i == 0, at);
         }
         endLastSpanAt(length);
+    }
+
+    private static int[] before(PlayedTurn first) {
+        int[] earlier = first.parent() == null ? new int[0] : first.parent().tokens();
+        int[] context = PackedInts.toArray(first.record().getContextTokens());
+        int[] all = Arrays.copyOf(earlier, earlier.length + context.length);
+        System.arraycopy(context, 0, all, earlier.length, context.length);
+        return all;
     }
 
     private int put(SessionTurn turn, boolean isFirst, int from) {
@@ -152,21 +178,21 @@ final class SessionRollout implements Transcript {
             String policyId,
             EngineIdentity engine,
             long nowMs) {
-        PromptRequest request = session.sample().prompt().request();
+        PromptRequest request = sample.prompt().request();
         SessionTurn first = branch.get(0);
         LogProbDistribution distribution = first.getLogProbDistribution();
         return Rollout.newBuilder()
                 .setRunId(request.getRunId())
                 .setEpoch(request.getEpoch())
-                .setRolloutId(session.sample().name())
+                .setRolloutId(sample.name())
                 .setGroupId(request.getGroupId())
                 .setOrdinal(request.getOrdinal())
-                .setSampleIndex(session.sample().index())
+                .setSampleIndex(sample.index())
                 .setGroupSize(request.getSamples())
                 .setGeneratorId(generatorId)
                 .setEnvironment(request.getEnvironment())
                 .setTokenizerHash(request.getTokenizerHash())
-                .setPromptTokens(first.getContextTokens())
+                .setPromptTokens(PackedInts.of(prompt))
                 .setResponseTokens(PackedInts.of(tokens))
                 .setMask(PackedMask.of(mask))
                 .setBehaviorLogProbs(PackedFloats.of(logProbs))
@@ -188,6 +214,7 @@ final class SessionRollout implements Transcript {
                 .setTask(request.getTask())
                 .setSamplingTrace(trace())
                 .setCredit(credit(verdict.turnRewards()))
+                .setBranch(goesOnFrom)
                 .build();
     }
 

@@ -136,6 +136,34 @@ final class SessionTable {
         return null;
     }
 
+    /**
+     * Takes other samples of a session's group, for further branches of it: all, or none.
+     *
+     * @throws RefusedCallException if too few are free
+     */
+    synchronized List<ReleasedSample> claimBeside(Session session, int count) {
+        String group = session.sample().prompt().request().getGroupId();
+        List<ReleasedSample> found = free.values().stream()
+                .filter(sample -> sample.prompt().request().getGroupId().equals(group))
+                .limit(count)
+                .toList();
+        if (found.size() < count) {
+            throw RefusedCallException.conflict("of the group " + group + " " + found.size()
+                    + " samples are free, and " + count
+                    + " further branches need one each: sessions play the others of its "
+                    + session.sample().prompt().request().getSamples()
+                    + "; name fewer branches, or open fewer sessions of a group");
+        }
+        found.forEach(sample -> free.remove(sample.name()));
+        return found;
+    }
+
+    /** A sample became a rollout that has no session of its own. */
+    synchronized void finished(ReleasedSample sample) {
+        unfinished.remove(sample.name(), sample);
+        notifyAll();
+    }
+
     /** A claimed sample is played. */
     synchronized void opened(Session session) {
         open.put(session.id().text(), session);
@@ -143,7 +171,8 @@ final class SessionTable {
 
     /** A claimed sample is not played after all. */
     synchronized void giveBack(ReleasedSample sample) {
-        if (unfinished.get(sample.name()) == sample) {
+        boolean isPlayed = open.values().stream().anyMatch(session -> session.sample() == sample);
+        if (!isPlayed && unfinished.get(sample.name()) == sample) {
             free.put(sample.name(), sample);
             notifyAll();
         }
@@ -206,6 +235,16 @@ final class SessionTable {
     /** Whether it is here and not over. */
     synchronized boolean isOpen(Session session) {
         return open.get(session.id().text()) == session;
+    }
+
+    /** Whether its sample is this gateway's to play, and was all the time since the session is here, and is not finished. */
+    synchronized boolean isHere(Session session) {
+        return unfinished.get(session.sample().name()) == session.sample();
+    }
+
+    /** A session is over of which nothing comes. */
+    synchronized void drop(Session session) {
+        open.remove(session.id().text());
     }
 
     synchronized List<Session> open() {

@@ -25,7 +25,6 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import java.util.function.BooleanSupplier;
 import java.util.function.IntFunction;
 import org.jspecify.annotations.Nullable;
 
@@ -39,7 +38,7 @@ final class TurnPlayer {
     private final Tokenizer tokenizer;
     private final ToolFormat tools;
     private final GatewayConfig config;
-    private final BooleanSupplier isHolding;
+    private final SessionFence fence;
     private final GatewayMeters meters;
     private final Clock clock;
 
@@ -49,7 +48,7 @@ final class TurnPlayer {
             Tokenizer tokenizer,
             ToolFormat tools,
             GatewayConfig config,
-            BooleanSupplier isHolding,
+            SessionFence fence,
             GatewayMeters meters,
             Clock clock) {
         this.engine = engine;
@@ -57,7 +56,7 @@ final class TurnPlayer {
         this.tokenizer = tokenizer;
         this.tools = tools;
         this.config = config;
-        this.isHolding = isHolding;
+        this.fence = fence;
         this.meters = meters;
         this.clock = clock;
     }
@@ -74,6 +73,7 @@ final class TurnPlayer {
         long begun = System.nanoTime();
         session.enter(receivedAtMs, config.turns());
         try {
+            fence.requireTakenUp(session, config.turnTimeoutMs(), receivedAtMs);
             List<PlayedTurn> again = answeredBefore(session, call);
             if (!again.isEmpty()) {
                 return again;
@@ -250,7 +250,8 @@ final class TurnPlayer {
             records.add(record);
             acknowledged.add(log.played(session, record, clock.millis()));
         }
-        await(acknowledged);
+        CompletableFuture<Void> written = CompletableFuture.allOf(acknowledged.toArray(CompletableFuture[]::new));
+        SessionFence.await(written.thenCompose(done -> fence.confirm(session)), config.turnTimeoutMs());
         List<Integer> stops = GatewayLoop.stopTokens(session.sample().prompt(), tokenizer);
         List<PlayedTurn> played = new ArrayList<>();
         for (SessionTurn record : records) {
@@ -261,24 +262,6 @@ final class TurnPlayer {
             meters.turn(record.getForkReason() != null);
         }
         return played;
-    }
-
-    private void await(List<CompletableFuture<Void>> acknowledged) {
-        try {
-            for (CompletableFuture<Void> each : acknowledged) {
-                each.get();
-            }
-        } catch (ExecutionException e) {
-            throw RefusedCallException.notNow("log", "the answer could not be written to the log: " + e.getMessage());
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-            throw RefusedCallException.notNow("closing", "the gateway is being closed");
-        }
-        if (!isHolding.getAsBoolean()) {
-            throw RefusedCallException.notNow(
-                    "session_elsewhere",
-                    "this gateway has not heard of its cluster for too long, and another may have the session");
-        }
     }
 
     private SessionTurn record(

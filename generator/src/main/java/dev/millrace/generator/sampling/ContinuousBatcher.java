@@ -11,11 +11,13 @@ import java.util.Arrays;
 import java.util.Collections;
 import java.util.IdentityHashMap;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
 import java.util.concurrent.Executor;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
+import java.util.stream.IntStream;
 import org.apache.kafka.common.TopicPartition;
 import org.jspecify.annotations.Nullable;
 
@@ -43,11 +45,14 @@ final class ContinuousBatcher implements AutoCloseable {
     private final boolean[] advancing; // in the call that is being prepared
     private final boolean[] taking; // known tokens in before that
     private final long[] heldVersion; // under which the slot's keys and values were made; -1 before its first call
+    private final boolean[] mixed; // some of them were made under another version before
+    private @Nullable PrefixCache prefixes;
     private @Nullable DecodeSteps computed; // between compute and take
     private int active;
     private int emptyHint; // no empty slot is before it
     private long sampledTokens;
     private long forcedTokens;
+    private long reusedTokens;
 
     ContinuousBatcher(Engine engine, DecoderShape shape, GeneratorConfig config) {
         this(engine, shape, config, config.prepared(engine), Runnable::run);
@@ -70,7 +75,16 @@ final class ContinuousBatcher implements AutoCloseable {
         this.advancing = new boolean[config.slots()];
         this.taking = new boolean[config.slots()];
         this.heldVersion = new long[config.slots()];
+        this.mixed = new boolean[config.slots()];
         this.cacheOnSwap = config.cacheOnSwap();
+    }
+
+    /**
+     * From now on what the slots hold of a finished sequence is kept there, and a sequence whose prompt begins as one does that its
+     * version made takes in only the rest. Its log-probs may then differ in their last bits from those of the whole prompt.
+     */
+    void keepPrefixes(PrefixCache cache) {
+        prefixes = cache;
     }
 
     int active() {
@@ -91,9 +105,9 @@ final class ContinuousBatcher implements AutoCloseable {
         return forcedTokens + intake.takenTokens() + renewal.takenTokens();
     }
 
-    /** Tokens of prompts that did not have to, since another slot held them. */
+    /** Tokens of prompts that did not have to, since another slot held them, or they were kept. */
     long copiedTokens() {
-        return intake.copiedTokens() + renewal.copiedTokens();
+        return intake.copiedTokens() + renewal.copiedTokens() + reusedTokens;
     }
 
     /** From now on a version may stand for other weights than it did; no sequence is in a slot. */
@@ -112,13 +126,42 @@ final class ContinuousBatcher implements AutoCloseable {
         slots[slot] = sequence;
         heldVersion[slot] = -1;
         active++;
-        intake.begin(slot);
+        mixed[slot] = false;
+        intake.begin(slot, 1);
         hold(slot, sequence);
+        PrefixCache kept = prefixes;
+        if (kept != null && sequence.under() >= 0) {
+            Optional<PrefixCache.Found> found = kept.find(sequence.prompt().tokens(), sequence.under());
+            if (found.isPresent()) {
+                goOn(slot, sequence, found.get());
+            }
+        }
     }
 
     private void hold(int slot, RunningSequence sequence) {
         session.reset(slot, sequence.sequenceToken(0));
         sequence.hold(1);
+        sequence.reuse(0);
+    }
+
+    private void goOn(int slot, RunningSequence sequence, PrefixCache.Found found) {
+        int held = found.tokens() + 1;
+        session.resume(slot, found.held(), found.tokens(), sequence.sequenceToken(found.tokens()));
+        intake.begin(slot, held);
+        heldVersion[slot] = sequence.under();
+        sequence.hold(held);
+        sequence.reuse(found.tokens());
+        reusedTokens += found.tokens();
+    }
+
+    /** All that was fed to a finished sequence, if one version alone made it. */
+    private void keep(int slot, RunningSequence sequence) {
+        PrefixCache kept = prefixes;
+        int fed = sequence.held() - 1;
+        if (kept != null && fed > 0 && heldVersion[slot] >= 0 && !mixed[slot]) {
+            int[] tokens = IntStream.range(0, fed).map(sequence::sequenceToken).toArray();
+            kept.keep(tokens, heldVersion[slot], session.prefixBytes(fed), () -> session.take(slot, fed));
+        }
     }
 
     /** Milliseconds that computing all keys and values again would take, by what intake has taken so far. */
@@ -230,6 +273,7 @@ final class ContinuousBatcher implements AutoCloseable {
             if (sequence.recordsRouting()) {
                 session.routing(slot, sequence.held()).ifPresent(sequence::routed);
             }
+            keep(slot, sequence);
             free(slot);
             finished.accept(sequence);
         }
@@ -261,6 +305,8 @@ final class ContinuousBatcher implements AutoCloseable {
                 if (isSwapped && cacheOnSwap == CacheOnSwap.RECOMPUTE) {
                     intake.beginAgain(slot, sequence.known());
                     hold(slot, sequence);
+                } else if (isSwapped) {
+                    mixed[slot] = true;
                 }
                 heldVersion[slot] = version;
                 taking[slot] = intake.isDue(slot, sequence);

@@ -26,7 +26,8 @@ final class GeneratorMeters {
                 .description("tokens forced through the engine: prompts, environments, sequences computed again")
                 .register(registry);
         this.copied = Counter.builder("millrace.generator.tokens.copied")
-                .description("tokens of prompts whose keys and values were copied from another sample of the group")
+                .description(
+                        "tokens of prompts whose keys and values were copied from another sample of the group, or kept of a conversation")
                 .register(registry);
         this.rollouts = Counter.builder("millrace.generator.rollouts")
                 .description("rollouts committed")

@@ -27,6 +27,7 @@ final class Intake {
     private final RecomputedPieces recomputed;
     private final boolean[] taking;
     private final int[] recomputedUpTo; // tokens of the sequence when it was begun again; 0 in the first place
+    private final int[] heldAtBegin;
     private final long[] takingVersion; // under which the first piece went in
     private final long[] begun;
     private final int[] @Nullable [] heldPrompt; // whose keys and values the slot holds whole, also after its sequence
@@ -46,6 +47,7 @@ final class Intake {
         this.recomputed = new RecomputedPieces(pieceTokens);
         this.taking = new boolean[session.slots()];
         this.recomputedUpTo = new int[session.slots()];
+        this.heldAtBegin = new int[session.slots()];
         this.takingVersion = new long[session.slots()];
         this.begun = new long[session.slots()];
         this.heldPrompt = new int[session.slots()][];
@@ -62,13 +64,22 @@ final class Intake {
         return copiedTokens;
     }
 
-    /** The slot begins a sequence. */
-    void begin(int slot) {
-        beginAgain(slot, 0);
+    /**
+     * The slot begins a sequence.
+     *
+     * @param held tokens of it that the slot has, of the version that is to take in the others
+     */
+    void begin(int slot, int held) {
+        begin(slot, held, 0);
     }
 
     /** The slot begins its own again, which has so many tokens by now. */
     void beginAgain(int slot, int known) {
+        begin(slot, 1, known);
+    }
+
+    private void begin(int slot, int held, int known) {
+        heldAtBegin[slot] = held;
         taking[slot] = false;
         recomputedUpTo[slot] = known;
         heldPrompt[slot] = null;
@@ -138,7 +149,7 @@ final class Intake {
         for (int slot : order) {
             RunningSequence sequence = running[slot];
             int[] prompt = sequence.prompt().tokens();
-            if (sequence.held() == 1) {
+            if (sequence.held() == heldAtBegin[slot]) {
                 takingVersion[slot] = version;
                 if (!copied(slot, sequence, version)
                         && onTheirWay.stream().anyMatch(other -> Arrays.equals(other, prompt))) {
@@ -187,7 +198,7 @@ final class Intake {
         }
         session.copy(other, slot, prompt.length, prompt[prompt.length - 1]);
         sequence.hold(prompt.length);
-        copiedTokens += prompt.length - 1L;
+        copiedTokens += (long) prompt.length - heldAtBegin[slot];
         holds(slot, sequence, version);
         return true;
     }

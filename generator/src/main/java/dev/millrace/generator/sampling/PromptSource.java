@@ -8,12 +8,15 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Deque;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.locks.LockSupport;
 import org.apache.kafka.clients.consumer.CloseOptions;
 import org.apache.kafka.clients.consumer.CloseOptions.GroupMembershipOperation;
+import org.apache.kafka.clients.consumer.CommitFailedException;
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -22,6 +25,8 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.FencedInstanceIdException;
+import org.apache.kafka.common.errors.RebalanceInProgressException;
+import org.apache.kafka.common.errors.TimeoutException;
 import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
@@ -36,6 +41,17 @@ public final class PromptSource implements AutoCloseable {
     private static final int MAX_PROMPTS_PER_POLL = 64;
     private static final int SESSION_TIMEOUT_MS = 6_000;
     private static final Duration CLOSE_LIMIT = Duration.ofSeconds(5);
+    private static final Duration CONFIRM_LIMIT = Duration.ofSeconds(2);
+
+    /** What the group says of this one. */
+    public enum Membership {
+        /** It counts on it: whoever takes over will begin after this moment. */
+        CONFIRMED,
+        /** It says nothing now; ask again after the next {@link #poll}. */
+        NOT_NOW,
+        /** It does not count on it any more. */
+        LOST
+    }
 
     /** Who must act before partitions go to another generator, and forget their rollouts after. */
     public interface Moves {
@@ -54,6 +70,7 @@ public final class PromptSource implements AutoCloseable {
     private final KafkaConsumer<byte[], byte[]> consumer;
     private final Deque<AcceptedPrompt> queue = new ArrayDeque<>();
     private final CommittablePrompts committable = new CommittablePrompts();
+    private final Map<TopicPartition, OffsetAndMetadata> committed = new HashMap<>();
     private List<RefusedPrompt> refused = new ArrayList<>();
     private int nextSample; // of the prompt at the head of the queue
     private long queuedSamples;
@@ -226,6 +243,42 @@ public final class PromptSource implements AutoCloseable {
         });
     }
 
+    /** Offsets that were handed out are committed. Whoever asks for {@link #membership} says so of all. */
+    public void committed(Map<TopicPartition, OffsetAndMetadata> offsets) {
+        committed.putAll(offsets);
+    }
+
+    /**
+     * Asks the group whether it counts on this one still, by committing again what is committed of a partition: it takes that
+     * from members of its present generation alone. Where it says yes, whatever was on the log before the question will be read by
+     * whoever is given the partitions later.
+     */
+    public Membership membership() {
+        Set<TopicPartition> assigned = consumer.assignment();
+        if (isAway || assigned.isEmpty()) {
+            return Membership.LOST;
+        }
+        TopicPartition any = assigned.iterator().next();
+        try {
+            consumer.commitSync(Map.of(any, committed.computeIfAbsent(any, this::askCommitted)), CONFIRM_LIMIT);
+            return Membership.CONFIRMED;
+        } catch (RebalanceInProgressException | TimeoutException | WakeupException e) {
+            return Membership.NOT_NOW;
+        } catch (CommitFailedException | FencedInstanceIdException e) {
+            return Membership.LOST; // the next poll says more
+        }
+    }
+
+    private OffsetAndMetadata askCommitted(TopicPartition partition) {
+        OffsetAndMetadata there =
+                consumer.committed(Set.of(partition), CONFIRM_LIMIT).get(partition);
+        return there != null
+                ? there
+                : new OffsetAndMetadata(Objects.requireNonNull( // where it would begin anyway
+                        consumer.beginningOffsets(Set.of(partition), CONFIRM_LIMIT)
+                                .get(partition)));
+    }
+
     /** Who this is in the group, to commit offsets with. */
     public ConsumerGroupMetadata groupMetadata() {
         return consumer.groupMetadata();
@@ -249,6 +302,7 @@ public final class PromptSource implements AutoCloseable {
                         .sum()
                 - nextSample;
         committable.forget(gone);
+        committed.keySet().removeAll(gone);
     }
 
     /** Makes a waiting {@link #poll} return. Thread-safe. */

@@ -60,6 +60,7 @@ final class RunningSequence implements Transcript {
     private @Nullable RecordedRouting routing;
     private int held;
     private long under = -1;
+    private int reused;
     private boolean waits;
     private @Nullable FinishReason finishReason;
     private @Nullable String failure;
@@ -135,6 +136,15 @@ final class RunningSequence implements Transcript {
     /** The engine's slot now holds the first {@code tokens} tokens of the sequence. */
     void hold(int tokens) {
         held = tokens;
+    }
+
+    /** So many of its first tokens need not be taken in, since they were kept of another sequence. */
+    void reuse(int tokens) {
+        reused = tokens;
+    }
+
+    int reused() {
+        return reused;
     }
 
     /** Prompt and response tokens. */

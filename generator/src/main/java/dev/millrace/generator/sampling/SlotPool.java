@@ -19,6 +19,7 @@ import java.util.function.Consumer;
 import java.util.function.Predicate;
 import java.util.function.ToLongFunction;
 import org.apache.kafka.common.TopicPartition;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The slots of a generator, parted among engine threads: each has sessions, a cache and slots of its own, and they compute side by side.
@@ -35,6 +36,7 @@ final class SlotPool implements AutoCloseable {
     private final WeightUpdate weightUpdate;
     private final CacheOnSwap cacheOnSwap;
     private final double swapPauseMs;
+    private @Nullable PrefixCache prefixes;
 
     SlotPool(Engine engine, DecoderShape shape, GeneratorConfig config) {
         this(engine, shape, config, config.prepared(engine));
@@ -113,6 +115,17 @@ final class SlotPool implements AutoCloseable {
         parts.forEach(part -> part.renew(weights, version));
     }
 
+    /**
+     * Keeps what the slots hold of finished sequences, see {@link ContinuousBatcher#keepPrefixes}.
+     *
+     * @param mostBytes of memory for all engine threads
+     */
+    void keepPrefixes(long mostBytes) {
+        PrefixCache all = new PrefixCache(mostBytes);
+        prefixes = all;
+        parts.forEach(part -> part.keepPrefixes(all));
+    }
+
     int active() {
         return parts.stream().mapToInt(ContinuousBatcher::active).sum();
     }
@@ -143,6 +156,9 @@ final class SlotPool implements AutoCloseable {
     /** From now on a version may stand for other weights than it did; no sequence is in a slot. */
     void forgetVersions() {
         parts.forEach(ContinuousBatcher::forgetVersions);
+        if (prefixes != null) {
+            prefixes.forget();
+        }
     }
 
     /** Puts a sequence into a free slot, beside one of the same prompt where there is room, else where the fewest are. */

@@ -9,6 +9,8 @@ import dev.millrace.api.tokenizer.Tokenizer;
 import dev.millrace.generator.environment.text.StopRule;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.PreparedWeights;
+import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.EngineIdentity;
 import dev.millrace.schemas.FinishReason;
 import dev.millrace.schemas.LogProbDistribution;
@@ -38,8 +40,8 @@ import org.jspecify.annotations.Nullable;
  * there are.
  *
  * <p>A thread of its own advances all of them together and takes up weights in between, as {@code generator.weight_update} says.
- * Each answer takes its whole prompt in again: nothing is kept of a conversation between its turns, so that every token of an
- * answer is exactly of the versions that its spans name.
+ * Of a conversation is kept, as far as memory for it goes, what the slots held of its last turn; the next one takes in only what is new,
+ * if the version is the same, and all of it if not. So every token of an answer is of the versions that its spans name, and of no other.
  */
 public final class SlotTurnEngine implements TurnEngine {
     private static final TopicPartition NOWHERE = new TopicPartition("none", 0);
@@ -86,21 +88,28 @@ public final class SlotTurnEngine implements TurnEngine {
      * @param weights stay the caller's
      * @param shape of the policy
      * @param tokenizer of its text
+     * @param prepared of the configured precision, to which whoever loads weights adds them
+     * @param prefixBytes memory for what is kept of answers, so that a prompt that goes on from one takes in only what is new; 0 for none
      * @throws IllegalArgumentException if weights are to be taken up at the end of groups, which sessions have no end of
      */
-    public SlotTurnEngine(
+    private SlotTurnEngine(
             Engine engine,
             NewestWeights weights,
             DecoderShape shape,
             Tokenizer tokenizer,
             GeneratorConfig config,
+            PreparedWeights prepared,
+            long prefixBytes,
             MeterRegistry meters,
             Clock clock) {
         requireUpdates(config.weightUpdate());
         this.config = config;
         this.tokenizer = tokenizer;
         this.vocabSize = shape.vocabSize();
-        this.batcher = new SlotPool(engine, shape, config);
+        this.batcher = new SlotPool(engine, shape, config, prepared);
+        if (prefixBytes > 0) {
+            batcher.keepPrefixes(prefixBytes);
+        }
         this.meters = new GeneratorMeters(meters);
         this.versions = new ResidentVersions(weights, config.weightUpdate(), batcher, this.meters);
         this.clock = clock;
@@ -109,6 +118,35 @@ public final class SlotTurnEngine implements TurnEngine {
         this.thread = new Thread(this::work, "turns-" + config.id());
         thread.setDaemon(true); // what it holds is asked for again
         thread.start();
+    }
+
+    /**
+     * Makes one, whose weights are prepared beside it by whoever loads them.
+     *
+     * @param prefixBytes as above
+     * @throws IllegalArgumentException as above
+     */
+    public static Door door(
+            Engine engine,
+            Tokenizer tokenizer,
+            GeneratorConfig config,
+            long prefixBytes,
+            MeterRegistry meters,
+            Clock clock) {
+        requireUpdates(config.weightUpdate());
+        PreparedWeights prepared = config.prepared(engine);
+        return new Door() {
+            @Override
+            public TurnEngine open(NewestWeights weights, DecoderShape shape) {
+                return new SlotTurnEngine(
+                        engine, weights, shape, tokenizer, config, prepared, prefixBytes, meters, clock);
+            }
+
+            @Override
+            public void prepare(Weights weights) {
+                prepared.prepare(weights);
+            }
+        };
     }
 
     /**
@@ -294,7 +332,7 @@ public final class SlotTurnEngine implements TurnEngine {
                 sequence.startedAtMs(),
                 turn.firstTokenAtMs,
                 clock.millis(),
-                0);
+                sequence.reused());
     }
 
     @Override

@@ -1,6 +1,7 @@
 package dev.millrace.generator.sampling;
 
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.EngineIdentity;
 import dev.millrace.schemas.SamplingParameters;
 import dev.millrace.weights.NewestWeights;
@@ -41,6 +42,11 @@ public interface TurnEngine extends AutoCloseable {
          * @param shape of the policy
          */
         TurnEngine open(NewestWeights weights, DecoderShape shape);
+
+        /** Makes of weights what the engine reads, before it is to take them up; called by the thread that loaded them. */
+        default void prepare(Weights weights) {
+            // it reads them as they are
+        }
     }
 
     /**

@@ -77,7 +77,8 @@ public final class TurnGenerator implements AutoCloseable {
         Quarantines quarantines = Quarantines.of(connection);
         quarantines.open();
         try (quarantines;
-                NewestWeights weights = new NewestWeights(feed, connection.limit(config.firstVersionTimeoutMs()));
+                NewestWeights weights =
+                        new NewestWeights(feed, connection.limit(config.firstVersionTimeoutMs()), door::prepare);
                 TurnEngine engine = door.open(weights, PolicyFeed.shapeOf(first.get()))) {
             int vocabSize = PolicyFeed.shapeOf(first.get()).vocabSize();
             PromptCheck check = new PromptCheck(

@@ -16,6 +16,7 @@ class GatewayConfigTest {
                 d.port(),
                 d.publicUrl(),
                 tokenVariable,
+                d.tls(),
                 d.sessions(),
                 d.calls(),
                 d.bodyBytes(),
@@ -24,7 +25,8 @@ class GatewayConfigTest {
                 d.limitMs(),
                 d.turnTimeoutMs(),
                 d.claimWaitMs(),
-                d.sampling());
+                d.sampling(),
+                d.prefixCacheMb());
     }
 
     @Test

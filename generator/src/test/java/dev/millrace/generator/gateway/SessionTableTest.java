@@ -76,6 +76,39 @@ class SessionTableTest {
     }
 
     @Test
+    void shouldGiveFurtherBranchesOtherSamplesOfTheirGroupOrNone() {
+        table.add(Played.prompt("h", 4, 1), index -> false, index -> false);
+        table.add(Played.prompt("g", 5, 3), index -> false, index -> false);
+        Session session = open("g", 1);
+        assertThatThrownBy(() -> table.claimBeside(session, 3))
+                .isInstanceOfSatisfying(
+                        RefusedCallException.class,
+                        refusal -> assertThat(refusal.status()).isEqualTo(422))
+                .hasMessageStartingWith("of the group g 2 samples are free, and 3 further branches need one each");
+        assertThat(table.claimBeside(session, 2))
+                .extracting(ReleasedSample::name)
+                .containsExactly("g/0", "g/2");
+        assertThat(table.freeSamples()).as("the other group's").isEqualTo(1);
+        assertThat(table.claimBeside(session, 0)).isEmpty();
+    }
+
+    @Test
+    void shouldNotFreeASampleThatAnotherSessionPlaysToo() {
+        table.add(Played.prompt("g", 5, 1), index -> false, index -> index == 0);
+        ReleasedSample sample = table.unfinished("g/0");
+        Session answered = new Session(SessionId.of(2, 5, 0), sample, null, 1);
+        Session notAnswered = new Session(SessionId.of(2, 5, 0), sample, null, 1);
+        table.restore(answered);
+        table.restore(notAnswered);
+        table.ended(notAnswered, false);
+        assertThat(table.freeSamples()).isZero();
+        assertThat(table.isHere(answered)).isTrue();
+        table.ended(answered, true);
+        assertThat(table.isHere(answered)).as("its sample is finished").isFalse();
+        assertThat(table.freeSamples()).isZero();
+    }
+
+    @Test
     void shouldTellASessionThatMayComeFromOneThatIsNot() {
         String later = SessionId.of(2, 7, 0).text();
         assertThatThrownBy(() -> table.session(later))

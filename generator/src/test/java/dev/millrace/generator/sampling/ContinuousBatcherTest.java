@@ -240,6 +240,75 @@ class ContinuousBatcherTest {
     }
 
     @Test
+    void shouldTakeInOnlyWhatIsNewOfAConversationOfTheSameVersion() {
+        try (ContinuousBatcher batcher =
+                new ContinuousBatcher(Engine.cpu(), SHAPE, config(2, 3, CacheOnSwap.RECOMPUTE))) {
+            batcher.keepPrefixes(new PrefixCache(1 << 20));
+            int[] prompt = {0, 7, 2, 5, 3, 9, 4, 1, 8, 6};
+            RunningSequence first = turn(batcher, prompt, 0);
+            assertThat(first.reused()).isZero();
+            int[] goesOn = Arrays.copyOf(prompt, prompt.length + first.length() + 2);
+            System.arraycopy(first.responseTokens(), 0, goesOn, prompt.length, first.length());
+            goesOn[goesOn.length - 1] = 3;
+            for (int other = 0; other < 4; other++) { // of other conversations, in the same slots
+                turn(batcher, new int[] {1, 1, other}, 0);
+            }
+
+            long before = batcher.forcedTokens();
+            RunningSequence second = turn(batcher, goesOn, 0);
+            assertThat(second.reused()).as("all that was fed").isEqualTo(prompt.length + first.length() - 1);
+            assertThat(batcher.forcedTokens() - before).isEqualTo(goesOn.length - second.reused() - 1);
+            assertAgrees(second, 1e-5f);
+
+            RunningSequence again = turn(batcher, goesOn, 1);
+            assertThat(again.reused()).as("under another version").isZero();
+            assertAgrees(again, 1e-5f);
+        }
+    }
+
+    @Test
+    void shouldKeepNothingThatTwoVersionsMade() {
+        for (CacheOnSwap onSwap : CacheOnSwap.values()) {
+            try (ContinuousBatcher batcher = new ContinuousBatcher(Engine.cpu(), SHAPE, config(1, 1, onSwap))) {
+                PrefixCache cache = new PrefixCache(1 << 20);
+                batcher.keepPrefixes(cache);
+                int[] prompt = {0, 7, 2, 5, 3, 9, 4, 1, 8, 6};
+                RunningSequence sequence = begun(batcher, prompt, 0);
+                while (sequence.length() == 0) {
+                    batcher.advance(version(0), 0, finished -> {});
+                }
+                while (batcher.active() > 0) {
+                    batcher.advance(version(1), 1, finished -> {});
+                }
+                assertThat(cache.find(prompt, 0)).isEmpty();
+                assertThat(cache.find(prompt, 1).isPresent())
+                        .as("what was taken in again is of one version")
+                        .isEqualTo(onSwap == CacheOnSwap.RECOMPUTE);
+            }
+        }
+    }
+
+    private static RunningSequence begun(ContinuousBatcher batcher, int[] prompt, long version) {
+        PromptRequest request = Requests.request(5, prompt, "fixed-answer", "1", 1)
+                .setSampling(Requests.sampling(1, 0, 1, 2))
+                .build();
+        RunningSequence sequence =
+                new RunningSequence(Requests.accepted(request, prompt, new UntilEnd()), 0, SHAPE.vocabSize(), 0);
+        sequence.goOnWith(version);
+        batcher.add(sequence);
+        return sequence;
+    }
+
+    /** Two tokens that follow a prompt. */
+    private RunningSequence turn(ContinuousBatcher batcher, int[] prompt, long version) {
+        RunningSequence sequence = begun(batcher, prompt, version);
+        while (batcher.active() > 0) {
+            batcher.advance(version(version), version, finished -> {});
+        }
+        return sequence;
+    }
+
+    @Test
     void shouldLetSequencesInFlightGoOnWhileALongPromptIsTakenIn() {
         DecoderShape shape = new DecoderShape(16, 32, 2, 4, 2, 8, 48, 256, 100, 1e-6, false, false);
         GeneratorConfig config = new GeneratorConfig(

@@ -60,6 +60,7 @@ import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Clock;
+import java.time.Duration;
 import java.time.Instant;
 import java.time.ZoneId;
 import java.time.ZoneOffset;
@@ -80,6 +81,7 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.Predicate;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.TopicPartition;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
@@ -496,6 +498,51 @@ class GeneratorIT {
     }
 
     @Test
+    void shouldBeToldByTheGroupThatAnotherTookItsPlaceBeforeItHearsOfIt() {
+        releaseInc(0, 8, 1);
+        try (PromptSource first = source();
+                PromptSource second = source()) {
+            assertThat(first.membership()).as("before it is a member").isEqualTo(PromptSource.Membership.LOST);
+            pollUntilThereIsOne(first);
+            assertThat(first.membership()).isEqualTo(PromptSource.Membership.CONFIRMED);
+            pollUntilThereIsOne(second); // under the same id, and the first has not polled since
+            assertThat(first.membership()).isEqualTo(PromptSource.Membership.LOST);
+            assertThat(second.membership()).isEqualTo(PromptSource.Membership.CONFIRMED);
+        }
+    }
+
+    private PromptSource source() {
+        return new PromptSource(
+                run.connection(),
+                config("g", 4, 1, 500),
+                new PromptCheck(
+                        run.connection(),
+                        Environments.builtIn(),
+                        Symbols.tokenizer().hash(),
+                        16,
+                        16),
+                new PromptSource.Moves() {
+                    @Override
+                    public void beforeMove() {
+                        // nothing is finished
+                    }
+
+                    @Override
+                    public void moved(Set<TopicPartition> partitions) {
+                        // nothing is kept
+                    }
+                });
+    }
+
+    private static void pollUntilThereIsOne(PromptSource source) {
+        long from = System.nanoTime();
+        while (source.isEmpty()) {
+            source.poll(Duration.ofMillis(10));
+            assertThat(System.nanoTime() - from).isLessThan(30_000_000_000L);
+        }
+    }
+
+    @Test
     void shouldLoseNoRolloutWhenAnotherTakesItsPlace() {
         run.publish(0, 0);
         releaseInc(0, 120, 4);
@@ -878,6 +925,7 @@ class GeneratorIT {
                         0,
                         "",
                         "",
+                        d.tls(),
                         d.sessions(),
                         d.calls(),
                         d.bodyBytes(),
@@ -886,7 +934,8 @@ class GeneratorIT {
                         d.limitMs(),
                         d.turnTimeoutMs(),
                         30_000,
-                        d.sampling()),
+                        d.sampling(),
+                        d.prefixCacheMb()),
                 meters,
                 Clock.systemUTC());
     }

@@ -22,8 +22,8 @@ import java.util.regex.Pattern;
  */
 final class ConfigValue {
     private static final Pattern REFERENCE = Pattern.compile("\\$\\{\\w+:[^}]*}");
-    private static final Set<String> MAY_BE_SECRET =
-            Set.of("kafka", "run.schema_registry_url", "metrics.otlp.url", "metrics.otlp.headers");
+    private static final Set<String> MAY_BE_SECRET = Set.of(
+            "kafka", "run.schema_registry_url", "metrics.otlp.url", "metrics.otlp.headers", "gateway.tls.password");
 
     private ConfigValue() {}
 
@@ -73,13 +73,13 @@ final class ConfigValue {
             }
             if (REFERENCE.matcher(node.asText()).find()) {
                 throw new ConfigException(key + " takes no reference: " + show(key, node)
-                        + "; settings under kafka., run.schema_registry_url and metrics.otlp do");
+                        + "; settings under kafka., run.schema_registry_url, metrics.otlp and gateway.tls.password do");
             }
             return node.asText();
         }
         if (type == SecretText.class) {
             if (node.isValueNode()) {
-                return SecretText.ofAddress(node.asText());
+                return SecretText.ofSetting(key, node.asText());
             }
             throw wrong(key, "text", node);
         }

@@ -67,6 +67,7 @@ public enum KeyScope {
         put(PROCESS, "engine"); // which one stands where, and what it is called there
 
         put(PROCESS, "gateway.host", "gateway.port", "gateway.public_url", "gateway.token_variable");
+        put(PROCESS, "gateway.tls");
         put(DEFAULT, "gateway"); // agents' limits, and whether train has one
 
         put(PROCESS, "scorer.id");

@@ -255,10 +255,24 @@ class MillraceConfigTest {
     }
 
     @Test
+    void shouldShowNoPasswordOfTheGatewaysKeyAndRefuseHalfOfItsTls() {
+        MillraceConfig config = bind("gateway.tls.key_store=gateway.p12", "gateway.tls.password=hunter2");
+        assertThat(config.gateway().tls().password().written()).isEqualTo("hunter2");
+        assertThat(config.gateway().toString()).contains("gateway.p12").doesNotContain("hunter2");
+        assertThatThrownBy(() -> bind("gateway.tls.password=[hunter2]"))
+                .hasMessage("gateway.tls.password must be text: [hidden]");
+        assertThatThrownBy(() -> bind("gateway.tls.certificate=chain.pem"))
+                .hasMessageContaining("gateway.tls")
+                .hasMessageContaining("must be given both or neither, and only certificate is: 'chain.pem'");
+        assertThatThrownBy(() -> bind("gateway.tls.key_store=gateway.p12"))
+                .hasMessageContaining("password must be given for key_store 'gateway.p12'");
+    }
+
+    @Test
     void shouldRefuseAReferenceWhereNobodyFollowsIt() {
         assertThatThrownBy(() -> bind("model.checkpoint=\"${env:CHECKPOINT}\""))
                 .hasMessage("model.checkpoint takes no reference: '${env:CHECKPOINT}'; settings under kafka.,"
-                        + " run.schema_registry_url and metrics.otlp do");
+                        + " run.schema_registry_url, metrics.otlp and gateway.tls.password do");
     }
 
     @Test

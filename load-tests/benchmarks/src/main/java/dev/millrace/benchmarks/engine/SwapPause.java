@@ -3,6 +3,7 @@ package dev.millrace.benchmarks.engine;
 import dev.millrace.generator.sampling.CacheOnSwap;
 import dev.millrace.generator.sampling.GeneratorConfig;
 import dev.millrace.generator.sampling.SlotTurnEngine;
+import dev.millrace.generator.sampling.TurnEngine;
 import dev.millrace.generator.sampling.TurnOrder;
 import dev.millrace.generator.sampling.WeightUpdate;
 import dev.millrace.infra.broker.BrokerConfig;
@@ -88,7 +89,7 @@ public final class SwapPause {
                                 : GeneratorConfig.defaults().swapPauseMs());
     }
 
-    private synchronized void heard(int sequence, SlotTurnEngine engine) {
+    private synchronized void heard(int sequence, TurnEngine engine) {
         long now = System.nanoTime();
         long version = engine.version();
         boolean isNew = lastVersion >= 0 && version != lastVersion;
@@ -146,7 +147,7 @@ public final class SwapPause {
             VersionWriter writer = new VersionWriter(log.connection(), producer, config);
             publish(writer, producer, weights, 0);
             try (NewestWeights newest = new NewestWeights(feed, LIMIT);
-                    SlotTurnEngine engine = engine(shape, newest, update, cache, pauseMs)) {
+                    TurnEngine engine = engine(shape, newest, update, cache, pauseMs)) {
                 boolean isShort = update == WeightUpdate.MULTI_VERSION; // or nothing newer would ever be taken up
                 for (int sequence = 0; sequence < SEQUENCES; sequence++) {
                     begin(engine, shape, sequence, isShort);
@@ -162,7 +163,7 @@ public final class SwapPause {
         report(shape, update, cache);
     }
 
-    private static SlotTurnEngine engine(
+    private static TurnEngine engine(
             DecoderShape shape, NewestWeights newest, WeightUpdate update, CacheOnSwap cache, int pauseMs) {
         GeneratorConfig defaults = GeneratorConfig.defaults();
         GeneratorConfig config = new GeneratorConfig(
@@ -184,18 +185,18 @@ public final class SwapPause {
                 defaults.drainMs(),
                 defaults.firstVersionTimeoutMs(),
                 defaults.commitTimeoutMs());
-        return new SlotTurnEngine(
-                Engine.cpu(),
-                newest,
-                shape,
-                new SymbolTokenizer(List.of("a", "b")),
-                config,
-                new SimpleMeterRegistry(),
-                Clock.systemUTC());
+        return SlotTurnEngine.door(
+                        Engine.cpu(),
+                        new SymbolTokenizer(List.of("a", "b")),
+                        config,
+                        0,
+                        new SimpleMeterRegistry(),
+                        Clock.systemUTC())
+                .open(newest, shape);
     }
 
     /** Begins a sequence, and another one in its place when it is finished. */
-    private void begin(SlotTurnEngine engine, DecoderShape shape, int sequence, boolean isShort) {
+    private void begin(TurnEngine engine, DecoderShape shape, int sequence, boolean isShort) {
         int[] prompt = new SplittableRandom(sequence)
                 .ints(isShort ? 2 : PROMPT, 0, shape.vocabSize())
                 .toArray();
