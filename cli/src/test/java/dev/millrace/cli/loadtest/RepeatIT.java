@@ -35,8 +35,7 @@ class RepeatIT {
                                 "--run-dir",
                                 run.toString()))
                 .isZero();
-        try (ViewedRuns runs =
-                new ViewedRuns(List.of(new RunSource.Folder(run)), null, folder.resolve("indexes"))) {
+        try (ViewedRuns runs = new ViewedRuns(List.of(new RunSource.Folder(run)), null, folder.resolve("indexes"))) {
             RunIndex index = whole(runs.run("long").orElseThrow());
             assertThat(index.numbers("SELECT count(*) FROM rollout")).containsExactly(3 * 372L);
             assertThat(index.numbers("SELECT batch FROM step ORDER BY batch DESC LIMIT 1"))

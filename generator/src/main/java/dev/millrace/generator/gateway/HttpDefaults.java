@@ -7,10 +7,16 @@ package dev.millrace.generator.gateway;
 public final class HttpDefaults {
     private HttpDefaults() {}
 
-    /** Answers leave at once, requests that do not end are given up, and agents keep their connections. What is set stays. */
+    private static final int READ_BEHIND_A_REFUSAL = 16 << 20;
+
+    /**
+     * Answers leave at once, requests that do not end are given up, agents keep their connections, and who sends too much hears so:
+     * a connection that is closed while bytes of the body are unread is reset, and the answer lost. What is set stays.
+     */
     public static void apply() {
         setUnlessSet("sun.net.httpserver.nodelay", "true"); // else each answer waits 40 ms for an acknowledgement
         setUnlessSet("sun.net.httpserver.maxReqTime", "60"); // seconds
+        setUnlessSet("sun.net.httpserver.drainAmount", Integer.toString(READ_BEHIND_A_REFUSAL));
         setUnlessSet("sun.net.httpserver.maxIdleConnections", "10000");
         setUnlessSet("sun.net.httpserver.idleInterval", "120"); // seconds
     }

@@ -356,8 +356,6 @@ class LearnerIT {
                         "beginTransaction",
                         "send",
                         "send heard",
-                        "flush",
-                        "flush heard",
                         "sendOffsetsToTransaction",
                         "sendOffsetsToTransaction heard",
                         "commitTransaction",
