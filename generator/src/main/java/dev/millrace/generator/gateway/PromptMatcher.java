@@ -109,6 +109,10 @@ final class PromptMatcher {
                 .toList();
         for (PlayedTurn turn : longestFirst) {
             int end = turn.record().getTextCharacters();
+            if (end == text.length() && turn.answer().written().isEmpty()) {
+                continue; // the turn's own prompt once more: its answer has no text by which the caller could show that
+                // it goes on
+            }
             if (sha256(text.substring(0, end)).equals(turn.record().getTextSha256())) {
                 String behind = withoutStop(turn, text.substring(end));
                 int[] context = behind.isEmpty() ? new int[0] : tokenizer.encodeRendered(behind);

@@ -73,6 +73,24 @@ class PromptMatcherTest {
     }
 
     @Test
+    void shouldNotGoOnFromAnAnswerWithoutTextWhereItsPromptComesAgain() {
+        AgentCall ask = Played.chat("{'role': 'user', 'content': 'hi'}");
+        PlayedTurn empty = Played.answer(session, ask, "$");
+
+        TurnPrompt again = Played.MATCHER.match(ask, session.turns());
+        assertThat(again.parent()).isNull();
+        assertThat(text(again.tokens())).isEqualTo("user:hi$assistant:");
+        assertThat(session.forkOf(again)).isEqualTo(BranchReason.RETRY);
+
+        TurnPrompt next = Played.MATCHER.match(
+                Played.chat("{'role': 'user', 'content': 'hi'}, {'role': 'assistant', 'content': ''},"
+                        + " {'role': 'user', 'content': 'well'}"),
+                session.turns());
+        assertThat(next.parent()).isSameAs(empty);
+        assertThat(text(next.context())).isEqualTo("user:well$assistant:");
+    }
+
+    @Test
     void shouldKnowItsOwnToolCallsAgainAndNoOthers() {
         String tools = "'tools': [{'type': 'function', 'function': {'name': 'add'}}]";
         PlayedTurn first = Played.answer(
