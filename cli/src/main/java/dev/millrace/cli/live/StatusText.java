@@ -1,6 +1,7 @@
 package dev.millrace.cli.live;
 
 import dev.millrace.cli.live.TonedLine.Tone;
+import dev.millrace.log.alarm.Alarm;
 import dev.millrace.report.Lines;
 import dev.millrace.runtime.evaluation.EvaluationText;
 import dev.millrace.runtime.live.RunStatus;
@@ -40,8 +41,8 @@ final class StatusText {
         double age = stepAge(status, nowMs);
         List<TonedLine> lines = new ArrayList<>();
         lines.add(title(status, RunState.of(status, age), narrow));
-        for (String alarm : status.alarms()) {
-            lines.addAll(labelled("alarm", alarm, Tone.BAD, width));
+        for (Alarm alarm : status.alarms()) {
+            lines.addAll(labelled("alarm", alarm.text(), Tone.BAD, width));
         }
         if (!status.unserved().isEmpty()) {
             lines.addAll(labelled("unserved", named(status.unserved(), StatusText::seconds), Tone.BAD, width));

@@ -1,11 +1,9 @@
 package dev.millrace.cli.live;
 
-import dev.millrace.runtime.live.RunStatus;
 import dev.millrace.runtime.live.RunView;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.time.Clock;
-import java.util.List;
 import org.jline.terminal.Terminal;
 import org.jline.terminal.TerminalBuilder;
 
@@ -37,55 +35,15 @@ public final class TerminalView {
                 }
                 terminal.close();
             } catch (IOException | IllegalStateException notATerminal) {
-                return new Lines(out);
+                return new TerminalLines(out);
             }
         }
-        return new Lines(out);
+        return new TerminalLines(out);
     }
 
     /** Whether colours are wanted: who sets {@code NO_COLOR} wants none. */
     private static boolean areColoursWanted() {
         String refused = System.getenv("NO_COLOR");
         return refused == null || refused.isEmpty();
-    }
-
-    /** Prints one line when something changed, and at least every ten seconds; an alarm when it begins. */
-    private static final class Lines implements RunView {
-        private static final double QUIET_SECONDS = 10;
-        private final PrintWriter out;
-        private long lastSteps = -1;
-        private String lastPhase = "";
-        private double lastAt = Double.NEGATIVE_INFINITY;
-        private List<String> lastAlarms = List.of();
-
-        Lines(PrintWriter out) {
-            this.out = out;
-        }
-
-        @Override
-        public long periodMs() {
-            return 2000;
-        }
-
-        @Override
-        public void show(RunStatus status) {
-            status.alarms().stream()
-                    .filter(alarm -> !lastAlarms.contains(alarm))
-                    .forEach(alarm -> out.println(StatusText.clock(status.elapsedSeconds()) + "  alarm: " + alarm));
-            lastAlarms = status.alarms();
-            boolean news = status.steps() != lastSteps || !status.phase().equals(lastPhase);
-            if (news || status.elapsedSeconds() - lastAt >= QUIET_SECONDS) {
-                out.println(StatusText.line(status));
-                lastSteps = status.steps();
-                lastPhase = status.phase();
-                lastAt = status.elapsedSeconds();
-            }
-            out.flush();
-        }
-
-        @Override
-        public void close() {
-            out.flush();
-        }
     }
 }

@@ -2,6 +2,7 @@ package dev.millrace.cli.live;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.log.alarm.Alarm;
 import dev.millrace.log.evaluation.Evaluations;
 import dev.millrace.runtime.live.RunStatus;
 import dev.millrace.runtime.report.StepRow;
@@ -17,6 +18,10 @@ import org.junit.jupiter.api.Test;
 
 class StatusTextTest {
     private static final StepRow STEP = StepRow.of(step().build());
+
+    private static Alarm alarm(String sentence) {
+        return new Alarm("stall", "queue/0", sentence, "", 0);
+    }
 
     private static final RunStatus RUNNING = new RunStatus(
             "inc-1",
@@ -55,7 +60,7 @@ class StatusTextTest {
     }
 
     private static RunStatus with(
-            StepRow newest, String phase, long starved, List<Double> rewards, List<String> alarms) {
+            StepRow newest, String phase, long starved, List<Double> rewards, List<Alarm> alarms) {
         return new RunStatus(
                 "inc-1",
                 500,
@@ -190,8 +195,8 @@ class StatusTextTest {
 
     @Test
     void shouldBreakAnAlarmBetweenWords() {
-        RunStatus ringing =
-                with(STEP, "", 0, List.of(0.1), List.of("queue, partition 0: 8 of 256 sequences wait for nobody"));
+        RunStatus ringing = with(
+                STEP, "", 0, List.of(0.1), List.of(alarm("queue, partition 0: 8 of 256 sequences wait for nobody")));
         assertThat(panel(ringing, 39, BLOCKS))
                 .containsSequence("alarm     queue, partition 0: 8 of 256", "          sequences wait for nobody");
     }
@@ -199,7 +204,8 @@ class StatusTextTest {
     @Test
     void shouldSayInTwoWordsWhatToThinkOfTheRun() {
         assertThat(title(RUNNING, 2001).text()).isEqualTo("inc-1  TRAINING OK  00:01:12  step 57  version 57");
-        assertThat(title(with(STEP, "", 0, List.of(0.1), List.of("x")), 2001).text())
+        assertThat(title(with(STEP, "", 0, List.of(0.1), List.of(alarm("x"))), 2001)
+                        .text())
                 .contains("  ALARM  ");
         assertThat(title(with(STEP, "the cluster to answer", 0, List.of(0.1), List.of()), 2001)
                         .text())
@@ -258,7 +264,7 @@ class StatusTextTest {
                 Map.of(),
                 Map.of(),
                 Map.of(),
-                List.of("queue, partition 0: 8 of 256 sequences"),
+                List.of(alarm("queue, partition 0: 8 of 256 sequences")),
                 Evaluations.NONE,
                 Map.of());
         assertThat(StatusText.line(starting)).isEqualTo("00:00:03  waiting for the first step (log there)");

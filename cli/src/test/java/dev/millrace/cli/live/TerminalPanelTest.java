@@ -2,6 +2,7 @@ package dev.millrace.cli.live;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.log.alarm.Alarm;
 import dev.millrace.log.evaluation.Evaluations;
 import dev.millrace.runtime.live.RunStatus;
 import java.io.ByteArrayInputStream;
@@ -19,12 +20,13 @@ import org.junit.jupiter.api.Test;
 
 /** What is written to a terminal of some width, byte by byte. */
 class TerminalPanelTest {
+    private static final Alarm GONE = new Alarm("topic-gone", "rollouts", "a topic is gone", "", 0);
     private static final Clock CLOCK = Clock.fixed(Instant.ofEpochMilli(1000), ZoneOffset.UTC);
     private static final String COLOUR = "\\u001b\\[[0-9;]*3[0-7](;[0-9]+)*m";
 
     private final ByteArrayOutputStream written = new ByteArrayOutputStream();
 
-    private static RunStatus status(double reward, List<String> alarms) {
+    private static RunStatus status(double reward, List<Alarm> alarms) {
         return new RunStatus(
                 "inc-1",
                 3,
@@ -65,7 +67,7 @@ class TerminalPanelTest {
 
     @Test
     void shouldColourWhatIsWrongAndSayItInWords() throws Exception {
-        assertThat(shown(80, true, status(0.5, List.of("a topic is gone"))))
+        assertThat(shown(80, true, status(0.5, List.of(GONE))))
                 .containsPattern(COLOUR)
                 .contains("ALARM")
                 .contains("a topic is gone");
@@ -73,7 +75,7 @@ class TerminalPanelTest {
 
     @Test
     void shouldUseNoColourWhereNoneIsWanted() throws Exception {
-        assertThat(shown(80, false, status(0.5, List.of("a topic is gone"))))
+        assertThat(shown(80, false, status(0.5, List.of(GONE))))
                 .doesNotContainPattern(COLOUR)
                 .contains("ALARM");
     }

@@ -29,7 +29,8 @@ import java.util.List;
  * @param compression of what is written: none, lz4, zstd, snappy or gzip
  * @param startTimeoutMs longest wait for the topology to run, at least 1000; 0 for {@code run.patience_seconds}
  * @param stopTimeoutMs longest wait for it to stop, at least 1000
- * @param alarmAfterMs a stage that waits for so long without progress is an alarm, at least 1000
+ * @param alarmAfterMs a stage that waits for so long without progress is an alarm, at least 1000; one whose last three
+ *     pieces of progress each took longer may take three times the shortest of them
  */
 public record RuntimeConfig(
         int threads,

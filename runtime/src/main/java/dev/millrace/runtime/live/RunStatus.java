@@ -1,5 +1,6 @@
 package dev.millrace.runtime.live;
 
+import dev.millrace.log.alarm.Alarm;
 import dev.millrace.log.evaluation.Evaluations;
 import dev.millrace.runtime.report.StepRow;
 import java.util.List;
@@ -27,7 +28,7 @@ import org.jspecify.annotations.Nullable;
  * @param recordsBehind records not yet consumed, by role
  * @param serving version that each role serves, by role
  * @param unserved seconds for which a server has not served what is published, by server; only those that are an alarm
- * @param alarms conditions that keep the run from getting on, a sentence each
+ * @param alarms conditions that keep the run from getting on
  * @param evaluations of the policy on held-out prompts so far, by version
  * @param lost records of any topic dropped or dead-lettered by the topology so far, by reason
  */
@@ -50,6 +51,6 @@ public record RunStatus(
         Map<String, Long> recordsBehind,
         Map<String, Long> serving,
         Map<String, Double> unserved,
-        List<String> alarms,
+        List<Alarm> alarms,
         Evaluations evaluations,
         Map<String, Long> lost) {}

@@ -1,5 +1,6 @@
 package dev.millrace.runtime.train;
 
+import dev.millrace.log.alarm.Alarm;
 import dev.millrace.log.evaluation.Evaluations;
 import dev.millrace.runtime.config.GoalConfig;
 import dev.millrace.runtime.live.ConsumerLag;
@@ -27,7 +28,7 @@ final class RunMonitor {
     private final List<StepRow> steps;
     private final Rates rates;
     private final ConsumerLag consumerLag;
-    private final Supplier<List<String>> alarms;
+    private final Supplier<List<Alarm>> alarms;
     private final Supplier<List<IdleStages.Idle>> idleStages;
     private final Supplier<Evaluations> evaluations;
     private Map<String, Long> lag = Map.of();
@@ -41,7 +42,7 @@ final class RunMonitor {
             List<StepRow> steps,
             MeterRegistry meters,
             ConsumerLag consumerLag,
-            Supplier<List<String>> alarms,
+            Supplier<List<Alarm>> alarms,
             Supplier<List<IdleStages.Idle>> idleStages,
             Supplier<Evaluations> evaluations) {
         this.evaluations = evaluations;

@@ -6,7 +6,6 @@ import dev.millrace.generator.environment.text.TextTask;
 import dev.millrace.infra.broker.BrokerException;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.alarm.Alarm;
 import dev.millrace.log.evaluation.EvaluationLog;
 import dev.millrace.log.evaluation.Evaluations;
 import dev.millrace.log.run.RunLog;
@@ -312,7 +311,7 @@ public final class TrainRun {
                     stepLog.steps(),
                     meters,
                     lag(admin, connection),
-                    () -> sentences(connection),
+                    () -> connection.alarms().standing(),
                     stepLog::idleStages,
                     evaluations);
             end = watch(connection, stepLog.steps(), monitor, threads, learner);
@@ -391,10 +390,6 @@ public final class TrainRun {
             groups.put(connection.group(role), role);
         }
         return new ConsumerLag(admin, groups);
-    }
-
-    private static List<String> sentences(LogConnection connection) {
-        return connection.alarms().standing().stream().map(Alarm::text).toList();
     }
 
     private RunEnd watch(

@@ -78,7 +78,7 @@ public final class NowAnswer {
         ArrayNode stages = json.putArray("idle_stages");
         status.idleStages().forEach(stages::add);
         ArrayNode alarms = json.putArray("alarms");
-        status.alarms().forEach(alarms::add);
+        status.alarms().forEach(alarm -> alarms.add(alarm.text()));
     }
 
     /** How many records lie before each role, by its consumer group; a sentence in their place where that may not be asked. */

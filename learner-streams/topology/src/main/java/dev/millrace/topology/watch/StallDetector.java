@@ -1,16 +1,24 @@
 package dev.millrace.topology.watch;
 
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.Collections;
+import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
 /**
- * Decides which waits have lasted too long: those whose progress has not changed for a while. A wait that was interrupted
- * begins anew. Confined to one thread; time is the caller's.
+ * Decides which waits have lasted too long: those whose progress has not changed for a while. What makes its progress more
+ * slowly than that, such as a learner whose step takes minutes, may wait {@value #PACES} times as long as it took for the
+ * shortest of its last {@value #REMEMBERED} pieces of progress; one long stall therefore makes nobody patient. A wait that was
+ * interrupted begins anew. Confined to one thread; time is the caller's.
  */
 public final class StallDetector {
+    private static final int PACES = 3;
+    private static final int REMEMBERED = 3;
+
     private record Place(String stage, int partition) {}
 
     /** A wait as it was when its progress last changed. */
@@ -21,6 +29,7 @@ public final class StallDetector {
 
     private final long afterMs;
     private final Map<Place, Watched> watched = new HashMap<>();
+    private final Map<Place, Deque<Long>> paces = new HashMap<>();
     private Map<Place, StallAlarm> stalled = new HashMap<>();
 
     /** @param afterMs a wait may last so long without progress */
@@ -39,10 +48,18 @@ public final class StallDetector {
                     ? before
                     : new Watched(wait.progress(), nowMs);
             kept.put(place, current);
-            if (nowMs - current.sinceMs() >= afterMs) {
+            if (before != null && current != before) {
+                remember(place, nowMs - before.sinceMs());
+            }
+            if (nowMs - current.sinceMs() >= mayLastMs(place)) {
                 now.put(place, new StallAlarm(wait, current.sinceMs()));
             }
         }
+        watched.forEach((place, before) -> {
+            if (!kept.containsKey(place)) {
+                remember(place, nowMs - before.sinceMs());
+            }
+        });
         watched.clear();
         watched.putAll(kept);
         List<StallAlarm> begun = new ArrayList<>();
@@ -59,6 +76,19 @@ public final class StallDetector {
         });
         stalled = now;
         return new Change(begun, ended);
+    }
+
+    private void remember(Place place, long tookMs) {
+        Deque<Long> last = paces.computeIfAbsent(place, any -> new ArrayDeque<>());
+        last.addLast(tookMs);
+        if (last.size() > REMEMBERED) {
+            last.removeFirst();
+        }
+    }
+
+    private long mayLastMs(Place place) {
+        Deque<Long> last = paces.getOrDefault(place, new ArrayDeque<>());
+        return last.size() < REMEMBERED ? afterMs : Math.max(afterMs, PACES * Collections.min(last));
     }
 
     /** All that ring now. */

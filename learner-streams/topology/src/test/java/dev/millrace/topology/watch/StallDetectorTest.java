@@ -55,6 +55,28 @@ class StallDetectorTest {
     }
 
     @Test
+    void shouldWaitThreePacesForWhatIsSlow() {
+        long now = 0;
+        for (int step = 0; step < 4; step++) {
+            detector.check(List.of(join(0, step)), now);
+            now += 50_000; // a step
+        }
+        detector.check(List.of(join(0, 4)), now);
+        assertThat(detector.check(List.of(join(0, 4)), now + 149_999).begun()).isEmpty();
+        assertThat(detector.check(List.of(join(0, 4)), now + 150_000).begun()).hasSize(1);
+    }
+
+    @Test
+    void shouldNotBecomePatientByOneLongStall() {
+        for (int second = 0; second < 10; second++) {
+            detector.check(List.of(join(0, second)), second * 1000L);
+        }
+        assertThat(detector.check(List.of(join(0, 9)), 7_200_000).begun()).hasSize(1);
+        detector.check(List.of(join(0, 10)), 7_201_000);
+        assertThat(detector.check(List.of(join(0, 10)), 7_231_000).begun()).hasSize(1);
+    }
+
+    @Test
     void shouldShowEachAlarmAsAGauge() {
         SimpleMeterRegistry registry = new SimpleMeterRegistry();
         Alarms shown = new Alarms();
