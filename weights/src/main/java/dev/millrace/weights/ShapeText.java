@@ -7,6 +7,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.DecoderTraits;
 import dev.millrace.policy.decoder.Experts;
+import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.huggingface.CheckpointException;
 import dev.millrace.policy.huggingface.RopeConfig;
 
@@ -36,6 +37,9 @@ public final class ShapeText {
         node.put("tie_word_embeddings", shape.tiedHead());
         node.put("attention_bias", shape.qkvBias());
         put(shape.traits(), node);
+        if (shape.cutsTensors()) {
+            node.put("max_tensor_elements", shape.maxTensorElements());
+        }
         return node.toString();
     }
 
@@ -60,7 +64,8 @@ public final class ShapeText {
                 number(node, "rms_norm_eps").asDouble(),
                 bool(node, "tie_word_embeddings"),
                 bool(node, "attention_bias"),
-                traits(node));
+                traits(node),
+                node.has("max_tensor_elements") ? integer(node, "max_tensor_elements") : TensorSpec.MOST_ELEMENTS);
     }
 
     /** What is as in the plain decoder is left out, so that its text is what it was before there were others. */

@@ -57,4 +57,21 @@ class ShapeTextTest {
                 .isThrownBy(() -> ShapeText.parse(TEXT.replace("}", ",\"rope_scaling\":{\"rope_type\":\"su\"}}")))
                 .withMessageContaining("rotary positions of type su are not supported");
     }
+
+    @Test
+    void shouldSayALimitOfTensorsWhereItCutsOneAndOnlyThere() {
+        DecoderShape shape = SmallDecoder.SHAPE;
+        DecoderShape cut = shape.within(40);
+        assertThat(ShapeText.of(cut)).endsWith(",\"max_tensor_elements\":40}");
+        assertThat(ShapeText.parse(ShapeText.of(cut))).isEqualTo(cut);
+        assertThat(ShapeText.of(shape.within(96)))
+                .isEqualTo(ShapeText.of(shape))
+                .doesNotContain("max_tensor");
+        DecoderShape large = new DecoderShape(152_064, 3584, 1, 28, 4, 128, 8, 32, 1e6, 1e-6, false, true);
+        assertThat(ShapeText.of(large)).contains("\"max_tensor_elements\":536870911");
+        assertThat(ShapeText.parse(ShapeText.of(large))).isEqualTo(large);
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> ShapeText.parse(ShapeText.of(cut).replace(":40}", ":0}")))
+                .withMessageStartingWith("max_tensor_elements must be at least 1");
+    }
 }

@@ -8,6 +8,7 @@ import dev.millrace.policy.decoder.Experts;
 import dev.millrace.policy.decoder.LayerGradient.Activations;
 import dev.millrace.policy.decoder.LoraShape;
 import dev.millrace.policy.decoder.RopeScaling;
+import dev.millrace.policy.decoder.WholeTensor;
 import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.huggingface.CheckpointException;
 import dev.millrace.policy.huggingface.StoredTensor;
@@ -99,6 +100,16 @@ final class ModelScreen {
                     "experts",
                     experts.count() + " of width " + count(experts.width()) + " in each layer, a token goes through "
                             + experts.perToken() + (experts.normalised() ? ", weights normalised" : ""));
+        }
+        List<WholeTensor> cut =
+                shape.wholes().stream().filter(WholeTensor::isCut).toList();
+        if (!cut.isEmpty()) {
+            WholeTensor first = cut.get(0);
+            say(
+                    "tensors",
+                    first.name() + " has " + count(first.elementCount()) + " numbers and lies in "
+                            + first.pieces().size() + ", which have " + count(shape.maxTensorElements()) + " at most"
+                            + (cut.size() > 1 ? "; so do " + count(cut.size() - 1) + " others" : ""));
         }
         say("vocabulary", count(shape.vocabSize()) + " tokens, head " + (shape.tiedHead() ? "tied" : "of its own"));
         say(

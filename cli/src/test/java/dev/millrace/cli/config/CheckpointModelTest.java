@@ -38,7 +38,7 @@ class CheckpointModelTest {
 
         assertThat(config.model().shape(16)).isEqualTo(SHAPE);
         assertThat(config.model().checkpoint()).isEqualTo(directory.toString());
-        assertThat(new CheckpointModel(config.model().checkpoint()).weights().bytes("model.embed_tokens.weight"))
+        assertThat(new CheckpointModel(config.model()).weights().bytes("model.embed_tokens.weight"))
                 .isEqualTo(weights.bytes("model.embed_tokens.weight"));
         ObjectNode begun = ConfigBinder.unbind(config);
         Files.delete(directory.resolve("config.json"));

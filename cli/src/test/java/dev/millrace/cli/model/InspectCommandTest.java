@@ -75,16 +75,17 @@ class InspectCommandTest {
     }
 
     @Test
-    void shouldRefuseAModelWithATensorThatNoBufferHolds() throws IOException {
+    void shouldSayWhichMatricesLieInSeveralTensors() throws IOException {
         save();
         Path config = directory.resolve("config.json");
         Files.writeString(
                 config, Files.readString(config).replaceAll("\"vocab_size\" ?: ?1000", "\"vocab_size\": 33554432"));
         Said said = inspect(directory);
-        assertThat(said.status).isEqualTo(InspectCommand.UNSUPPORTED);
         assertThat(said.out.replaceAll("\\s+", " "))
                 .contains(
-                        "model.embed_tokens.weight has 1,073,741,824 numbers, and a tensor may have 536,870,911 (2 GiB");
+                        "tensors model.embed_tokens.weight has 1,073,741,824 numbers and lies in 3, which have 536,870,911 at most")
+                .contains("model.embed_tokens.weight has the shape [1000, 32], the config asks for [33554432, 32]");
+        assertThat(said.status).as("the files are another model's").isEqualTo(InspectCommand.UNSUPPORTED);
     }
 
     @Test

@@ -90,7 +90,7 @@ public final class ExampleNorms {
      *
      * @param graph   holds the forward pass
      * @param seeds   for each result, the gradient that flows into it
-     * @param source  what every activation between the weights and the results is computed from
+     * @param sources what every activation between the weights and the results is computed from
      * @param weights whose gradients count
      * @param byGram  true for a matrix whose norm is cheaper to have through Gram matrices
      * @return [count, summands], float32: the sum of a row, which is best taken in double precision, is the squared norm of that
@@ -100,7 +100,36 @@ public final class ExampleNorms {
     public static Value append(
             GraphBuilder graph,
             Map<Value, Value> seeds,
-            Value source,
+            List<Value> sources,
+            Collection<Value> weights,
+            Examples examples,
+            Predicate<Value> byGram) {
+        return appendByParts(graph, seeds, sources, inParts(graph, weights), examples, byGram);
+    }
+
+    /** A vector that is read in parts, one behind the other, is as many weights: the squares of their norms add up to its own. */
+    private static Collection<Value> inParts(GraphBuilder graph, Collection<Value> weights) {
+        List<Value> parts = new ArrayList<>();
+        for (Value weight : weights) {
+            List<Value> slices = graph.nodes().stream()
+                    .filter(node ->
+                            node.operator().equals("Slice") && node.input(0).equals(weight))
+                    .map(Node::output)
+                    .toList();
+            long read = slices.stream()
+                    .filter(slice -> slice.shape().rank() == 1)
+                    .mapToLong(slice -> slice.dim(0).length())
+                    .sum();
+            boolean isInParts = weight.shape().rank() == 1 && weight.dim(0).length() == read;
+            parts.addAll(isInParts ? slices : List.of(weight));
+        }
+        return parts;
+    }
+
+    private static Value appendByParts(
+            GraphBuilder graph,
+            Map<Value, Value> seeds,
+            List<Value> sources,
             Collection<Value> weights,
             Examples examples,
             Predicate<Value> byGram) {
@@ -110,9 +139,9 @@ public final class ExampleNorms {
         readers.forEach(reader -> requireKnown(reader, weights));
         List<Value> passed = readers.stream()
                 .map(Node::output)
-                .filter(output -> !output.equals(source))
+                .filter(output -> !sources.contains(output))
                 .toList();
-        Map<Value, Value> gradients = ReverseMode.append(graph, seeds, List.of(source), passed);
+        Map<Value, Value> gradients = ReverseMode.append(graph, seeds, sources, passed);
         ExampleNorms norms = new ExampleNorms(new Operators(graph), examples, byGram);
         Map<Value, List<Use>> seen = new LinkedHashMap<>();
         for (int i = readers.size() - 1;

@@ -5,8 +5,10 @@ import dev.millrace.policy.onnx.GraphBuilder;
 import dev.millrace.policy.onnx.Operators;
 import dev.millrace.policy.onnx.Shape;
 import dev.millrace.policy.onnx.Value;
+import java.util.ArrayList;
 import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 
@@ -18,14 +20,17 @@ final class Arithmetic {
 
     private final Precision precision;
     private final Map<String, Value> weights;
+    private final Map<String, WholeTensor> cut;
     private final Map<Value, Row> quantised = new IdentityHashMap<>();
 
     /** Eight-bit integers [rows, in], and the scale of each row [rows, 1]. */
     private record Row(Value integers, Value scale) {}
 
-    private Arithmetic(Precision precision, Map<String, Value> weights) {
+    /** @param cut what lies in several tensors, by its name */
+    private Arithmetic(Precision precision, Map<String, Value> weights, Map<String, WholeTensor> cut) {
         this.precision = precision;
         this.weights = weights;
+        this.cut = cut;
     }
 
     /** Declares the weights as inputs of the graph, in the form that the precision reads. */
@@ -44,12 +49,14 @@ final class Arithmetic {
                 weights.put(name, graph.input(name, ElementType.FLOAT, Shape.of(spec.dimsArray())));
             }
         }
-        return new Arithmetic(precision, weights);
+        Map<String, WholeTensor> cut = new LinkedHashMap<>();
+        shape.wholes().stream().filter(WholeTensor::isCut).forEach(whole -> cut.put(whole.name(), whole));
+        return new Arithmetic(precision, weights, cut);
     }
 
     /** For another body of the same graph: what was computed in this one cannot be seen there. */
     Arithmetic elsewhere() {
-        return new Arithmetic(precision, weights);
+        return new Arithmetic(precision, weights, cut);
     }
 
     Map<String, Value> weights() {
@@ -62,14 +69,50 @@ final class Arithmetic {
 
     /** {@code x W' + b}, [rows, in] to [rows, out]. */
     Value linear(Operators ops, Value x, String name, boolean biased) {
+        String matrix = name + ".weight";
         if (precision == Precision.INT8) {
-            Value product = integerProduct(ops, x, name + ".weight");
+            Value product = joined(
+                    ops,
+                    pieces(matrix).stream()
+                            .map(piece -> integerProduct(ops, x, piece))
+                            .toList());
             return biased ? ops.add(product, weight(name + ".bias")) : product;
         }
-        Value matrix = weight(name + ".weight");
-        return rounded(
+        return rounded(ops, biased ? product(ops, x, matrix, weight(name + ".bias")) : product(ops, x, matrix));
+    }
+
+    /** {@code x W'}, not rounded: the columns of the pieces side by side. */
+    Value product(Operators ops, Value x, String matrix) {
+        return joined(
                 ops,
-                biased ? ops.gemm(x, matrix, weight(name + ".bias"), false, true) : ops.gemm(x, matrix, false, true));
+                pieces(matrix).stream()
+                        .map(piece -> ops.gemm(x, weight(piece), false, true))
+                        .toList());
+    }
+
+    private Value product(Operators ops, Value x, String matrix, Value bias) {
+        WholeTensor whole = cut.get(matrix);
+        if (whole == null) {
+            return ops.gemm(x, weight(matrix), bias, false, true);
+        }
+        List<Value> products = new ArrayList<>();
+        for (int i = 0; i < whole.pieces().size(); i++) {
+            Value part = ops.slice(bias, 0, whole.firstRow(i), whole.firstRow(i + 1));
+            products.add(ops.gemm(x, weight(whole.pieces().get(i).name()), part, false, true));
+        }
+        return joined(ops, products);
+    }
+
+    private static Value joined(Operators ops, List<Value> columns) {
+        return columns.size() == 1 ? columns.get(0) : ops.concat(1, columns.toArray(Value[]::new));
+    }
+
+    /** The names of the tensors that a whole lies in. */
+    List<String> pieces(String name) {
+        WholeTensor whole = cut.get(name);
+        return whole == null
+                ? List.of(name)
+                : whole.pieces().stream().map(TensorSpec::name).toList();
     }
 
     /** What a value becomes when it is kept. */

@@ -21,6 +21,8 @@ import java.util.List;
  * @param tiedHead         whether the output head is the embedding matrix
  * @param qkvBias          whether query, key and value projections have a bias (Qwen2 does, Llama does not)
  * @param traits           in what it differs from the plain decoder
+ * @param maxTensorElements most numbers of one tensor: a matrix of more lies in several, by ranges of its rows ({@link WholeTensor}). Always
+ *     {@link TensorSpec#MOST_ELEMENTS} where nothing is cut, so that a limit which does nothing makes no other shape
  */
 public record DecoderShape(
         int vocabSize,
@@ -35,7 +37,8 @@ public record DecoderShape(
         double rmsNormEps,
         boolean tiedHead,
         boolean qkvBias,
-        DecoderTraits traits) {
+        DecoderTraits traits,
+        int maxTensorElements) {
 
     public DecoderShape {
         atLeast(2, vocabSize, "vocabSize");
@@ -65,6 +68,46 @@ public record DecoderShape(
             throw new IllegalArgumentException(
                     "fullLayers must be at most layers=" + layers + ": fullLayers=" + traits.fullLayers());
         }
+        if (maxTensorElements < 1 || maxTensorElements > TensorSpec.MOST_ELEMENTS) {
+            throw new IllegalArgumentException("max_tensor_elements must be at least 1 and at most "
+                    + TensorSpec.MOST_ELEMENTS + ": " + maxTensorElements);
+        }
+        if (largest(vocabSize, hiddenSize, (long) heads * headSize, intermediateSize, traits.experts())
+                <= maxTensorElements) {
+            maxTensorElements = TensorSpec.MOST_ELEMENTS;
+        }
+    }
+
+    /** A decoder whose tensors are cut only where no buffer holds them. */
+    public DecoderShape(
+            int vocabSize,
+            int hiddenSize,
+            int layers,
+            int heads,
+            int kvHeads,
+            int headSize,
+            int intermediateSize,
+            int maxPositions,
+            double ropeTheta,
+            double rmsNormEps,
+            boolean tiedHead,
+            boolean qkvBias,
+            DecoderTraits traits) {
+        this(
+                vocabSize,
+                hiddenSize,
+                layers,
+                heads,
+                kvHeads,
+                headSize,
+                intermediateSize,
+                maxPositions,
+                ropeTheta,
+                rmsNormEps,
+                tiedHead,
+                qkvBias,
+                traits,
+                TensorSpec.MOST_ELEMENTS);
     }
 
     /** The plain decoder. */
@@ -97,6 +140,38 @@ public record DecoderShape(
                 DecoderTraits.PLAIN);
     }
 
+    /** Numbers of the largest matrix, all of which are as long or as wide as the residual stream. */
+    private static double largest(
+            int vocabSize, int hiddenSize, long queryWidth, int intermediateSize, Experts experts) {
+        long others = experts.present() ? Math.max(experts.width(), experts.count()) : intermediateSize;
+        return (double) hiddenSize * Math.max(vocabSize, Math.max(queryWidth, others));
+    }
+
+    /** Whether a matrix lies in several tensors. */
+    public boolean cutsTensors() {
+        return largest(vocabSize, hiddenSize, (long) heads * headSize, intermediateSize, traits.experts())
+                > maxTensorElements;
+    }
+
+    /** The same decoder whose tensors have at most so many numbers. */
+    public DecoderShape within(int mostElements) {
+        return new DecoderShape(
+                vocabSize,
+                hiddenSize,
+                layers,
+                heads,
+                kvHeads,
+                headSize,
+                intermediateSize,
+                maxPositions,
+                ropeTheta,
+                rmsNormEps,
+                tiedHead,
+                qkvBias,
+                traits,
+                mostElements);
+    }
+
     private static void atLeast(int bound, int value, String name) {
         if (value < bound) {
             throw new IllegalArgumentException(name + " must be at least " + bound + ": " + name + "=" + value);
@@ -108,58 +183,81 @@ public record DecoderShape(
         return heads / kvHeads;
     }
 
-    /** Every tensor of the decoder, embedding first, head last: the order of all iterations over weights. */
+    /**
+     * Every tensor of the decoder, embedding first, head last: the order of all iterations over weights.
+     *
+     * @throws IllegalArgumentException if a matrix cannot be cut into tensors of {@link #maxTensorElements}
+     */
     public List<TensorSpec> tensors() {
-        List<TensorSpec> specs = new ArrayList<>();
-        specs.add(TensorSpec.of(TensorNames.EMBEDDING, vocabSize, hiddenSize));
+        return wholes().stream().flatMap(whole -> whole.pieces().stream()).toList();
+    }
+
+    /** The same as equations and files have them: those that lie in several tensors once, with these. */
+    public List<WholeTensor> wholes() {
+        List<WholeTensor> wholes = new ArrayList<>();
+        wholes.add(embedding());
         long queryWidth = (long) heads * headSize;
         long keyWidth = (long) kvHeads * headSize;
         for (int layer = 0; layer < layers; layer++) {
-            specs.add(TensorSpec.of(TensorNames.inputNorm(layer), hiddenSize));
-            linear(specs, TensorNames.query(layer), queryWidth, hiddenSize, qkvBias);
-            linear(specs, TensorNames.key(layer), keyWidth, hiddenSize, qkvBias);
-            linear(specs, TensorNames.value(layer), keyWidth, hiddenSize, qkvBias);
+            wholes.add(whole(TensorNames.inputNorm(layer), hiddenSize));
+            linear(wholes, TensorNames.query(layer), queryWidth, hiddenSize, qkvBias);
+            linear(wholes, TensorNames.key(layer), keyWidth, hiddenSize, qkvBias);
+            linear(wholes, TensorNames.value(layer), keyWidth, hiddenSize, qkvBias);
             if (traits.queryKeyNorm()) {
-                specs.add(TensorSpec.of(TensorNames.queryNorm(layer), headSize));
-                specs.add(TensorSpec.of(TensorNames.keyNorm(layer), headSize));
+                wholes.add(whole(TensorNames.queryNorm(layer), headSize));
+                wholes.add(whole(TensorNames.keyNorm(layer), headSize));
             }
-            linear(specs, TensorNames.attentionOutput(layer), hiddenSize, queryWidth, traits.outputBias());
-            specs.add(TensorSpec.of(TensorNames.postAttentionNorm(layer), hiddenSize));
+            linear(wholes, TensorNames.attentionOutput(layer), hiddenSize, queryWidth, traits.outputBias());
+            wholes.add(whole(TensorNames.postAttentionNorm(layer), hiddenSize));
             if (traits.experts().present()) {
-                addExperts(specs, layer);
+                addExperts(wholes, layer);
             } else {
-                linear(specs, TensorNames.gate(layer), intermediateSize, hiddenSize, traits.mlpBias());
-                linear(specs, TensorNames.up(layer), intermediateSize, hiddenSize, traits.mlpBias());
-                linear(specs, TensorNames.down(layer), hiddenSize, intermediateSize, traits.mlpBias());
+                linear(wholes, TensorNames.gate(layer), intermediateSize, hiddenSize, traits.mlpBias());
+                linear(wholes, TensorNames.up(layer), intermediateSize, hiddenSize, traits.mlpBias());
+                linear(wholes, TensorNames.down(layer), hiddenSize, intermediateSize, traits.mlpBias());
             }
         }
-        specs.add(TensorSpec.of(TensorNames.FINAL_NORM, hiddenSize));
+        wholes.add(whole(TensorNames.FINAL_NORM, hiddenSize));
         if (!tiedHead) {
-            specs.add(TensorSpec.of(TensorNames.HEAD, vocabSize, hiddenSize));
+            wholes.add(head());
         }
-        return List.copyOf(specs);
+        return List.copyOf(wholes);
     }
 
-    private void addExperts(List<TensorSpec> specs, int layer) {
+    /** What tokens are looked up in: [vocabulary, hidden]. */
+    public WholeTensor embedding() {
+        return whole(TensorNames.EMBEDDING, vocabSize, hiddenSize);
+    }
+
+    /** What logits are made by, [vocabulary, hidden]: the embedding where it is tied. */
+    public WholeTensor head() {
+        return tiedHead ? embedding() : whole(TensorNames.HEAD, vocabSize, hiddenSize);
+    }
+
+    private void addExperts(List<WholeTensor> wholes, int layer) {
         Experts experts = traits.experts();
-        specs.add(TensorSpec.of(TensorNames.router(layer), experts.count(), hiddenSize));
+        wholes.add(whole(TensorNames.router(layer), experts.count(), hiddenSize));
         for (int expert = 0; expert < experts.count(); expert++) {
             String prefix = TensorNames.expert(layer, expert);
-            linear(specs, prefix + "gate_proj", experts.width(), hiddenSize, false);
-            linear(specs, prefix + "up_proj", experts.width(), hiddenSize, false);
-            linear(specs, prefix + "down_proj", hiddenSize, experts.width(), false);
+            linear(wholes, prefix + "gate_proj", experts.width(), hiddenSize, false);
+            linear(wholes, prefix + "up_proj", experts.width(), hiddenSize, false);
+            linear(wholes, prefix + "down_proj", hiddenSize, experts.width(), false);
         }
     }
 
-    private static void linear(List<TensorSpec> specs, String name, long out, long in, boolean biased) {
-        specs.add(TensorSpec.of(name + ".weight", out, in));
+    private void linear(List<WholeTensor> wholes, String name, long out, long in, boolean biased) {
+        wholes.add(whole(name + ".weight", out, in));
         if (biased) {
-            specs.add(TensorSpec.of(name + ".bias", out));
+            wholes.add(whole(name + ".bias", out));
         }
+    }
+
+    private WholeTensor whole(String name, long... dims) {
+        return WholeTensor.of(maxTensorElements, name, dims);
     }
 
     /** Number of float32 parameters; a tied head is counted once. */
     public long parameterCount() {
-        return tensors().stream().mapToLong(TensorSpec::elementCount).sum();
+        return wholes().stream().mapToLong(WholeTensor::elementCount).sum();
     }
 }

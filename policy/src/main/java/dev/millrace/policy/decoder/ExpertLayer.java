@@ -49,7 +49,7 @@ final class ExpertLayer {
 
     /** [rows, hidden] to [rows, hidden]. */
     Value apply(Value h, int layer, Routing routing) {
-        Value logits = transformer.rounded(ops.gemm(h, transformer.weight(TensorNames.router(layer)), false, true));
+        Value logits = transformer.rounded(transformer.product(h, TensorNames.router(layer)));
         Value probabilities = ops.softmax(logits, -1);
         Value ids = routing.chosen(
                 ops, layer, ops.top(probabilities, experts.perToken()).get(1));

@@ -49,9 +49,11 @@ public final class HeadGradient {
                 transformer.logits(transformer.finalNorm(rows)),
                 RowSoftmax.Inputs.declare(graph, OF_A_CHUNK, vocabulary));
 
-        List<String> names = isTrained
-                ? List.of(TensorNames.FINAL_NORM, shape.tiedHead() ? TensorNames.EMBEDDING : TensorNames.HEAD)
-                : List.of();
+        List<String> names = new ArrayList<>();
+        if (isTrained) {
+            names.add(TensorNames.FINAL_NORM);
+            shape.head().pieces().forEach(piece -> names.add(piece.name()));
+        }
         Map<Value, Value> sums = new LinkedHashMap<>();
         for (String name : names) {
             Value weight = transformer.weight(name);
@@ -72,7 +74,7 @@ public final class HeadGradient {
         outputs.put(ROW_GRADIENT, Objects.requireNonNull(found.get(rows), ROW_GRADIENT));
         names.forEach(name -> outputs.put(
                 LayerGradient.gradientOf(name), Objects.requireNonNull(found.get(transformer.weight(name)), name)));
-        return new HeadGradient(names, graph.part("head", outputs));
+        return new HeadGradient(List.copyOf(names), graph.part("head", outputs));
     }
 
     /** The tensors that gradients are found of. */

@@ -3,6 +3,7 @@ package dev.millrace.policy.decoder;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Locale;
 
 /**
  * Sizes of a low-rank adapter (Hu et al., 2021): a linear layer {@code W} of {@code [out, in]} becomes {@code W + (alpha / rank) B A}, with A
@@ -48,12 +49,31 @@ public record LoraShape(int rank, double alpha, List<String> targetModules) {
         return (float) (alpha / rank);
     }
 
-    /** The weights of a decoder that get an adapter, in its order. */
+    /**
+     * The weights of a decoder that get an adapter, in its order.
+     *
+     * @throws IllegalArgumentException if one lies in several tensors
+     */
     public List<TensorSpec> adapted(DecoderShape shape) {
-        return shape.tensors().stream()
-                .filter(spec ->
-                        targetModules.stream().anyMatch(module -> spec.name().endsWith("." + module + WEIGHT)))
+        return shape.wholes().stream()
+                .filter(whole ->
+                        targetModules.stream().anyMatch(module -> whole.name().endsWith("." + module + WEIGHT)))
+                .map(whole -> inOnePiece(whole, shape))
                 .toList();
+    }
+
+    private static TensorSpec inOnePiece(WholeTensor whole, DecoderShape shape) {
+        if (whole.isCut()) {
+            throw new IllegalArgumentException(String.format(
+                    Locale.ROOT,
+                    "%s has %,d numbers and lies in %d tensors of at most %,d, and an adapter is put upon one tensor; leave %s out of target_modules",
+                    whole.name(),
+                    whole.elementCount(),
+                    whole.pieces().size(),
+                    shape.maxTensorElements(),
+                    module(whole.name()).substring(module(whole.name()).lastIndexOf('.') + 1)));
+        }
+        return whole.pieces().get(0);
     }
 
     /**

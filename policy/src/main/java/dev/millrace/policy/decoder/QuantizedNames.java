@@ -6,7 +6,7 @@ public final class QuantizedNames {
 
     /** Whether it is the matrix of a projection. */
     public static boolean isQuantized(TensorSpec spec) {
-        return spec.name().endsWith("_proj.weight");
+        return WholeTensor.nameOf(spec.name()).endsWith("_proj.weight");
     }
 
     /** Eight-bit integers [in, out]: transposed, as the product takes them. */

@@ -84,7 +84,7 @@ public final class SequenceGraph {
 
     private final GraphBuilder graph;
     private final Transformer transformer;
-    private final Value embedded;
+    private final EmbeddingLookup embedded;
     private final Value hidden; // of the wanted rows
     private final RowSoftmax.Inputs inputs;
 
@@ -101,10 +101,12 @@ public final class SequenceGraph {
         List<Value> masks = masks(shape);
         Value wanted = ops.reshape(graph.input(ROWS, ElementType.INT64, rows), Shape.of(count));
         this.inputs = RowSoftmax.Inputs.declare(graph, count, vocabulary);
-        this.embedded = transformer.embed(ops.reshape(tokens, Shape.of(BATCH.times(LENGTH))));
+        this.embedded = transformer.lookup(ops.reshape(tokens, Shape.of(BATCH.times(LENGTH))));
         RoutingPorts routing = new RoutingPorts(graph, shape.traits().experts(), BATCH, LENGTH);
         this.hidden = ops.gather(
-                transformer.routed(routing).layers(embedded, new FullAttention(shape, ops, positions, cos, sin, masks)),
+                transformer
+                        .routed(routing)
+                        .layers(embedded.rows(), new FullAttention(shape, ops, positions, cos, sin, masks)),
                 wanted);
         routing.addOutputs();
     }
@@ -248,7 +250,7 @@ public final class SequenceGraph {
                 ExampleNorms.append(
                         sequence.graph,
                         Map.of(logProbs, coefficients),
-                        sequence.embedded,
+                        sequence.embedded.ofPieces(),
                         sequence.transformer.weights().values(),
                         new Examples(BATCH, List.of(LENGTH, scored)),
                         weight -> byGram.contains(weight.name())));
@@ -263,13 +265,13 @@ public final class SequenceGraph {
      * @param scored wanted tokens of a sequence, which alone reach the head
      */
     public static Set<String> cheaperByGram(DecoderShape shape, int length, int scored) {
-        String head = shape.tiedHead() ? TensorNames.EMBEDDING : TensorNames.HEAD;
+        String head = shape.head().name();
         return differentiated(shape).stream()
                 .filter(spec -> spec.dims().size() == 2)
                 .filter(spec -> {
                     long out = spec.dims().get(0);
                     long in = spec.dims().get(1);
-                    return (spec.name().equals(head) ? scored : length) * (in + out) <= in * out;
+                    return (WholeTensor.nameOf(spec.name()).equals(head) ? scored : length) * (in + out) <= in * out;
                 })
                 .map(TensorSpec::name)
                 .collect(Collectors.toUnmodifiableSet());
@@ -277,13 +279,9 @@ public final class SequenceGraph {
 
     /** The tensors that a product or a norm reads: all but an embedding that is only looked up. */
     static List<TensorSpec> differentiated(DecoderShape shape) {
-        return shape.tensors().stream()
-                .filter(spec -> shape.tiedHead() || !spec.name().equals(TensorNames.EMBEDDING))
+        return shape.wholes().stream()
+                .filter(whole -> shape.tiedHead() || !whole.name().equals(TensorNames.EMBEDDING))
+                .flatMap(whole -> whole.pieces().stream())
                 .toList();
-    }
-
-    /** Name of the tensor that tokens are looked up in. */
-    public static String embedding() {
-        return TensorNames.EMBEDDING;
     }
 }

@@ -11,6 +11,8 @@ import java.util.Locale;
  * @param dims axis lengths, outermost first; a linear layer is {@code [out, in]}
  */
 public record TensorSpec(String name, List<Long> dims) {
+    /** 2 GiB of float32, which is as much as one buffer takes. */
+    public static final int MOST_ELEMENTS = Integer.MAX_VALUE / Float.BYTES;
 
     public TensorSpec {
         if (name.isBlank()) {
@@ -24,14 +26,13 @@ public record TensorSpec(String name, List<Long> dims) {
             }
             elements = Math.multiplyExact(elements, dim);
         }
-        if (elements > Integer.MAX_VALUE / Float.BYTES) {
+        if (elements > MOST_ELEMENTS) {
             throw new IllegalArgumentException(String.format(
                     Locale.ROOT,
-                    "%s has %,d numbers, and a tensor may have %,d (2 GiB of float32, which is as much as one buffer takes); take a model with a"
-                            + " smaller vocabulary or narrower layers",
+                    "%s has %,d numbers, and a tensor may have %,d (2 GiB of float32, which is as much as one buffer takes)",
                     name,
                     elements,
-                    Integer.MAX_VALUE / Float.BYTES));
+                    MOST_ELEMENTS));
         }
     }
 

@@ -6,6 +6,7 @@ import dev.millrace.policy.onnx.Operators;
 import dev.millrace.policy.onnx.Shape;
 import dev.millrace.policy.onnx.Value;
 import java.util.Collections;
+import java.util.List;
 import java.util.Map;
 
 /**
@@ -61,7 +62,15 @@ final class Transformer {
 
     /** Rows of the embedding: int64 [rows] to [rows, hidden]. */
     Value embed(Value tokens) {
-        return ops.gather(weight(TensorNames.EMBEDDING), tokens);
+        return lookup(tokens).rows();
+    }
+
+    /** The same, with what each tensor of the embedding gave. */
+    EmbeddingLookup lookup(Value tokens) {
+        WholeTensor embedding = shape.embedding();
+        List<Value> pieces =
+                embedding.pieces().stream().map(piece -> weight(piece.name())).toList();
+        return EmbeddingLookup.append(ops, embedding, pieces, tokens);
     }
 
     /** All layers and the final norm: [rows, hidden] to [rows, hidden]. */
@@ -100,12 +109,12 @@ final class Transformer {
 
     /** [rows, hidden] to [rows, vocab]. */
     Value logits(Value hidden) {
-        return rounded(ops.gemm(hidden, head(), false, true));
+        return rounded(product(hidden, shape.head().name()));
     }
 
-    /** [vocab, hidden], of the head: the embedding where it is tied. */
-    Value head() {
-        return weight(shape.tiedHead() ? TensorNames.EMBEDDING : TensorNames.HEAD);
+    /** {@code x W'}, not rounded, in whichever tensors the matrix lies. */
+    Value product(Value x, String matrix) {
+        return arithmetic.product(ops, x, matrix);
     }
 
     private Value mlp(Value h, int layer) {

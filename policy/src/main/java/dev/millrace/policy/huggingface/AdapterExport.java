@@ -59,7 +59,7 @@ public final class AdapterExport {
                         PREFIX + spec.name(),
                         spec.dims(),
                         type(),
-                        adapter.parameters().tensor(spec.name())))
+                        List.of(adapter.parameters().tensor(spec.name()))))
                 .toList();
     }
 

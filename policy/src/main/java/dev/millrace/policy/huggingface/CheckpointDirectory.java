@@ -10,6 +10,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.json.JsonMapper;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.TensorSpec;
+import dev.millrace.policy.decoder.WholeTensor;
 import dev.millrace.policy.weights.Weights;
 import java.io.IOException;
 import java.io.InputStream;
@@ -26,10 +27,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
-import java.util.TreeMap;
 import java.util.TreeSet;
-import java.util.regex.Pattern;
-import java.util.stream.Stream;
 
 /**
  * A decoder on disk as Hugging Face lays it out: {@code config.json} beside one or several {@code *.safetensors}. Where there is a
@@ -40,18 +38,14 @@ import java.util.stream.Stream;
  */
 public final class CheckpointDirectory {
     private static final String CONFIG = "config.json";
-    private static final String TENSORS = "model.safetensors";
-    private static final String INDEX = "model.safetensors.index.json";
-    private static final String SUFFIX = ".safetensors";
+    static final String TENSORS = "model.safetensors";
     private static final String HEAD = "lm_head.weight";
     private static final String EMBEDDING = "model.embed_tokens.weight";
     /** Older Llama checkpoints store the rotary frequencies, which follow from the config. */
     private static final String DERIVED_SUFFIX = ".rotary_emb.inv_freq";
 
     private static final int MOST_CONFIG_BYTES = 1 << 20;
-    private static final int MOST_INDEX_BYTES = 1 << 27;
-    private static final int MOST_FILES = 1000;
-    private static final Pattern PLAIN_NAME = Pattern.compile("[A-Za-z0-9_-][A-Za-z0-9._-]*\\.safetensors");
+    private static final int COMPARED_AT_ONCE = 1 << 18;
     private static final ObjectMapper JSON = JsonMapper.builder(JsonFactory.builder()
                     .enable(StreamReadFeature.STRICT_DUPLICATE_DETECTION)
                     .streamReadConstraints(
@@ -61,9 +55,17 @@ public final class CheckpointDirectory {
             .build();
 
     private final Path directory;
+    private final int maxTensorElements;
 
+    /** A decoder whose tensors are cut only where no buffer holds them. */
     public CheckpointDirectory(Path directory) {
+        this(directory, TensorSpec.MOST_ELEMENTS);
+    }
+
+    /** @param maxTensorElements of the shape that is read; files hold every tensor as a whole, whatever it is */
+    public CheckpointDirectory(Path directory, int maxTensorElements) {
         this.directory = directory;
+        this.maxTensorElements = maxTensorElements;
     }
 
     /**
@@ -72,7 +74,8 @@ public final class CheckpointDirectory {
      * @throws CheckpointException if the model is not one of ours, naming the key
      */
     public DecoderShape shape() throws IOException {
-        return HuggingFaceConfig.read(directory.resolve(CONFIG).toString(), config());
+        String source = directory.resolve(CONFIG).toString();
+        return HuggingFaceConfig.read(source, config(), maxTensorElements);
     }
 
     /**
@@ -106,7 +109,7 @@ public final class CheckpointDirectory {
         return json(path, MOST_CONFIG_BYTES, "description of a model");
     }
 
-    private static JsonNode json(Path path, int mostBytes, String what) throws IOException {
+    static JsonNode json(Path path, int mostBytes, String what) throws IOException {
         byte[] text;
         try (InputStream in = Files.newInputStream(path)) {
             text = in.readNBytes(mostBytes + 1);
@@ -134,11 +137,13 @@ public final class CheckpointDirectory {
         DecoderShape shape = shape();
         try (Tensors tensors = new Tensors(shape)) {
             Weights weights = Weights.zeros(shape); // only now, when files of that size are there
-            for (TensorSpec spec : shape.tensors()) {
-                tensors.read(spec, weights.tensor(spec.name()));
-            }
-            if (shape.tiedHead()) {
-                tensors.requireSameHead(weights.tensor(EMBEDDING));
+            for (WholeTensor whole : shape.wholes()) {
+                for (int piece = 0; piece < whole.pieces().size(); piece++) {
+                    FloatBuffer values =
+                            weights.tensor(whole.pieces().get(piece).name());
+                    tensors.read(whole, piece, values);
+                    tensors.requireSameHead(whole, piece, values.flip());
+                }
             }
             return weights;
         }
@@ -174,13 +179,14 @@ public final class CheckpointDirectory {
                     .orElseThrow();
             ByteBuffer buffer = ByteBuffer.allocate(Math.multiplyExact(largest, Float.BYTES))
                     .order(ByteOrder.LITTLE_ENDIAN);
-            for (TensorSpec spec : shape.tensors()) {
-                FloatBuffer values = buffer.clear().asFloatBuffer();
-                tensors.read(spec, values);
-                if (spec.name().equals(EMBEDDING) && shape.tiedHead()) {
-                    tensors.requireSameHead(values.flip());
+            for (WholeTensor whole : shape.wholes()) {
+                for (int piece = 0; piece < whole.pieces().size(); piece++) {
+                    TensorSpec spec = whole.pieces().get(piece);
+                    FloatBuffer values = buffer.clear().asFloatBuffer();
+                    tensors.read(whole, piece, values);
+                    tensors.requireSameHead(whole, piece, values.flip());
+                    reader.read(spec, buffer.limit(spec.elementCount() * Float.BYTES));
                 }
-                reader.read(spec, buffer.limit(spec.elementCount() * Float.BYTES));
             }
         }
     }
@@ -207,7 +213,7 @@ public final class CheckpointDirectory {
      */
     public Map<String, StoredTensor> layout() throws IOException {
         Map<String, StoredTensor> layout = new LinkedHashMap<>();
-        for (Path path : safetensors()) {
+        for (Path path : new CheckpointFiles(directory).paths()) {
             try (SafetensorsFile file = SafetensorsFile.open(path)) {
                 String name = path.getFileName().toString();
                 file.entries()
@@ -228,7 +234,7 @@ public final class CheckpointDirectory {
         Tensors(DecoderShape shape) throws IOException {
             this.shape = shape;
             try {
-                for (Path path : safetensors()) {
+                for (Path path : new CheckpointFiles(directory).paths()) {
                     SafetensorsFile file = SafetensorsFile.open(path);
                     files.add(file);
                     for (String name : file.names()) {
@@ -237,12 +243,16 @@ public final class CheckpointDirectory {
                         }
                     }
                 }
-                for (TensorSpec spec : shape.tensors()) {
-                    SafetensorsFile file = fileOf.get(spec.name());
+                for (WholeTensor whole : shape.wholes()) {
+                    SafetensorsFile file = fileOf.get(whole.name());
                     if (file == null) {
-                        throw new CheckpointException(directory + ": tensor " + spec.name() + " is missing");
+                        throw new CheckpointException(directory + ": tensor " + whole.name() + " is missing");
                     }
-                    file.require(spec);
+                    file.require(whole.name(), whole.dims());
+                }
+                SafetensorsFile head = fileOf.get(HEAD);
+                if (head != null && shape.tiedHead()) {
+                    head.require(HEAD, shape.embedding().dims());
                 }
                 refuseLeftOver();
             } catch (IOException | RuntimeException e) {
@@ -254,29 +264,37 @@ public final class CheckpointDirectory {
         /** A tensor nobody reads is a part of the model we would silently leave out. */
         private void refuseLeftOver() {
             Set<String> left = new TreeSet<>(fileOf.keySet());
-            shape.tensors().forEach(spec -> left.remove(spec.name()));
+            shape.wholes().forEach(whole -> left.remove(whole.name()));
             left.removeIf(name -> name.endsWith(DERIVED_SUFFIX) || shape.tiedHead() && name.equals(HEAD));
             if (!left.isEmpty()) {
                 throw new CheckpointException(directory + ": the decoder has no place for " + left);
             }
         }
 
-        void read(TensorSpec spec, FloatBuffer into) throws IOException {
-            Objects.requireNonNull(fileOf.get(spec.name())).read(spec, into);
+        /** Reads one of the tensors that a whole one lies in. */
+        void read(WholeTensor whole, int piece, FloatBuffer into) throws IOException {
+            Objects.requireNonNull(fileOf.get(whole.name()))
+                    .read(
+                            whole.name(),
+                            whole.firstElement(piece),
+                            whole.pieces().get(piece).elementCount(),
+                            into);
         }
 
-        /** A tied head stored once more is no part of its own, if it is the same. */
-        void requireSameHead(FloatBuffer embedding) throws IOException {
+        /** A tied head stored once more is no part of its own, if it is the same: nothing to compare for any tensor but its embedding. */
+        void requireSameHead(WholeTensor whole, int piece, FloatBuffer embedding) throws IOException {
             SafetensorsFile head = fileOf.get(HEAD);
-            if (head == null) {
+            if (head == null || !shape.tiedHead() || !whole.name().equals(EMBEDDING)) {
                 return;
             }
-            TensorSpec spec = TensorSpec.of(HEAD, shape.vocabSize(), shape.hiddenSize());
-            FloatBuffer stored = FloatBuffer.allocate(spec.elementCount());
-            head.read(spec, stored);
-            if (!stored.flip().equals(embedding)) {
-                throw new CheckpointException(
-                        directory + ": tie_word_embeddings is true, but " + HEAD + " differs from " + EMBEDDING);
+            FloatBuffer stored = FloatBuffer.allocate(Math.min(COMPARED_AT_ONCE, embedding.limit()));
+            for (int from = 0; from < embedding.limit(); from += COMPARED_AT_ONCE) {
+                int count = Math.min(COMPARED_AT_ONCE, embedding.limit() - from);
+                head.read(HEAD, whole.firstElement(piece) + from, count, stored.clear());
+                if (!stored.flip().equals(embedding.slice(from, count))) {
+                    throw new CheckpointException(
+                            directory + ": tie_word_embeddings is true, but " + HEAD + " differs from " + EMBEDDING);
+                }
             }
         }
 
@@ -285,74 +303,6 @@ public final class CheckpointDirectory {
             for (SafetensorsFile file : files) {
                 file.close();
             }
-        }
-    }
-
-    private List<Path> safetensors() throws IOException {
-        Path index = directory.resolve(INDEX);
-        return Files.exists(index) ? indexed(index) : listed();
-    }
-
-    /** The files that the index names, each of which must have the tensors that the index says it has. */
-    private List<Path> indexed(Path index) throws IOException {
-        if (Files.exists(directory.resolve(TENSORS))) {
-            throw new CheckpointException(
-                    directory + " holds both " + TENSORS + " and " + INDEX + "; remove the one that is not the model");
-        }
-        JsonNode map = json(index, MOST_INDEX_BYTES, "index of a model").path("weight_map");
-        if (!map.isObject() || map.isEmpty()) {
-            throw new CheckpointException(index + " has no weight_map that gives tensors their files");
-        }
-        Map<String, Set<String>> tensorsOf = new TreeMap<>();
-        for (Map.Entry<String, JsonNode> each : map.properties()) {
-            String file = each.getValue().asText();
-            if (!each.getValue().isTextual() || !PLAIN_NAME.matcher(file).matches()) {
-                throw new CheckpointException(index + " gives " + each.getKey() + " the file " + each.getValue()
-                        + ", which is no name of a file beside it");
-            }
-            tensorsOf.computeIfAbsent(file, absent -> new TreeSet<>()).add(each.getKey());
-        }
-        List<Path> paths = new ArrayList<>();
-        for (Map.Entry<String, Set<String>> each : tensorsOf.entrySet()) {
-            Path path = directory.resolve(each.getKey());
-            if (!Files.exists(path)) {
-                throw new CheckpointException(index + " names " + each.getKey() + ", which is not there");
-            }
-            try (SafetensorsFile file = SafetensorsFile.open(path)) {
-                if (!file.names().equals(each.getValue())) {
-                    Set<String> different = new TreeSet<>(file.names());
-                    different.removeAll(each.getValue());
-                    if (different.isEmpty()) {
-                        different.addAll(each.getValue());
-                        different.removeAll(file.names());
-                    }
-                    throw new CheckpointException(path + " has other tensors than " + INDEX + " says, such as "
-                            + different.iterator().next());
-                }
-            }
-            paths.add(path);
-        }
-        return requireCount(paths);
-    }
-
-    private List<Path> requireCount(List<Path> paths) {
-        if (paths.size() > MOST_FILES) {
-            throw new CheckpointException(
-                    directory + " holds " + paths.size() + " files *" + SUFFIX + ", more than " + MOST_FILES);
-        }
-        return paths;
-    }
-
-    private List<Path> listed() throws IOException {
-        try (Stream<Path> entries = Files.list(directory)) {
-            List<Path> paths = entries.filter(
-                            path -> path.getFileName().toString().endsWith(SUFFIX))
-                    .sorted()
-                    .toList();
-            if (paths.isEmpty()) {
-                throw new CheckpointException(directory + " holds no *" + SUFFIX + " file");
-            }
-            return requireCount(paths);
         }
     }
 
@@ -365,9 +315,8 @@ public final class CheckpointDirectory {
         Path partial = directory.resolve(TENSORS + ".partial");
         SafetensorsWriter.write(
                 partial,
-                weights.tensors().specs().stream()
-                        .map(spec -> new SafetensorsWriter.Tensor(
-                                spec.name(), spec.dims(), "F32", weights.tensor(spec.name())))
+                weights.shape().wholes().stream()
+                        .map(whole -> SafetensorsWriter.Tensor.of(whole, whole.name(), "F32", weights.tensors()))
                         .toList());
         Files.move(
                 partial,

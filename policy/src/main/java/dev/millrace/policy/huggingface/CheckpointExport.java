@@ -3,7 +3,7 @@ package dev.millrace.policy.huggingface;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.policy.decoder.DecoderShape;
-import dev.millrace.policy.decoder.TensorSpec;
+import dev.millrace.policy.decoder.WholeTensor;
 import dev.millrace.policy.weights.Weights;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -73,14 +73,14 @@ public final class CheckpointExport {
      */
     public static CheckpointExport of(Weights weights) {
         Map<String, StoredTensor> layout = new LinkedHashMap<>();
-        for (TensorSpec spec : weights.shape().tensors()) {
+        for (WholeTensor whole : weights.shape().wholes()) {
             layout.put(
-                    spec.name(),
+                    whole.name(),
                     new StoredTensor(
                             "model.safetensors",
                             weights.dtype().name(),
-                            spec.dims(),
-                            (long) spec.elementCount() * weights.dtype().bytes()));
+                            whole.dims(),
+                            whole.elementCount() * weights.dtype().bytes()));
         }
         return new CheckpointExport(
                 weights,
@@ -97,7 +97,7 @@ public final class CheckpointExport {
      * @throws CheckpointException if it is of another shape, or cannot be read
      */
     public static CheckpointExport like(CheckpointDirectory begun, Weights weights) throws IOException {
-        DecoderShape shape = begun.shape();
+        DecoderShape shape = begun.shape().within(weights.shape().maxTensorElements());
         if (!shape.equals(weights.shape())) {
             throw new CheckpointException(
                     begun.path() + " is of another shape than the weights: " + shape + ", not " + weights.shape());
@@ -113,7 +113,7 @@ public final class CheckpointExport {
      * @throws CheckpointException if it is of another shape, or cannot be read
      */
     public CheckpointExport beside(CheckpointDirectory begun) throws IOException {
-        if (!begun.shape().equals(weights.shape())) {
+        if (!begun.shape().within(weights.shape().maxTensorElements()).equals(weights.shape())) {
             throw new CheckpointException(begun.path() + " is of another shape than the weights: " + begun.shape()
                     + ", not " + weights.shape());
         }
@@ -189,16 +189,15 @@ public final class CheckpointExport {
 
     /** What is derived from the config is left out; a tied head that lay there once more does so again. */
     private Map<String, List<SafetensorsWriter.Tensor>> tensorsByFile() {
-        Map<String, TensorSpec> specs =
-                weights.shape().tensors().stream().collect(Collectors.toMap(TensorSpec::name, spec -> spec));
+        Map<String, WholeTensor> wholes =
+                weights.shape().wholes().stream().collect(Collectors.toMap(WholeTensor::name, whole -> whole));
         Map<String, List<SafetensorsWriter.Tensor>> files = new TreeMap<>();
         layout.forEach((name, stored) -> {
             String source = name.equals(HEAD) && weights.shape().tiedHead() ? EMBEDDING : name;
-            TensorSpec spec = specs.get(source);
-            if (spec != null) {
+            WholeTensor whole = wholes.get(source);
+            if (whole != null) {
                 files.computeIfAbsent(stored.file(), absent -> new ArrayList<>())
-                        .add(new SafetensorsWriter.Tensor(
-                                name, spec.dims(), type.orElse(stored.type()), weights.tensor(source)));
+                        .add(SafetensorsWriter.Tensor.of(whole, name, type.orElse(stored.type()), weights.tensors()));
             }
         });
         return files;

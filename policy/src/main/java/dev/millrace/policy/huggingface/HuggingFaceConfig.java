@@ -7,6 +7,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.DecoderTraits;
 import dev.millrace.policy.decoder.Experts;
+import dev.millrace.policy.decoder.TensorSpec;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
@@ -54,24 +55,30 @@ final class HuggingFaceConfig {
     private final String source;
     private final ConfigReader config;
     private final Family family;
+    private final int maxTensorElements;
 
-    private HuggingFaceConfig(String source, ConfigReader config) {
+    private HuggingFaceConfig(String source, ConfigReader config, int maxTensorElements) {
         this.source = source;
         this.config = config;
+        this.maxTensorElements = maxTensorElements;
         this.family = Family.of(config.text("model_type", ""))
                 .orElseThrow(() -> config.refusal("model_type", "must be llama, mistral, qwen2, qwen3 or qwen3_moe"));
     }
 
-    /** @param source what to call the file in a refusal */
-    static DecoderShape read(String source, JsonNode json) {
-        return new HuggingFaceConfig(source, new ConfigReader(source, json)).shape();
+    /**
+     * @param source what to call the file in a refusal
+     * @param maxTensorElements of the shape, which no description says
+     */
+    static DecoderShape read(String source, JsonNode json, int maxTensorElements) {
+        return new HuggingFaceConfig(source, new ConfigReader(source, json), maxTensorElements).shape();
     }
 
     /** Everything in it that is not supported, one sentence each; empty if {@link #read} takes it. */
     static List<String> problems(String source, JsonNode json) {
         List<String> problems = new ArrayList<>();
         try {
-            HuggingFaceConfig config = new HuggingFaceConfig(source, new ConfigReader(source, json));
+            HuggingFaceConfig config =
+                    new HuggingFaceConfig(source, new ConfigReader(source, json), TensorSpec.MOST_ELEMENTS);
             List<Runnable> checks = new ArrayList<>(config.foreignKeys());
             checks.add(config::described);
             for (Runnable check : checks) {
@@ -123,8 +130,9 @@ final class HuggingFaceConfig {
                             family == Family.QWEN3 || family == Family.QWEN3_MOE,
                             window,
                             fullLayers,
-                            experts()));
-            shape.tensors(); // each must fit a buffer
+                            experts()),
+                    maxTensorElements);
+            shape.tensors(); // each must fit a buffer, and so must a row of what is cut
             return shape;
         } catch (IllegalArgumentException | ArithmeticException e) {
             throw new CheckpointException(source + ": " + e.getMessage(), e);

@@ -1,6 +1,5 @@
 package dev.millrace.policy.huggingface;
 
-import dev.millrace.policy.decoder.TensorSpec;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -10,6 +9,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.Collections;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
@@ -82,35 +82,39 @@ final class SafetensorsFile implements AutoCloseable {
     }
 
     /** Refuses a tensor that is there and cannot be read as this one. */
-    void require(TensorSpec spec) {
-        SafetensorsHeader.Entry entry = entry(spec);
-        if (!entry.dims().equals(spec.dims())) {
-            throw new CheckpointException(path + ": " + spec.name() + " has the shape " + entry.dims()
-                    + ", the config asks for " + spec.dims());
+    void require(String name, List<Long> dims) {
+        SafetensorsHeader.Entry entry = entry(name);
+        if (!entry.dims().equals(dims)) {
+            throw new CheckpointException(
+                    path + ": " + name + " has the shape " + entry.dims() + ", the config asks for " + dims);
         }
         if (!entry.type().equals("F32")
                 && !entry.type().equals("F16")
                 && !entry.type().equals("BF16")) {
             throw new CheckpointException(
-                    path + ": " + spec.name() + " has the type " + entry.type() + ", supported are F32, F16 and BF16");
+                    path + ": " + name + " has the type " + entry.type() + ", supported are F32, F16 and BF16");
         }
     }
 
-    private SafetensorsHeader.Entry entry(TensorSpec spec) {
-        return Objects.requireNonNull(entries.get(spec.name()), spec.name());
+    private SafetensorsHeader.Entry entry(String name) {
+        return Objects.requireNonNull(entries.get(name), name);
     }
 
     /**
-     * Reads one tensor as float32, whatever its float type in the file.
+     * Reads some of a tensor's numbers as float32, whatever its float type in the file.
      *
-     * @throws CheckpointException if it cannot be read as that, or a number in it is not finite
+     * @param name  of one that was found to be what is {@link #require required}
+     * @param first of them, in the order in which they lie
+     * @throws CheckpointException if a number is not finite
      */
-    void read(TensorSpec spec, FloatBuffer into) throws IOException {
-        require(spec);
-        SafetensorsHeader.Entry entry = entry(spec);
+    void read(String name, long first, int count, FloatBuffer into) throws IOException {
+        SafetensorsHeader.Entry entry = entry(name);
+        int width = entry.type().equals("F32") ? Float.BYTES : Short.BYTES;
+        long begin = entry.begin() + first * width;
+        long end = begin + (long) count * width;
         int from = into.position();
-        for (long at = entry.begin(); at < entry.end(); at += BLOCK_BYTES) {
-            ByteBuffer bytes = read(path, channel, dataStart + at, (int) Math.min(BLOCK_BYTES, entry.end() - at));
+        for (long at = begin; at < end; at += BLOCK_BYTES) {
+            ByteBuffer bytes = read(path, channel, dataStart + at, (int) Math.min(BLOCK_BYTES, end - at));
             switch (entry.type()) {
                 case "F32" -> into.put(bytes.asFloatBuffer());
                 case "F16" -> {
@@ -129,8 +133,8 @@ final class SafetensorsFile implements AutoCloseable {
         for (int i = from; i < into.position(); i++) {
             if (!Float.isFinite(into.get(i))) {
                 throw new CheckpointException(
-                        path + ": " + spec.name() + " has " + into.get(i) + " as element "
-                                + (i - from) + " of " + (into.position() - from)
+                        path + ": " + name + " has " + into.get(i) + " as element "
+                                + (first + i - from) + " of " + (entry.end() - entry.begin()) / width
                                 + ", and a policy with such a weight samples nothing; give a checkpoint from before it diverged");
             }
         }

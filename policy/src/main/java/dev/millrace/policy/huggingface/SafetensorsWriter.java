@@ -2,7 +2,9 @@ package dev.millrace.policy.huggingface;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.policy.decoder.WholeTensor;
 import dev.millrace.policy.weights.Bfloat16;
+import dev.millrace.policy.weights.TensorSet;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -24,11 +26,23 @@ final class SafetensorsWriter {
      * A tensor to write.
      *
      * @param type   F32, or F16 or BF16, to which values are rounded, ties to even
-     * @param values from position to limit; not changed
+     * @param values one behind the other, each from position to limit; not changed
      */
-    record Tensor(String name, List<Long> dims, String type, FloatBuffer values) {
+    record Tensor(String name, List<Long> dims, String type, List<FloatBuffer> values) {
+        /** A whole one, whatever tensors of a set it lies in. */
+        static Tensor of(WholeTensor whole, String name, String type, TensorSet from) {
+            return new Tensor(
+                    name,
+                    whole.dims(),
+                    type,
+                    whole.pieces().stream()
+                            .map(piece -> from.tensor(piece.name()))
+                            .toList());
+        }
+
         long bytes() {
-            return (long) values.remaining() * (type.equals("F32") ? Float.BYTES : Short.BYTES);
+            return values.stream().mapToLong(FloatBuffer::remaining).sum()
+                    * (type.equals("F32") ? Float.BYTES : Short.BYTES);
         }
     }
 
@@ -56,10 +70,12 @@ final class SafetensorsWriter {
             writeAll(channel, front.flip());
             ByteBuffer block = ByteBuffer.allocate(BLOCK_BYTES).order(ByteOrder.LITTLE_ENDIAN);
             for (Tensor tensor : tensors) {
-                FloatBuffer values = tensor.values().duplicate();
-                while (values.hasRemaining()) {
-                    fill(block.clear(), values, tensor);
-                    writeAll(channel, block.flip());
+                for (FloatBuffer part : tensor.values()) {
+                    FloatBuffer values = part.duplicate();
+                    while (values.hasRemaining()) {
+                        fill(block.clear(), values, tensor);
+                        writeAll(channel, block.flip());
+                    }
                 }
             }
             channel.force(true);

@@ -1,7 +1,8 @@
 package dev.millrace.policy.session;
 
+import dev.millrace.policy.decoder.WholeTensor;
 import dev.millrace.policy.weights.Gradients;
-import java.nio.FloatBuffer;
+import dev.millrace.policy.weights.MatrixRows;
 import java.util.Map;
 import java.util.TreeMap;
 
@@ -36,17 +37,16 @@ final class EmbeddingRows {
         }
     }
 
-    /** Adds the sums to a gradient's tensor. */
-    void addTo(Gradients into, String embedding) {
-        FloatBuffer tensor = into.tensor(embedding);
+    /** Adds the sums to a gradient. */
+    void addTo(Gradients into, WholeTensor embedding) {
+        MatrixRows rows = new MatrixRows(into.tensors(), embedding);
         float[] row = new float[width];
         sums.forEach((token, sum) -> {
-            int at = Math.multiplyExact(token, width);
-            tensor.get(at, row);
+            rows.get(token, row);
             for (int i = 0; i < width; i++) {
                 row[i] += sum[i];
             }
-            tensor.put(at, row);
+            rows.put(token, row);
         });
     }
 }

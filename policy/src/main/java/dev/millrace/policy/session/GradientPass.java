@@ -2,7 +2,6 @@ package dev.millrace.policy.session;
 
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.LayerGradient;
-import dev.millrace.policy.decoder.SequenceGraph;
 import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.Weights;
 import java.util.ArrayList;
@@ -120,7 +119,7 @@ public final class GradientPass implements AutoCloseable {
     /** Completes the sum; after all pieces. */
     public void finish() {
         if (weights.adapter().isEmpty()) {
-            embedded.addTo(into, SequenceGraph.embedding());
+            embedded.addTo(into, shape.embedding());
         }
     }
 

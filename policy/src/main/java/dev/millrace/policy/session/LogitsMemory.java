@@ -20,6 +20,8 @@ public record LogitsMemory(long bytes) {
     private static final int SCORING_COPIES = 4;
 
     private static final int GRADIENT_COPIES = 7;
+    /** One more where a head lies in several tensors, whose logits are put together, and what flows into them taken apart. */
+    private static final int JOINED_COPIES = 1;
 
     public LogitsMemory {
         if (bytes < 1) {
@@ -29,12 +31,16 @@ public record LogitsMemory(long bytes) {
 
     /** Tokens whose log-probs are found at once. */
     public int scoringRows(DecoderShape shape) {
-        return rows(shape, SCORING_COPIES);
+        return rows(shape, SCORING_COPIES + joinedCopies(shape));
     }
 
     /** Tokens whose log-probs and gradient are found at once. */
     public int gradientRows(DecoderShape shape) {
-        return rows(shape, GRADIENT_COPIES);
+        return rows(shape, GRADIENT_COPIES + joinedCopies(shape));
+    }
+
+    private static int joinedCopies(DecoderShape shape) {
+        return shape.head().isCut() ? JOINED_COPIES : 0;
     }
 
     private int rows(DecoderShape shape, int copies) {

@@ -9,6 +9,7 @@ import dev.millrace.policy.decoder.LayerGradient;
 import dev.millrace.policy.decoder.RoutingPorts;
 import dev.millrace.policy.decoder.SequenceGraph;
 import dev.millrace.policy.decoder.SequenceGraph.Vocabulary;
+import dev.millrace.policy.weights.MatrixRows;
 import dev.millrace.policy.weights.Weights;
 import java.nio.FloatBuffer;
 import java.util.ArrayDeque;
@@ -99,11 +100,11 @@ final class MicroBatchGradient {
     /** The rows of the embedding that the tokens look up. */
     private FloatBuffer looked(Weights weights) {
         int width = shape.hiddenSize();
-        FloatBuffer embedding = weights.tensor(SequenceGraph.embedding());
+        MatrixRows embedding = new MatrixRows(weights.tensors(), shape.embedding());
         FloatBuffer rows = PositionTables.direct(Math.multiplyExact(tokens(), width));
         float[] row = new float[width];
         for (long token : micro.tokens()) {
-            embedding.get(Math.multiplyExact(Math.toIntExact(token), width), row);
+            embedding.get(Math.toIntExact(token), row);
             rows.put(row);
         }
         return rows.flip();

@@ -2,6 +2,7 @@ package dev.millrace.policy.weights;
 
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.TensorSpec;
+import dev.millrace.policy.decoder.WholeTensor;
 import java.nio.ByteBuffer;
 import java.nio.FloatBuffer;
 import java.util.Optional;
@@ -69,30 +70,39 @@ public final class Weights {
      * back into the residual stream are divided by {@code sqrt(2*layers)}, so that its scale does not grow with depth.
      * Embedding and head have variance {@code 1/hiddenSize}.
      *
-     * <p>The same shape and seed give the same bits everywhere.
+     * <p>The same shape and seed give the same bits everywhere, in however many tensors a matrix lies.
      */
     public static Weights random(DecoderShape shape, long seed) {
         Weights weights = zeros(shape);
         SplittableRandom random = new SplittableRandom(seed);
         double residualScale = 1 / Math.sqrt(2.0 * shape.layers());
-        for (TensorSpec spec : shape.tensors()) {
-            String name = spec.name();
-            FloatBuffer buffer = weights.tensor(name);
+        for (WholeTensor whole : shape.wholes()) {
+            String name = whole.name();
             if (name.endsWith("norm.weight")) {
-                while (buffer.hasRemaining()) {
-                    buffer.put(1f);
-                }
+                fill(weights, whole, () -> 1f);
             } else if (!name.endsWith(".bias")) {
-                double in = spec.dims().get(1);
+                double in = whole.dims().get(1);
                 boolean intoResidual = name.endsWith("o_proj.weight") || name.endsWith("down_proj.weight");
                 double deviation = (intoResidual ? residualScale : 1) / Math.sqrt(in);
                 SplittableRandom own = random.split();
-                while (buffer.hasRemaining()) {
-                    buffer.put((float) (normal(own) * deviation));
-                }
+                fill(weights, whole, () -> (float) (normal(own) * deviation));
             }
         }
         return weights;
+    }
+
+    @FunctionalInterface
+    private interface Draw {
+        float next();
+    }
+
+    private static void fill(Weights weights, WholeTensor whole, Draw draw) {
+        for (TensorSpec piece : whole.pieces()) {
+            FloatBuffer buffer = weights.tensor(piece.name());
+            while (buffer.hasRemaining()) {
+                buffer.put(draw.next());
+            }
+        }
     }
 
     /** Box-Muller on {@link StrictMath}: the platform's own {@code nextGaussian} may differ between Java versions. */

@@ -52,7 +52,7 @@ class ExampleNormsTest {
         assertThatThrownBy(() -> ExampleNorms.append(
                         graph,
                         Map.of(ops.gemm(source, untransposed, false, false), seed),
-                        source,
+                        List.of(source),
                         List.of(untransposed),
                         new Examples(EXAMPLES, List.of(LENGTH)),
                         any -> true))
@@ -75,7 +75,7 @@ class ExampleNormsTest {
         assertThatThrownBy(() -> ExampleNorms.append(
                         graph,
                         Map.of(y, seed),
-                        source,
+                        List.of(source),
                         List.of(weight),
                         new Examples(EXAMPLES, List.of(Dim.symbol("P"))),
                         any -> true))
@@ -86,7 +86,7 @@ class ExampleNormsTest {
         return ExampleNorms.append(
                 graph,
                 Map.of(result, seed),
-                source,
+                List.of(source),
                 List.of(weight),
                 new Examples(EXAMPLES, List.of(LENGTH)),
                 any -> byGram);

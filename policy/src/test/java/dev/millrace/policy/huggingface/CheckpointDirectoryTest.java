@@ -327,7 +327,10 @@ class CheckpointDirectoryTest {
                 "\"num_attention_heads\": 2, \"num_key_value_heads\": 4294967298",
                 "num_key_value_heads=4294967298");
         refuses("\"num_hidden_layers\": 1", "\"num_hidden_layers\": 2000000000", "from 1 to 10000");
-        refuses("\"vocab_size\": 6", "\"vocab_size\": 134217728", "a tensor may have 536,870,911");
+        refuses(
+                "\"hidden_size\": 4",
+                "\"hidden_size\": 1000000, \"head_dim\": 1000000",
+                "q_proj.weight has 2,000,000,000,000 numbers and would lie in 3,732 tensors of at most 536,870,911, and a matrix may lie in 64");
         refuses("\"rms_norm_eps\": 1e-05", "\"rms_norm_eps\": \"NaN\"", "rms_norm_eps=\"NaN\": must be a number");
         refuses("\"rms_norm_eps\": 1e-05", "\"rms_norm_eps\": 1e400", "rmsNormEps must be above 0 and below 1");
         refuses("\"tie_word_embeddings\": true", "\"tie_word_embeddings\": \"true\"", "must be true or false");

@@ -11,6 +11,7 @@ import dev.millrace.api.environment.TaskSettings;
 import dev.millrace.api.tokenizer.Tokenizer;
 import dev.millrace.generator.environment.text.TextTask;
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.huggingface.CheckpointException;
 import dev.millrace.policy.weights.Weights;
@@ -27,6 +28,9 @@ import java.util.Optional;
  */
 public final class CheckpointModel {
     private static final String KEY = "checkpoint";
+    /** The run's, and no matter of the checkpoint. */
+    private static final String LARGEST = "max_tensor_elements";
+
     private static final String TOKENIZER = "tokenizer.json";
     private static final int MOST_TOKENIZER_BYTES = 1 << 27;
     private static final ObjectMapper JSON = JsonMapper.builder(JsonFactory.builder()
@@ -34,11 +38,15 @@ public final class CheckpointModel {
                     .build())
             .build();
 
-    private final Path directory;
+    private final CheckpointDirectory directory;
 
-    /** @param directory as {@code model.checkpoint} names it */
-    public CheckpointModel(String directory) {
-        this.directory = Path.of(directory);
+    /** @param model whose {@code checkpoint} is not empty */
+    public CheckpointModel(ModelConfig model) {
+        this(model.checkpoint(), model.maxTensorElements());
+    }
+
+    private CheckpointModel(String directory, int maxTensorElements) {
+        this.directory = new CheckpointDirectory(Path.of(directory), maxTensorElements);
     }
 
     /**
@@ -54,10 +62,11 @@ public final class CheckpointModel {
         if (named.isEmpty() || named.equals(begun.at("/model/" + KEY).asText(""))) {
             return Optional.empty();
         }
-        CheckpointModel checkpoint = new CheckpointModel(named);
+        CheckpointModel checkpoint = new CheckpointModel(named, TensorSpec.MOST_ELEMENTS);
         ObjectNode model = (ObjectNode) tree.get("model");
         ObjectNode shape = ConfigBinder.unbind(ModelConfig.of(checkpoint.shape(), named));
         shape.remove(KEY);
+        shape.remove(LARGEST);
         put(model, shape, "model", named);
         return Optional.of(checkpoint);
     }
@@ -92,13 +101,13 @@ public final class CheckpointModel {
         Tokenizer tokenizer = task.task().tokenizer();
         int found = shape().vocabSize();
         if (found != tokenizer.vocabSize()) {
-            throw new ConfigException(
-                    "model.checkpoint " + directory + " has a vocabulary of " + found + " tokens and the task's has "
-                            + tokenizer.vocabSize()
-                            + "; a policy can only be trained on the tokens it knows, so give a checkpoint of the task's vocabulary,"
-                            + " or train it on text with its own: --data FILE");
+            throw new ConfigException("model.checkpoint " + directory.path() + " has a vocabulary of " + found
+                    + " tokens and the task's has "
+                    + tokenizer.vocabSize()
+                    + "; a policy can only be trained on the tokens it knows, so give a checkpoint of the task's vocabulary,"
+                    + " or train it on text with its own: --data FILE");
         }
-        Path file = directory.resolve(TOKENIZER);
+        Path file = directory.path().resolve(TOKENIZER);
         if (task instanceof TextTask || !Files.exists(file)) {
             return; // the tokenizer is its own, or of its tokens nothing but their number is known; the README says so
         }
@@ -145,33 +154,33 @@ public final class CheckpointModel {
     /** The shape that {@code config.json} says. */
     DecoderShape shape() {
         try {
-            return new CheckpointDirectory(directory).shape();
+            return directory.shape();
         } catch (CheckpointException e) {
             throw new ConfigException("model.checkpoint: " + e.getMessage(), e);
         } catch (IOException e) {
-            throw new ConfigException("model.checkpoint: cannot read " + directory + ": " + e.getMessage(), e);
+            throw new ConfigException("model.checkpoint: cannot read " + directory.path() + ": " + e.getMessage(), e);
         }
     }
 
     /** Reads all of it and keeps nothing, so that a run whose checkpoint cannot be its version 0 does not begin. */
     public void check() {
         try {
-            new CheckpointDirectory(directory).check();
+            directory.check();
         } catch (CheckpointException e) {
             throw new ConfigException("model.checkpoint: " + e.getMessage(), e);
         } catch (IOException e) {
-            throw new ConfigException("model.checkpoint: cannot read " + directory + ": " + e.getMessage(), e);
+            throw new ConfigException("model.checkpoint: cannot read " + directory.path() + ": " + e.getMessage(), e);
         }
     }
 
     /** The weights, in new buffers that belong to the caller. */
     public Weights weights() {
         try {
-            return new CheckpointDirectory(directory).load();
+            return directory.load();
         } catch (CheckpointException e) {
             throw new ConfigException("model.checkpoint: " + e.getMessage(), e);
         } catch (IOException e) {
-            throw new ConfigException("model.checkpoint: cannot read " + directory + ": " + e.getMessage(), e);
+            throw new ConfigException("model.checkpoint: cannot read " + directory.path() + ": " + e.getMessage(), e);
         }
     }
 }

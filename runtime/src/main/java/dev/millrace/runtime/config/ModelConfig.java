@@ -2,6 +2,7 @@ package dev.millrace.runtime.config;
 
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.DecoderTraits;
+import dev.millrace.policy.decoder.TensorSpec;
 
 /**
  * The decoder to train, apart from its vocabulary, which is the task's.
@@ -20,6 +21,7 @@ import dev.millrace.policy.decoder.DecoderTraits;
  * @param tiedHead whether the output layer is the embedding
  * @param qkvBias whether query, key and value have biases
  * @param traits in what the decoder differs from the plain one, family by family
+ * @param maxTensorElements most numbers of one tensor: a matrix of more lies in several, by ranges of its rows
  */
 public record ModelConfig(
         String checkpoint,
@@ -34,11 +36,13 @@ public record ModelConfig(
         double rmsNormEps,
         boolean tiedHead,
         boolean qkvBias,
-        DecoderTraits traits) {
+        DecoderTraits traits,
+        int maxTensorElements) {
 
     /** Small enough for a CPU: 2 layers of width 64, 83 thousand parameters. */
     public static ModelConfig defaults() {
-        return new ModelConfig("", 64, 2, 4, 4, 16, 128, 64, 100.0, 1e-6, false, false, DecoderTraits.PLAIN);
+        return new ModelConfig(
+                "", 64, 2, 4, 4, 16, 128, 64, 100.0, 1e-6, false, false, DecoderTraits.PLAIN, TensorSpec.MOST_ELEMENTS);
     }
 
     /** That of a checkpoint. */
@@ -56,7 +60,8 @@ public record ModelConfig(
                 shape.rmsNormEps(),
                 shape.tiedHead(),
                 shape.qkvBias(),
-                shape.traits());
+                shape.traits(),
+                shape.maxTensorElements());
     }
 
     /** The shape over a vocabulary. */
@@ -74,6 +79,7 @@ public record ModelConfig(
                 rmsNormEps,
                 tiedHead,
                 qkvBias,
-                traits);
+                traits,
+                maxTensorElements);
     }
 }

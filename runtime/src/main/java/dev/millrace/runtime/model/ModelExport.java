@@ -162,13 +162,17 @@ public final class ModelExport {
     private Optional<Path> files(Weights weights) {
         try {
             Optional<Path> found = TokenizerFiles.of(config, connection).map(TokenizerFiles::read);
-            return found.isPresent()
-                            && new CheckpointDirectory(found.get()).shape().equals(weights.shape())
+            return found.isPresent() && shapeAt(found.get(), weights.shape()).equals(weights.shape())
                     ? found
                     : Optional.empty();
         } catch (RefusedRequestException | LogSetupException | CheckpointException | IOException e) {
             return Optional.empty();
         }
+    }
+
+    /** Of a directory's model, in tensors as another has them: how a run cut it is no matter of the directory. */
+    private static DecoderShape shapeAt(Path directory, DecoderShape like) throws IOException {
+        return new CheckpointDirectory(directory, like.maxTensorElements()).shape();
     }
 
     private static Optional<String> first(PolicyFeed feed) {
@@ -187,7 +191,7 @@ public final class ModelExport {
         }
         CheckpointDirectory directory = new CheckpointDirectory(path);
         try {
-            if (!directory.shape().equals(shape)) {
+            if (!shapeAt(path, shape).equals(shape)) {
                 return Optional.of("at " + checkpoint + " lies a model of another shape by now");
             }
             String found = VersionHash.of(directory, dtype);

@@ -287,7 +287,7 @@ public final class Pipeline implements AutoCloseable {
                         shape,
                         task.tokenizer().hash(),
                         config.run().seed(),
-                        () -> new CheckpointModel(config.model().checkpoint()).weights());
+                        () -> new CheckpointModel(config.model()).weights());
         Learner learner = keep(new Learner(
                 connection, config.learner(), config.algorithm(), config.weights(), initial, engine(), meters, clock));
         learner.observe(step -> {

@@ -73,7 +73,7 @@ public final class Preflight {
         if (directory.isEmpty()) {
             return "begins with random weights";
         }
-        new CheckpointModel(directory).check();
+        new CheckpointModel(config.model()).check();
         return directory + " can be read";
     }
 

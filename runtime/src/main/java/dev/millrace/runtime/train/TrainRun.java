@@ -161,7 +161,7 @@ public final class TrainRun {
         config.requireHeldOutFiles();
         RunLog.requireRegistry(config.topics(), config.run().schemaRegistryUrl().written());
         if (!directory.resumed() && !config.model().checkpoint().isEmpty()) {
-            new CheckpointModel(config.model().checkpoint()).check();
+            new CheckpointModel(config.model()).check();
         }
     }
 

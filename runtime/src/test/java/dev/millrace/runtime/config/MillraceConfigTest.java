@@ -107,8 +107,15 @@ class MillraceConfigTest {
         assertThatThrownBy(() -> bind("kafka.bootstrap.servers=a:1")).hasMessageContaining("run.bootstrap_servers");
         assertThatThrownBy(() -> bind("model.heads=3")).hasMessageStartingWith("model.");
         assertThatThrownBy(() -> bind("model.hidden_size=1048576", "model.intermediate_size=1048576"))
-                .hasMessageStartingWith("model: model.layers.0.mlp.gate_proj.weight has")
-                .hasMessageContaining("a tensor may have 536,870,911");
+                .hasMessageStartingWith("model: model.layers.0.mlp.gate_proj.weight has 1,099,511,627,776 numbers")
+                .hasMessageContaining("a matrix may lie in 64");
+        assertThatThrownBy(() -> bind("model.max_tensor_elements=63"))
+                .hasMessageStartingWith(
+                        "model: model.embed_tokens.weight has rows of 64 numbers, and a tensor may have 63");
+        assertThatThrownBy(() -> bind("model.max_tensor_elements=0"))
+                .hasMessageStartingWith("model.max_tensor_elements must be at least 1");
+        assertThat(bind("model.max_tensor_elements=8192").model().shape(16)).isEqualTo(DEFAULT_SHAPE);
+        assertThat(bind("model.max_tensor_elements=8191").model().shape(16)).isEqualTo(DEFAULT_SHAPE.within(8191));
         assertThatThrownBy(() -> bind("run.device=tpu")).hasMessageContaining("cuda:0");
     }
 

@@ -1,0 +1,104 @@
+package dev.millrace.policy.decoder;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
+import java.util.stream.IntStream;
+
+/**
+ * A tensor as equations and files have it, and the tensors that hold it: itself, or, of a matrix of more numbers than one of them may have, ranges of its
+ * rows, all of them as long as they can be with the same number of ranges. Ranges are named {@code name[0]}, {@code name[1]} and so on, with as many digits as
+ * the last one has, so that their names sort as they lie. One behind the other they are the whole, byte for byte.
+ *
+ * @param name   as in a Hugging Face checkpoint
+ * @param dims   axis lengths, outermost first
+ * @param pieces in the order of their rows; one of the same name where it is not cut
+ */
+public record WholeTensor(String name, List<Long> dims, List<TensorSpec> pieces) {
+    /** Far more than any model needs, and few enough for whatever is said of a model that there is none of. */
+    private static final int MOST_PIECES = 64;
+
+    public WholeTensor {
+        dims = List.copyOf(dims);
+        pieces = List.copyOf(pieces);
+    }
+
+    /**
+     * Cut as little as it has to be.
+     *
+     * @param most numbers of a piece
+     * @throws IllegalArgumentException if a row alone has more, or there would be too many pieces
+     */
+    static WholeTensor of(int most, String name, long... dims) {
+        List<Long> lengths = Arrays.stream(dims).boxed().toList();
+        long rows = dims[0];
+        long width = Arrays.stream(dims).skip(1).reduce(1, Math::multiplyExact);
+        if (Math.multiplyExact(rows, width) <= most) {
+            return new WholeTensor(name, lengths, List.of(TensorSpec.of(name, dims)));
+        }
+        if (dims.length < 2 || width > most) {
+            throw new IllegalArgumentException(String.format(
+                    Locale.ROOT,
+                    "%s has %s of %,d numbers, and a tensor may have %,d: matrices are cut between their rows, and not within one;"
+                            + " take a model with narrower layers, or raise the limit (model.max_tensor_elements) where it is below %,d",
+                    name,
+                    dims.length < 2 ? "a row" : "rows",
+                    dims.length < 2 ? rows : width,
+                    most,
+                    TensorSpec.MOST_ELEMENTS));
+        }
+        long rowsOfAPiece = most / width;
+        long count = (rows + rowsOfAPiece - 1) / rowsOfAPiece;
+        if (count > MOST_PIECES) {
+            throw new IllegalArgumentException(String.format(
+                    Locale.ROOT,
+                    "%s has %,d numbers and would lie in %,d tensors of at most %,d, and a matrix may lie in %d; take a model with narrower"
+                            + " layers, or raise the limit (model.max_tensor_elements) where it is below %,d",
+                    name,
+                    rows * width,
+                    count,
+                    most,
+                    MOST_PIECES,
+                    TensorSpec.MOST_ELEMENTS));
+        }
+        String number = "%s[%0" + Long.toString(count - 1).length() + "d]";
+        List<TensorSpec> pieces = new ArrayList<>();
+        for (long i = 0; i < count; i++) {
+            long[] piece = dims.clone();
+            piece[0] = (i + 1) * rows / count - i * rows / count;
+            pieces.add(TensorSpec.of(String.format(Locale.ROOT, number, name, i), piece));
+        }
+        return new WholeTensor(name, lengths, pieces);
+    }
+
+    /** The name of the whole that a tensor is, or is a piece of. */
+    public static String nameOf(String tensor) {
+        int bracket = tensor.endsWith("]") ? tensor.lastIndexOf('[') : -1;
+        return bracket < 0 ? tensor : tensor.substring(0, bracket);
+    }
+
+    /** Whether it lies in several tensors. */
+    public boolean isCut() {
+        return pieces.size() > 1;
+    }
+
+    /** Product of the axis lengths. */
+    public long elementCount() {
+        return pieces.stream().mapToLong(TensorSpec::elementCount).sum();
+    }
+
+    /** The row of the whole that a piece begins with; of as many as there are pieces, the number of rows. */
+    public long firstRow(int piece) {
+        return IntStream.range(0, piece)
+                .mapToLong(i -> pieces.get(i).dims().get(0))
+                .sum();
+    }
+
+    /** The number of the whole that a piece begins with. */
+    public long firstElement(int piece) {
+        return pieces.subList(0, piece).stream()
+                .mapToLong(TensorSpec::elementCount)
+                .sum();
+    }
+}

@@ -1,0 +1,49 @@
+package dev.millrace.policy.weights;
+
+import dev.millrace.policy.decoder.TensorSpec;
+import dev.millrace.policy.decoder.WholeTensor;
+import java.nio.FloatBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.IntStream;
+
+/** The rows of a matrix by their numbers, in whichever tensors of a set it lies; a live view. As thread-safe as the set. */
+public final class MatrixRows {
+    private final List<FloatBuffer> pieces = new ArrayList<>();
+    private final long[] firstRows;
+    private final int width;
+
+    /** @param matrix of two axes, whose tensors are in the set */
+    public MatrixRows(TensorSet tensors, WholeTensor matrix) {
+        for (TensorSpec piece : matrix.pieces()) {
+            pieces.add(tensors.tensor(piece.name()));
+        }
+        this.firstRows =
+                IntStream.range(0, pieces.size()).mapToLong(matrix::firstRow).toArray();
+        this.width = Math.toIntExact(matrix.dims().get(1));
+    }
+
+    /** Copies a row. */
+    public void get(int row, float[] into) {
+        int piece = pieceOf(row);
+        pieces.get(piece).get(place(row, piece), into, 0, width);
+    }
+
+    /** Overwrites a row. */
+    public void put(int row, float[] from) {
+        int piece = pieceOf(row);
+        pieces.get(piece).put(place(row, piece), from, 0, width);
+    }
+
+    private int place(int row, int piece) {
+        return Math.multiplyExact((int) (row - firstRows[piece]), width);
+    }
+
+    private int pieceOf(int row) {
+        int piece = firstRows.length - 1;
+        while (firstRows[piece] > row) {
+            piece--;
+        }
+        return piece;
+    }
+}
