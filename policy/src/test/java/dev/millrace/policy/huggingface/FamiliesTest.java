@@ -301,26 +301,26 @@ class FamiliesTest {
         return written(model, directory);
     }
 
-    private static FamilyCheckpoint written(Model model, Path into) throws IOException {
+    static FamilyCheckpoint written(Model model, Path into) throws IOException {
         FamilyCheckpoint checkpoint = FamilyCheckpoint.random(model.config(), model.dtype(), model.shards(), 7);
         checkpoint.write(into);
         return checkpoint;
     }
 
-    private static int[][] tokens(DecoderShape shape) {
+    static int[][] tokens(DecoderShape shape) {
         SplittableRandom random = new SplittableRandom(3);
         return Arrays.stream(LENGTHS)
                 .mapToObj(length -> random.ints(length, 0, shape.vocabSize()).toArray())
                 .toArray(int[][]::new);
     }
 
-    private static SequenceBatch batch(int[][] tokens) {
+    static SequenceBatch batch(int[][] tokens) {
         int[] firstScored = new int[tokens.length];
         Arrays.fill(firstScored, 1);
         return new SequenceBatch(tokens, firstScored);
     }
 
-    private static float[] ones() {
+    static float[] ones() {
         float[] ones = new float[LENGTHS.length];
         Arrays.fill(ones, 1f);
         return ones;
