@@ -101,6 +101,7 @@ public final class Millrace {
         Path path = folder != null ? folder : Path.of("runs", named.run().id());
         long from = startedAtMs == 0 ? System.currentTimeMillis() : startedAtMs;
         try (RunDirectory directory = RunDirectory.open(path)) {
+            directory.writeBrokerAddress(""); // an earlier life's is nobody's, and who looks waits for ours
             return new TrainRun(named, directory, stop, summaryCopy, views, from, out, err).run();
         } catch (RuntimeException | InterruptedException e) {
             throw e;

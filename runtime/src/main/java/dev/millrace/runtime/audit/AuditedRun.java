@@ -26,7 +26,7 @@ import org.jspecify.annotations.Nullable;
  * A run that is asked about: its log, and the broker that had to be started to read it, if any.
  *
  * <p>Nothing is created. A run that goes on in its folder is asked at its own broker; one that has ended has its folder
- * locked meanwhile, so that it cannot go on half way.
+ * locked meanwhile, so that it cannot go on half way: who wants it waits a while for it.
  */
 public final class AuditedRun implements AutoCloseable {
     /** Who asks waits no longer for what may be lost; a role, which is to outlive an outage, does. */
@@ -112,7 +112,7 @@ public final class AuditedRun implements AutoCloseable {
         if (folder == null || !whereabouts.run().embedded()) {
             return find(whereabouts, over, described, isWhole, whereabouts.run().bootstrapServers(), null, null);
         }
-        if (RunDirectory.isInUse(folder)) {
+        if (RunDirectory.isRunning(folder)) {
             String address = RunDirectory.brokerAddress(folder);
             if (address.isEmpty()) {
                 throw new RefusedRequestException("the run in " + folder
@@ -120,7 +120,7 @@ public final class AuditedRun implements AutoCloseable {
             }
             return find(whereabouts, over, described, isWhole, address, null, null);
         }
-        RunDirectory directory = RunDirectory.open(folder);
+        RunDirectory directory = RunDirectory.lend(folder);
         EmbeddedBroker broker = null;
         try {
             broker = EmbeddedBroker.start(

@@ -2,9 +2,6 @@ package dev.millrace.runtime.train;
 
 import dev.millrace.runtime.RefusedRequestException;
 import java.io.IOException;
-import java.nio.channels.FileChannel;
-import java.nio.channels.FileLock;
-import java.nio.channels.OverlappingFileLockException;
 import java.nio.file.AccessDeniedException;
 import java.nio.file.FileStore;
 import java.nio.file.FileSystemException;
@@ -12,31 +9,31 @@ import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
-import java.nio.file.StandardOpenOption;
 import java.util.Comparator;
+import java.util.Optional;
+import java.util.Set;
 import java.util.stream.Stream;
-import org.jspecify.annotations.Nullable;
 
 /**
  * The folder that holds everything of one run: its configuration, its broker's log, its results.
  *
- * <p>One process at a time: the folder is locked while it is open.
+ * <p>One process at a time: the folder is locked while it is open. A process that only reads it steps aside for one that is to train.
  */
 public final class RunDirectory implements AutoCloseable {
-    private static final String LOCK = "lock";
     private static final String LOG = "millrace.log";
     private static final String ADDRESS = "broker.address";
+    /** What is there before a run is, or without one. */
+    private static final Set<String> NO_RUN = Set.of(FolderLock.LOCK, FolderLock.LENT, FolderLock.WANTED, LOG, ADDRESS);
+
     private static final long LEAST_FREE_BYTES = 200L << 20;
 
     private final Path path;
     private final boolean resumed;
-    private final FileChannel lockFile;
-    private final FileLock lock;
+    private final FolderLock lock;
 
-    private RunDirectory(Path path, boolean resumed, FileChannel lockFile, FileLock lock) {
+    private RunDirectory(Path path, boolean resumed, FolderLock lock) {
         this.path = path;
         this.resumed = resumed;
-        this.lockFile = lockFile;
         this.lock = lock;
     }
 
@@ -50,14 +47,33 @@ public final class RunDirectory implements AutoCloseable {
         return path.resolve("config.yaml");
     }
 
-    /** True if a process is running in the folder now. */
+    /** True if a process has the folder now: a run goes on in it, or it {@link #isLent}. */
     public static boolean isInUse(Path path) {
-        if (!Files.exists(path.resolve(LOCK))) {
-            return false;
-        }
-        try (FileChannel channel = FileChannel.open(path.resolve(LOCK), StandardOpenOption.WRITE);
-                FileLock lock = tryLock(channel)) {
-            return lock == null;
+        return look(path, FolderLock::isTaken);
+    }
+
+    /** True if the process that has the folder only reads it. */
+    public static boolean isLent(Path path) {
+        return look(path, FolderLock::isLent);
+    }
+
+    /** True if somebody waits for the folder, which who only reads it is then to close. */
+    public static boolean isWanted(Path path) {
+        return look(path, FolderLock::isWanted);
+    }
+
+    /** True if a run goes on in the folder now. */
+    public static boolean isRunning(Path path) {
+        return isInUse(path) && !isLent(path);
+    }
+
+    private interface Look {
+        boolean at(Path path) throws IOException;
+    }
+
+    private static boolean look(Path path, Look question) {
+        try {
+            return question.at(path);
         } catch (IOException e) {
             throw new RefusedRequestException("cannot look at " + path + ": " + reason(e), e);
         }
@@ -80,11 +96,20 @@ public final class RunDirectory implements AutoCloseable {
     }
 
     /**
-     * Opens the folder, making it if it is not there.
+     * Opens the folder, making it if it is not there. Where another process only reads it, waits until that one has stepped aside.
      *
-     * @throws Refusal if it cannot be made, written or locked, holds something else than a run, or has no room
+     * @throws RefusedRequestException if it cannot be made, written or locked, holds something else than a run, or has no room
      */
     public static RunDirectory open(Path path) {
+        return open(path, false);
+    }
+
+    /** As {@link #open}, for one who reads the run by a broker of its own, and is to step aside when the folder {@link #isWanted}. */
+    public static RunDirectory lend(Path path) {
+        return open(path, true);
+    }
+
+    private static RunDirectory open(Path path, boolean toRead) {
         boolean resumed = holdsRun(path);
         try {
             if (Files.exists(path) && !Files.isDirectory(path)) {
@@ -102,15 +127,12 @@ public final class RunDirectory implements AutoCloseable {
                         + path.toAbsolutePath() + ", and a run needs at least " + (LEAST_FREE_BYTES >> 20)
                         + " MB; make room or give --run-dir a folder on another disk");
             }
-            FileChannel channel =
-                    FileChannel.open(path.resolve(LOCK), StandardOpenOption.CREATE, StandardOpenOption.WRITE);
-            FileLock lock = tryLock(channel);
-            if (lock == null) {
-                channel.close();
-                throw new RefusedRequestException(
-                        "another process is running in " + path + "; wait for it, or give --run-dir another folder");
-            }
-            return new RunDirectory(path, resumed, channel, lock);
+            Optional<FolderLock> lock = FolderLock.take(path, toRead);
+            return new RunDirectory(
+                    path,
+                    resumed,
+                    lock.orElseThrow(() -> new RefusedRequestException("another process is running in " + path
+                            + "; wait for it, or give --run-dir another folder")));
         } catch (IOException e) {
             throw new RefusedRequestException(
                     "cannot use " + path + " as run directory (" + reason(e)
@@ -119,17 +141,9 @@ public final class RunDirectory implements AutoCloseable {
         }
     }
 
-    private static @Nullable FileLock tryLock(FileChannel channel) throws IOException {
-        try {
-            return channel.tryLock();
-        } catch (OverlappingFileLockException heldByThisProcess) {
-            return null;
-        }
-    }
-
     private static boolean isEmptyFolder(Path path) throws IOException {
         try (Stream<Path> entries = Files.list(path)) {
-            return entries.allMatch(entry -> entry.endsWith(LOCK) || entry.endsWith(LOG) || entry.endsWith(ADDRESS));
+            return entries.allMatch(entry -> NO_RUN.contains(entry.getFileName().toString()));
         }
     }
 
@@ -241,8 +255,7 @@ public final class RunDirectory implements AutoCloseable {
     @Override
     public void close() {
         try {
-            lock.release();
-            lockFile.close();
+            lock.close();
         } catch (IOException e) {
             throw new RefusedRequestException("cannot release " + path + ": " + reason(e), e);
         }

@@ -18,11 +18,11 @@ import org.apache.kafka.metadata.storage.Formatter;
 import org.apache.kafka.raft.DynamicVoters;
 
 /** A broker that asks who somebody is (SASL/PLAIN) and allows nothing that no ACL allows; {@code admin} may do everything. */
-final class SecuredBroker implements AutoCloseable {
+public final class SecuredBroker implements AutoCloseable {
     private final KafkaRaftServer server;
     private final int port;
 
-    SecuredBroker(Path directory, String... users) throws Exception {
+    public SecuredBroker(Path directory, String... users) throws Exception {
         port = freePort();
         int controllerPort = freePort();
         format(directory, controllerPort);
@@ -118,7 +118,7 @@ final class SecuredBroker implements AutoCloseable {
     }
 
     /** What a client has to say to be this user. */
-    Map<String, Object> client(String user) {
+    public Map<String, Object> client(String user) {
         return Map.of(
                 "bootstrap.servers",
                 "127.0.0.1:" + port,
