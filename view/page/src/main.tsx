@@ -7,6 +7,7 @@ import { ChainPage } from "./pages/chain";
 import { LedgerPage } from "./pages/ledger";
 import { NowPage } from "./pages/now";
 import { ReportPage } from "./pages/report";
+import { ReportsPage } from "./pages/reports";
 import { RolloutsPage } from "./pages/rollouts";
 import { RunsPage } from "./pages/runs";
 import { WeightsPage } from "./pages/weights";
@@ -24,6 +25,7 @@ const PAGES: { key: string; title: string; view: (props: PageProps) => any }[] =
   { key: "chain", title: "The chain", view: (props) => <ChainPage {...props} /> },
   { key: "ledger", title: "Ledger", view: (props) => <LedgerPage {...props} /> },
   { key: "weights", title: "Weights", view: (props) => <WeightsPage {...props} /> },
+  { key: "reports", title: "Reports", view: (props) => <ReportsPage run={props.run} route={props.route} /> },
 ];
 
 if (isSaved && location.hash === "") {
@@ -57,7 +59,7 @@ function App() {
   const news = useNews(route.run);
   const facts = useAnswer(route.run === null ? null : `runs/${encodeURIComponent(route.run)}/facts`, news.state, news.isConnected);
   const page = PAGES.find((p) => p.key === route.page) ?? PAGES[0]!;
-  const title = route.run === null ? "Runs" : `${route.run}, ${page.title}`;
+  const title = route.run !== null ? `${route.run}, ${page.title}` : route.page === "reports" ? "Reports" : "Runs";
   useEffect(() => {
     document.title = `${title} – Millrace`;
   }, [title]);
@@ -85,7 +87,16 @@ function App() {
         <Theme />
       </header>
       {isSaved && <p class="saved">Saved {savedAt.replace("T", " ").slice(0, 19)} UTC. It does not go on.</p>}
-      {route.run !== null && (
+      {route.run === null ? (
+        <nav aria-label="Pages">
+          <a href={address(null, "runs")} aria-current={route.page === "runs" ? "page" : undefined}>
+            Runs
+          </a>
+          <a href={address(null, "reports")} aria-current={route.page === "reports" ? "page" : undefined}>
+            Reports
+          </a>
+        </nav>
+      ) : (
         <nav aria-label="Pages of the run">
           <a href={address(null, "runs")}>Runs</a>
           {PAGES.map((p) => (
@@ -96,7 +107,9 @@ function App() {
         </nav>
       )}
       <main id="main" tabIndex={-1}>
-        {route.run === null ? (
+        {route.run === null && route.page === "reports" ? (
+          <ReportsPage run={null} route={route} />
+        ) : route.run === null ? (
           <RunsPage route={route} />
         ) : (
           <>
@@ -121,7 +134,7 @@ function State({ facts, news }: { facts: any; news: News }) {
   const whole = index?.whole || isSaved;
   return (
     <>
-      <span class={`state ${facts.state === "running" ? "live" : ""}`}>{isSaved || news.isConnected ? facts.state : "the view has ended"}</span>
+      <span class={`state ${facts.state === "running" ? "live" : facts.state === "killed" ? "killed" : ""}`}>{isSaved || news.isConnected ? facts.state : "the view has ended"}</span>
       {!whole && index && index.end > 0 && (
         <span class="progress" title="Rollouts are being read into the index on this machine; steps are there already.">
           <progress max={index.end} value={index.read} aria-label="index" /> {Math.floor((100 * index.read) / index.end)} %

@@ -10,8 +10,8 @@ export interface Route {
 function parse(): Route {
   const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?");
   const [run = "", page = ""] = path.split("/").map(decodeURIComponent);
-  if (run === "runs" && page === "") {
-    return { run: null, page: "runs", query: new URLSearchParams(query) };
+  if ((run === "runs" || run === "reports") && page === "") {
+    return { run: null, page: run, query: new URLSearchParams(query) };
   }
   return { run: run === "" ? null : run, page: page === "" ? (run === "" ? "runs" : "now") : page, query: new URLSearchParams(query) };
 }

@@ -9,12 +9,16 @@ export interface Steps {
   isThere: boolean;
 }
 
+const MOST_ADDED = 300;
+
+const fresh = (run: string) => ({ run, steps: [] as Dict[], every: 1, whole: 0, added: 0, count: 0, asking: false, again: false });
+
 export function useSteps(run: string, news: unknown): Steps {
   const [state, set] = useState<Steps>({ steps: [], count: 0, problem: "", isThere: false });
-  const of = useRef({ run, steps: [] as Dict[], every: 1, asking: false, again: false });
+  const of = useRef(fresh(run));
   useEffect(() => {
     if (of.current.run !== run) {
-      of.current = { run, steps: [], every: 1, asking: false, again: false };
+      of.current = fresh(run);
       set({ steps: [], count: 0, problem: "", isThere: false });
     }
     const mine = of.current;
@@ -26,19 +30,36 @@ export function useSteps(run: string, news: unknown): Steps {
       }
       mine.asking = true;
       try {
+        if (mine.steps.length === 0 && !isSaved) {
+          // the newest first: all steps of a long run take a moment
+          const newest = await ask(`${path}?newest=1`);
+          taken.delete(`${path}?newest=1`);
+          if (of.current === mine && newest.steps?.length > 0) {
+            set({ steps: newest.steps, count: newest.all, problem: "", isThere: true });
+          }
+        }
         do {
           mine.again = false;
           const last = mine.steps.at(-1)?.batch ?? -1;
-          const grown = mine.steps.length > 0 && mine.every === 1 && mine.steps.length < 1900;
+          // of a long run every so many steps are there, and behind them what came since; they are thinned again now and then
+          const grown = mine.steps.length > 0 && mine.added < (mine.every === 1 ? 1900 - mine.whole : MOST_ADDED);
           const answer = await ask(isSaved || !grown ? path : `${path}?after=${last}`);
           if (of.current !== mine || !answer.steps) {
             return;
           }
           taken.delete(`${path}?after=${last}`);
+          if (grown && answer.all !== mine.count + answer.count) {
+            mine.added = Infinity; // older ones were read into the index meanwhile
+            mine.again = true;
+            continue;
+          }
           mine.every = grown ? mine.every : answer.every;
           mine.steps = grown ? [...mine.steps, ...answer.steps] : answer.steps;
-          taken.set(path, { count: mine.steps.length, every: mine.every, steps: mine.steps } as any);
-          set({ steps: mine.steps, count: grown ? mine.steps.length : answer.count, problem: "", isThere: true });
+          mine.added = grown ? mine.added + answer.steps.length : 0;
+          mine.whole = grown ? mine.whole : answer.steps.length;
+          mine.count = grown ? mine.count + answer.count : answer.count;
+          taken.set(path, { count: mine.count, every: mine.every, steps: mine.steps } as any);
+          set({ steps: mine.steps, count: mine.count, problem: "", isThere: true });
         } while (mine.again);
       } catch (e: any) {
         set((before) => ({ ...before, problem: String(e.message ?? e) }));

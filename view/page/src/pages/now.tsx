@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { isSaved, useAnswer, type Dict } from "../api";
 import { Chart } from "../parts/chart";
 import { Bars, Card, Histogram, Mark, Problem, Section, type Health } from "../parts/basics";
@@ -15,7 +15,11 @@ export function NowPage({ run, news, facts }: PageProps) {
   const path = `runs/${encodeURIComponent(run)}`;
   const { steps, count: all, problem, isThere } = useSteps(run, `${news.steps} ${news.state}`);
   const every = useTick(facts.state === "running" ? 2000 : 0);
-  const now = useAnswer(`${path}/now`, news.state, every, Math.floor(news.steps / 4));
+  const now = useAnswer(`${path}/now`, news.state, Math.floor(every / 2));
+  const asOf = useRef({ data: null as any, at: 0 });
+  if (asOf.current.data !== now.data) {
+    asOf.current = { data: now.data, at: performance.now() };
+  }
   const heldOut = useAnswer(`${path}/evaluations`, Math.floor(news.steps / 4), news.index?.whole);
   const staleness = useAnswer(`${path}/staleness`, Math.floor(news.steps / 4), news.index?.whole);
   const lags = useAnswer(facts.state === "running" || facts.state === "on a cluster" ? `${path}/lags` : null, Math.floor(every / 3));
@@ -25,7 +29,7 @@ export function NowPage({ run, news, facts }: PageProps) {
   const by = { x, xLabel: "step", group: run };
   const over = facts.goal_steps ?? WINDOW;
   const running = rolling(column(steps, "reward"), over);
-  const age = last && now.data ? Math.max(0, (now.data.now_ms - last.finished_ms) / 1000) : null;
+  const age = last && now.data ? Math.max(0, (now.data.now_ms + (isSaved ? 0 : performance.now() - asOf.current.at) - last.finished_ms) / 1000) : null;
   const isRunning = facts.state === "running" || facts.state === "on a cluster";
   return (
     <>

@@ -89,6 +89,9 @@ function healthAnswers(steps: Dict[], facts: any, now: any, age: number | null, 
   if (starved > 0) {
     answers.push({ health: "ill", text: `${starved} of the last ${recent.length} batches had no token left to train on.` });
   }
+  if (facts.state === "killed") {
+    answers.push({ health: "ill", text: `The run was killed: its process has left no end. millrace train ${facts.options} goes on with it.` });
+  }
   if (isRunning && age !== null && age > STALLED_SECONDS) {
     answers.push({ health: "ill", text: `No step has been made for ${seconds(age)}.` });
   }

@@ -6,6 +6,7 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
+import java.util.Optional;
 
 /**
  * A report as one HTML file that holds its data and draws them without asking anybody: the page of {@code ./millrace view}, saved with
@@ -15,6 +16,9 @@ public final class ReportPage {
     private static final String PAGE = "page/index.html";
     /** Before it the view puts its answers when it saves a page, and this the report. */
     private static final String PLACE = "<div id=\"page\">";
+
+    private static final String BEGIN = "<script id=\"saved\" type=\"application/json\">";
+    private static final String END = "</script>";
 
     private ReportPage() {}
 
@@ -37,8 +41,26 @@ public final class ReportPage {
         if (at < 0) {
             throw new IllegalStateException("the page of this build has no place for a report: " + PLACE);
         }
-        return page.substring(0, at) + "<script id=\"saved\" type=\"application/json\">" + saved(report) + "</script>"
-                + page.substring(at);
+        return page.substring(0, at) + BEGIN + saved(report) + END + page.substring(at);
+    }
+
+    /** The report that a page holds, as JSON, of this version or an earlier one; empty for any other file. */
+    public static Optional<ObjectNode> reportIn(String page) {
+        int begin = page.indexOf(BEGIN);
+        int end = begin < 0 ? -1 : page.indexOf(END, begin);
+        if (end < 0) {
+            return Optional.empty();
+        }
+        try {
+            return Report.JSON
+                                    .readTree(page.substring(begin + BEGIN.length(), end))
+                                    .at("/answers/report")
+                            instanceof ObjectNode report
+                    ? Optional.of(report)
+                    : Optional.empty();
+        } catch (JsonProcessingException e) {
+            return Optional.empty(); // somebody else's, or one that was cut off
+        }
     }
 
     private static String saved(Report report) {

@@ -33,7 +33,7 @@ public final class PageView implements RunView {
             RunSource source = new RunSource.Here(folder);
             ViewedRuns runs =
                     new ViewedRuns(List.of(source), folder.toAbsolutePath().getParent(), ViewOptions.indexes(null));
-            server = ViewServer.open(port, runs);
+            server = ViewServer.open(port, runs, ViewOptions.shelf(List.of()));
             out.println("view at " + server.address() + "#/" + source.name() + "/now");
             out.flush();
             return new PageView(terminal, server, runs.run(source.name()).orElseThrow());

@@ -73,7 +73,9 @@ public final class ViewCommand implements Callable<Integer> {
                             + " with runs to show; name one with --runs DIR, or a run with --run-dir, --archive or --bootstrap-servers");
         }
         CountDownLatch ended = new CountDownLatch(1);
-        try (ViewServer server = view.open(new ViewedRuns(named, runs, view.indexes()))) {
+        ViewedRuns viewed = new ViewedRuns(named, runs, view.indexes());
+        named.stream().findFirst().ifPresent(first -> viewed.run(first.name())); // is read while the port opens
+        try (ViewServer server = view.open(viewed)) {
             PrintWriter out = spec.commandLine().getOut();
             out.println("view at " + server.address()
                     + (named.isEmpty() ? "" : "#/" + named.get(0).name() + "/now") + "; Ctrl-C ends it");

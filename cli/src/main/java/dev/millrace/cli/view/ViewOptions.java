@@ -3,11 +3,13 @@ package dev.millrace.cli.view;
 import dev.millrace.policy.cache.CacheFolders;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.view.answer.ReportShelf;
 import dev.millrace.view.follow.ViewedRuns;
 import dev.millrace.view.http.ViewServer;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Option;
@@ -29,12 +31,24 @@ public final class ViewOptions {
             description = "Folder for the page's index, which may be removed at any time (default: the user's cache).")
     private Path index;
 
+    @Option(
+            names = "--reports",
+            paramLabel = "DIR",
+            description =
+                    "Folder in which reports of other commands are looked for, beside the runs' own folders; may be given often (default: reports and experiments).")
+    private List<Path> reports = new ArrayList<>();
+
     /** Opens the page over runs, which it closes. */
     public ViewServer open(ViewedRuns runs) {
         if (port < 0 || port > MOST) {
             throw new ConfigException("--port must be from 0 to " + MOST + ": " + port);
         }
-        return ViewServer.open(port, runs);
+        return ViewServer.open(port, runs, shelf(reports));
+    }
+
+    /** @param folders that were named; none for the usual ones */
+    static ReportShelf shelf(List<Path> folders) {
+        return new ReportShelf(folders.isEmpty() ? List.of(Path.of("reports"), Path.of("experiments")) : folders);
     }
 
     /** The folder of the indexes, which is there. */

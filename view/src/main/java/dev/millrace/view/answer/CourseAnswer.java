@@ -21,7 +21,8 @@ import java.util.Optional;
 /** The course of a run by the table that it leaves in its folder, which is there without a broker: for laying runs over each other. */
 public final class CourseAnswer {
     private static final int MOST = 1000;
-    private static final List<String> COLUMNS = List.of(
+    /** By their names in steps.csv. */
+    static final List<String> COLUMNS = List.of(
             "step",
             "reward",
             "staleness_mean",
@@ -101,7 +102,10 @@ public final class CourseAnswer {
             for (JsonNode step : answer.path("steps")) {
                 JsonNode value = step.path(fields.getOrDefault(name, name));
                 value = value.isMissingNode() ? step.path("metrics").path(name) : value;
-                if (value.isNumber()) {
+                long trainable = step.path("tokens_trainable").asLong();
+                if (name.equals("trained_share") && trainable > 0) {
+                    values.add((double) step.path("tokens_trained").asLong() / trainable);
+                } else if (value.isNumber()) {
                     values.add(value.asDouble() + (name.equals("step") ? 1 : 0));
                 } else {
                     values.addNull();
@@ -111,9 +115,11 @@ public final class CourseAnswer {
         ArrayNode trained = json.putArray("tokens");
         index.read(
                 "SELECT tokens FROM (SELECT batch, sum(json_extract(json, '$.tokens_trained')) OVER (ORDER BY batch) AS tokens,"
-                        + " row_number() OVER (ORDER BY batch DESC) - 1 AS back FROM step WHERE epoch = ?) WHERE back % ? = 0"
+                        + " row_number() OVER (ORDER BY batch DESC) - 1 AS back FROM step WHERE epoch = ?) WHERE "
+                        + StepsAnswer.CHOSEN
                         + " ORDER BY batch",
-                List.of(epoch, Math.max(1, answer.path("every").asLong())), row -> trained.add(row.getLong(1)));
+                List.of(epoch, Math.max(1, answer.path("every").asLong())),
+                row -> trained.add(row.getLong(1)));
         HeldOutCourse heldOut = HeldOutCourse.of(index, epoch);
         ArrayNode held = json.putArray(HeldOutCourse.NAME);
         for (JsonNode step : answer.path("steps")) {

@@ -81,15 +81,19 @@ public final class NowAnswer {
         status.alarms().forEach(alarm -> alarms.add(alarm.text()));
     }
 
-    /** How many records lie before each role, by its consumer group; a sentence in their place where that may not be asked. */
-    public static ObjectNode lags(LogConnection connection) throws InterruptedException {
+    /**
+     * How many records lie before each role, by its consumer group; a sentence in their place where that may not be asked.
+     *
+     * @param admin of the same cluster; stays the caller's
+     */
+    public static ObjectNode lags(LogConnection connection, Admin admin) throws InterruptedException {
         ObjectNode json = com.fasterxml.jackson.databind.node.JsonNodeFactory.instance.objectNode();
         Map<String, String> groups = new LinkedHashMap<>();
         for (String role : List.of("generator", "scorer", "topology", "learner")) {
             groups.put(connection.group(role), role);
         }
         Optional<String> why = Optional.empty();
-        try (Admin admin = Admin.create(connection.admin())) {
+        try {
             new ConsumerLag(admin, groups).read().forEach(json.putObject("behind")::put);
         } catch (ExecutionException e) {
             why = Optional.of(String.valueOf(

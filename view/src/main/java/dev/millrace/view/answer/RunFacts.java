@@ -53,9 +53,7 @@ public final class RunFacts {
                                 ? "archived"
                                 : source instanceof RunSource.Cluster
                                         ? "on a cluster"
-                                        : source.mayGrow()
-                                                ? "running"
-                                                : summary.isPresent() ? "finished" : "stopped before its end");
+                                        : source.mayGrow() ? "running" : ended(source, summary.isPresent()));
         summary.ifPresent(text -> json.set("summary", parsed(text)));
         return json;
     }
@@ -70,7 +68,12 @@ public final class RunFacts {
         if (run.source() instanceof RunSource.Cluster) {
             return "on a cluster";
         }
-        return run.isGrowing() ? "running" : ended ? "finished" : "stopped before its end";
+        return run.isGrowing() ? "running" : ended(run.source(), ended);
+    }
+
+    /** A run that ends, for whatever reason, leaves a summary; one that was killed does not. */
+    private static String ended(RunSource source, boolean hasSummary) {
+        return hasSummary ? "finished" : source.wasTrained() ? "killed" : "ended";
     }
 
     static JsonNode parsed(String text) {

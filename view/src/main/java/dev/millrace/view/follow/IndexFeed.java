@@ -10,6 +10,9 @@ import org.apache.kafka.common.TopicPartition;
 
 /** Puts what one thread has read into a run's index, and tells those who look what is new. */
 final class IndexFeed {
+    /** Of the training log, so many of the newest offsets come before all others. */
+    static final long NEWEST = 400;
+
     private final RunIndex index;
     private final RecordIndexer indexer;
     private final Events events;

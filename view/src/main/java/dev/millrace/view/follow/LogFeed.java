@@ -27,13 +27,10 @@ import org.jspecify.annotations.Nullable;
  * first, so that they are there at once; the caller's for what there is of every rollout. Both read committed records as members of no group.
  */
 final class LogFeed implements AutoCloseable {
-    /** Of the training log, so many of the newest records come before all others. */
-    private static final long NEWEST = 400;
-
     private static final long LOOK_NANOS = 1_000_000_000;
     private static final int RECORDS = 4000;
     /** Of one processor, what reading the rollouts of a run that goes on may take. */
-    private static final double SHARE = 0.02;
+    private static final double SHARE = 0.01;
     /** A rest; longer ones, which a cold start would ask for, would leave the page behind the run. */
     private static final long MOST_REST_MS = 2000;
 
@@ -148,7 +145,7 @@ final class LogFeed implements AutoCloseable {
         List<TopicPartition> steps = newest.partitionsOf(topics.trainingLog());
         Map<TopicPartition, Long> ends = newest.consumer().endOffsets(steps);
         newest.consumer().assign(steps);
-        ends.forEach((partition, end) -> newest.consumer().seek(partition, Math.max(0, end - NEWEST)));
+        ends.forEach((partition, end) -> newest.consumer().seek(partition, Math.max(0, end - IndexFeed.NEWEST)));
         newest.readTo(ends, ReadLimit.withoutProgress(Duration.ofSeconds(30)), records::add);
         feed.take(records, false);
         List<TopicPartition> all =

@@ -1,6 +1,9 @@
 package dev.millrace.view.follow;
 
+import dev.millrace.generator.environment.text.TextTask;
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.run.ClaimedRun;
+import dev.millrace.policy.tokenizer.TokenizerDirectory;
 import dev.millrace.replay.archive.ArchivedRun;
 import dev.millrace.replay.archive.LiveRun;
 import dev.millrace.replay.archive.RecordedRun;
@@ -8,45 +11,67 @@ import dev.millrace.runtime.audit.AuditedRun;
 import dev.millrace.runtime.config.ConfigBinder;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.view.disk.FolderRun;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
+import java.time.Duration;
 import java.util.HexFormat;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.TreeMap;
+import org.apache.kafka.clients.admin.Admin;
 import org.jspecify.annotations.Nullable;
 
-/** A run whose records can be read now: on a log, or in an archive. Thread-safe. */
+/** A run whose records can be read now: on a log, by the files of one, or in an archive. Thread-safe. */
 public final class OpenRun implements AutoCloseable {
     /** What is asked soon after sees the log as it was; what comes later looks where the log ends now. */
     private static final long SEEN_FOR_NANOS = 1_000_000_000L;
 
     private final @Nullable AuditedRun audited;
-    private final @Nullable ArchivedRun archive;
+    private final @Nullable RecordedRun recorded;
     private final MillraceConfig config;
     private final String identity;
     private @Nullable RecordedRun seen;
     private long seenAt;
+    private @Nullable Admin admin;
 
     private OpenRun(
-            @Nullable AuditedRun audited, @Nullable ArchivedRun archive, MillraceConfig config, String identity) {
+            @Nullable AuditedRun audited, @Nullable RecordedRun recorded, MillraceConfig config, String identity) {
         this.audited = audited;
-        this.archive = archive;
+        this.recorded = recorded;
         this.config = config;
         this.identity = identity;
     }
 
     /** On a log; closed with this. */
     static OpenRun on(AuditedRun audited) {
-        var claim = audited.claim();
         return new OpenRun(
-                audited,
-                null,
-                audited.config(),
-                audited.connection().topics().prefix() + " " + claim.run() + " "
-                        + claim.place().clusterId() + " "
-                        + new TreeMap<>(claim.place().topicIds()));
+                audited, null, audited.config(), identity(audited.connection().topics(), audited.claim()));
+    }
+
+    /** In the folder of a run that has ended, which is not held. */
+    static OpenRun inFiles(Path folder) {
+        FolderRun run = FolderRun.open(folder);
+        return new OpenRun(null, run, withTokenizerOf(folder, run.config()), identity(run.topics(), run.claim()));
+    }
+
+    private static String identity(RunTopics topics, ClaimedRun claim) {
+        return topics.prefix() + " " + claim.run() + " " + claim.place().clusterId() + " "
+                + new TreeMap<>(claim.place().topicIds());
+    }
+
+    /** A run on text leaves the files of its tokenizer in its folder. */
+    private static MillraceConfig withTokenizerOf(Path folder, MillraceConfig config) {
+        Path files = folder.resolve("tokenizer");
+        return config.task() instanceof TextTask text
+                        && text.tokenizer() instanceof TokenizerDirectory directory
+                        && Files.isRegularFile(files.resolve(TokenizerDirectory.FILE))
+                ? config.withTask(text.with(directory.in(files)))
+                : config;
     }
 
     /** In an archive. Its configuration is the one that it was exported with, and the defaults where it has none. */
@@ -73,7 +98,7 @@ public final class OpenRun implements AutoCloseable {
     /** The run's records, up to where they end now, or ended a second ago. */
     public synchronized RecordedRun recorded() {
         if (audited == null) {
-            return java.util.Objects.requireNonNull(archive);
+            return Objects.requireNonNull(recorded);
         }
         if (seen == null || System.nanoTime() - seenAt > SEEN_FOR_NANOS) {
             seen = new LiveRun(audited.connection(), audited.recorded());
@@ -82,24 +107,22 @@ public final class OpenRun implements AutoCloseable {
         return seen;
     }
 
-    /** Its log; empty for an archive. */
+    /** Its log; empty for an archive, and where a run that has ended is read by its files. */
     public Optional<LogConnection> connection() {
         return Optional.ofNullable(audited).map(AuditedRun::connection);
     }
 
-    /** Whether the run cannot go on while this is open. */
-    boolean holdsFolder() {
-        return audited != null && audited.holdsFolder();
+    /** A client of the log's cluster, made once: to make one costs more than most of its answers. */
+    public synchronized Admin admin() {
+        if (admin == null) {
+            admin = Admin.create(Objects.requireNonNull(audited).connection().admin());
+        }
+        return admin;
     }
 
-    /** Its claim's topics and configuration, as its log had them; empty for an archive. */
-    public Optional<AuditedRun> audited() {
-        return Optional.ofNullable(audited);
-    }
-
-    /** The archive; empty for a log. */
-    public Optional<ArchivedRun> archive() {
-        return Optional.ofNullable(archive);
+    /** All that there is to index: of a run in its folder also what its earlier epochs have left. */
+    RecordedRun everything() {
+        return recorded instanceof FolderRun folder ? folder.withEveryEpoch() : recorded();
     }
 
     /** The run's configuration. */
@@ -108,12 +131,15 @@ public final class OpenRun implements AutoCloseable {
     }
 
     @Override
-    public void close() {
+    public synchronized void close() {
+        if (admin != null) {
+            admin.close(Duration.ZERO);
+        }
         if (audited != null) {
             audited.close();
         }
-        if (archive != null) {
-            archive.close();
+        if (recorded != null) {
+            recorded.close();
         }
     }
 }

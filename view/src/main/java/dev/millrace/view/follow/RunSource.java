@@ -4,6 +4,7 @@ import dev.millrace.log.alarm.Alarm;
 import dev.millrace.runtime.audit.AuditedRun;
 import dev.millrace.runtime.train.AlarmFile;
 import dev.millrace.runtime.train.RunDirectory;
+import dev.millrace.view.disk.FolderRun;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -13,16 +14,24 @@ import java.util.function.Supplier;
 
 /** Where a run is. */
 public sealed interface RunSource {
+    /** The file in which a process that trains says where its broker is. */
+    String ADDRESS = "broker.address";
+
     /** Its name in addresses of the page. */
     String name();
 
-    /** What opens it; each call opens it anew. */
+    /** What opens it; each call opens it anew, and none keeps it from going on. */
     OpenRun open();
+
+    /** As {@link #open}, and on a log: of a run that has ended, by its own broker, while which the run waits to go on. */
+    default OpenRun openLog() {
+        return open();
+    }
 
     /** The folder in which it is or was trained; empty where it is not known here. */
     Optional<Path> folder();
 
-    /** Whether somebody may be adding to it. Not to be asked of a folder while this process has it open. */
+    /** Whether somebody may be adding to it. */
     boolean mayGrow();
 
     /** The command line options that name the run in other commands. */
@@ -37,6 +46,13 @@ public sealed interface RunSource {
 
         @Override
         public OpenRun open() {
+            return !RunDirectory.isRunning(path) && FolderRun.isIn(path)
+                    ? OpenRun.inFiles(path)
+                    : OpenRun.on(AuditedRun.inFolder(path));
+        }
+
+        @Override
+        public OpenRun openLog() {
             return OpenRun.on(AuditedRun.inFolder(path));
         }
 
@@ -47,7 +63,7 @@ public sealed interface RunSource {
 
         @Override
         public boolean mayGrow() {
-            return RunDirectory.isInUse(path);
+            return RunDirectory.isRunning(path);
         }
 
         @Override
@@ -135,11 +151,16 @@ public sealed interface RunSource {
         return folder().map(AlarmFile::read).orElse(List.of());
     }
 
+    /** Whether a process has trained it in its folder, and not only put records there. */
+    default boolean wasTrained() {
+        return folder().filter(path -> Files.exists(path.resolve(ADDRESS))).isPresent();
+    }
+
     /** The summary that the run's last end wrote, as JSON text; empty where there is none, or the run has gone on since. */
     default Optional<String> summary() {
         return folder().flatMap(path -> {
             Path summary = path.resolve("summary.json");
-            Path began = path.resolve("broker.address");
+            Path began = path.resolve(ADDRESS);
             try {
                 boolean isThere = Files.isRegularFile(summary)
                         && (!Files.exists(began)

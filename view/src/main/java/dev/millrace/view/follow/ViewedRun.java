@@ -9,6 +9,7 @@ import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.live.RunStatus;
 import dev.millrace.schemas.registry.SchemaRegistry;
+import dev.millrace.schemas.registry.SchemaRegistryException;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.view.index.RecordIndexer;
@@ -25,8 +26,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * A run that somebody looks at: its index, filled and kept up while it is open, and its records by their places. Of a run that has ended the folder is given
- * back as soon as the index is whole, and opened again for what the index does not hold. Thread-safe.
+ * A run that somebody looks at: its index, filled and kept up while it is open, and its records by their places. A run that goes on in its folder is read
+ * by its own broker, one that has ended by that broker's files, so that it can go on at any moment; this then follows it. Thread-safe.
  */
 public final class ViewedRun implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(ViewedRun.class);
@@ -36,6 +37,7 @@ public final class ViewedRun implements AutoCloseable {
     private final RunSource source;
     private final Path indexes;
     private final RunDoor door;
+    private final LentLog lent;
     private final Events events = new Events();
     private final Thread owner;
     private final CountDownLatch stopped = new CountDownLatch(1);
@@ -57,6 +59,7 @@ public final class ViewedRun implements AutoCloseable {
         this.source = source;
         this.indexes = indexes;
         this.door = new RunDoor(source);
+        this.lent = new LentLog(source);
         this.owner = new Thread(this::follow, "view-" + source.name());
         owner.setDaemon(true);
     }
@@ -117,26 +120,33 @@ public final class ViewedRun implements AutoCloseable {
         return door.ask(question);
     }
 
+    /** As {@link #ask}, what a log alone can answer: of a run that has ended in its folder, its broker is started for it. */
+    public <T> T askLog(Function<OpenRun, T> question) throws InterruptedException {
+        return source instanceof RunSource.Folder folder && !folder.mayGrow()
+                ? lent.ask(folder.path(), question)
+                : door.ask(question);
+    }
+
     private void follow() {
         while (!isStopped(0)) {
             try {
-                growing = door.mayGrow();
+                growing = source.mayGrow();
                 door.ask(run -> {
                     begin(run);
-                    run.connection().ifPresentOrElse(this::read, () -> read(run.recorded()));
+                    run.connection().ifPresentOrElse(this::read, () -> read(run.everything()));
                     return true;
                 });
                 if (!growing) {
                     awaitGrowth();
-                } else {
-                    while (!door.closeIfUnused() && !isStopped(LOOK_MS / 10)) {
-                        // who asks now has an answer of the old log, or none
-                    }
+                }
+                while (!door.closeIfUnused() && !isStopped(LOOK_MS / 10)) {
+                    // who asks now has an answer of the old log, or none
                 }
             } catch (ConfigException
                     | RefusedRequestException
                     | LogSetupException
                     | ArchiveException
+                    | SchemaRegistryException
                     | KafkaException
                     | IllegalStateException e) {
                 if (isStopped(0)) {
@@ -160,12 +170,10 @@ public final class ViewedRun implements AutoCloseable {
         }
     }
 
-    /** Of a run that has ended: until it goes on again. Its folder is free meanwhile. */
+    /** Of a run that has ended: until it goes on again. */
     private void awaitGrowth() {
-        door.closeIfUnused();
         while (!isStopped(LOOK_MS)) {
-            door.closeIfIdle();
-            if (door.mayGrow()) {
+            if (source.mayGrow()) {
                 events.tell("state", "{}");
                 return;
             }
@@ -200,15 +208,22 @@ public final class ViewedRun implements AutoCloseable {
         }
     }
 
-    private void read(RecordedRun archive) {
-        new ArchiveFeed(archive, feed(archive.topics(), archive.run().runId(), archive.registry()), () -> isStopped(0))
+    private void read(RecordedRun recorded) {
+        long[] lookedAt = {System.nanoTime()};
+        new RecordedFeed(recorded, feed(recorded.topics(), recorded.run().runId(), recorded.registry()), () -> {
+                    boolean isTime = System.nanoTime() - lookedAt[0] > TimeUnit.MILLISECONDS.toNanos(LOOK_MS);
+                    if (isTime) {
+                        lookedAt[0] = System.nanoTime();
+                    }
+                    return isStopped(0) || isTime && source.mayGrow();
+                })
                 .read();
     }
 
     private void read(LogConnection connection) {
         String runId = connection.run().runId();
         try (LogFeed feed = new LogFeed(
-                connection, () -> feed(connection.topics(), runId, connection.registry()), growing, door::mayGrow)) {
+                connection, () -> feed(connection.topics(), runId, connection.registry()), growing, source::mayGrow)) {
             synchronized (stopped) {
                 reading = feed;
                 if (isStopped(0)) {

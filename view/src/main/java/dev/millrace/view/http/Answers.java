@@ -14,6 +14,7 @@ import dev.millrace.view.answer.LedgerRows;
 import dev.millrace.view.answer.NowAnswer;
 import dev.millrace.view.answer.RecordAnswer;
 import dev.millrace.view.answer.RedecidedBatch;
+import dev.millrace.view.answer.ReportShelf;
 import dev.millrace.view.answer.RolloutAnswer;
 import dev.millrace.view.answer.RolloutRows;
 import dev.millrace.view.answer.RunFacts;
@@ -36,10 +37,36 @@ import org.slf4j.LoggerFactory;
 final class Answers {
     private static final Logger LOG = LoggerFactory.getLogger(Answers.class);
 
-    private final ViewedRuns runs;
+    /** What changes by itself, such as ages and rates, may be so old. */
+    private static final long FRESH_MS = 1000;
+    /** To ask for the lags of consumer groups is work for the cluster. */
+    private static final long LAGS_MS = 5000;
 
-    Answers(ViewedRuns runs) {
+    private final ViewedRuns runs;
+    private final SharedAnswers shared = new SharedAnswers(System::nanoTime);
+
+    private final ReportShelf reports;
+
+    Answers(ViewedRuns runs, ReportShelf reports) {
         this.runs = runs;
+        this.reports = reports;
+    }
+
+    /** All reports. */
+    String reports() {
+        return reports.list(runs.sources()).toString();
+    }
+
+    /** One of them. */
+    String report(String id) throws BadRequestException {
+        return JsonNodeFactory.instance
+                .objectNode()
+                .set(
+                        "report",
+                        reports.report(runs.sources(), id)
+                                .orElseThrow(() -> new BadRequestException(
+                                        "there is no report " + id + "; the list of reports has those that there are")))
+                .toString();
     }
 
     /** All runs. */
@@ -71,11 +98,35 @@ final class Answers {
         if (index == null || known == null) {
             return RunFacts.of(run).put("opening", true).toString();
         }
-        int epoch = known.run().epoch();
+        // an index that takes another's place counts from the beginning
+        String key = run.source().name() + "/" + System.identityHashCode(index) + "/" + epochOf(known) + "/" + question
+                + query.values();
+        return switch (question) {
+            case "steps" -> shared.get(key, index.stepChanges(), 0, () -> made(run, index, known, question, query));
+            case "now" ->
+                shared.get(key, SharedAnswers.NO_VERSION, FRESH_MS, () -> made(run, index, known, question, query));
+            case "lags" ->
+                shared.get(key, SharedAnswers.NO_VERSION, LAGS_MS, () -> made(run, index, known, question, query));
+            case "evaluations", "staleness", "weights", "ledger", "letters", "choices" ->
+                shared.get(key, index.changes(), FRESH_MS, () -> made(run, index, known, question, query));
+            default -> made(run, index, known, question, query);
+        };
+    }
+
+    private static int epochOf(Known known) {
+        return known.run().epoch();
+    }
+
+    private static String made(ViewedRun run, RunIndex index, Known known, String question, Query query)
+            throws BadRequestException, InterruptedException {
+        int epoch = epochOf(known);
         return switch (question) {
             case "now" ->
                 NowAnswer.of(run, index, epoch, System.currentTimeMillis()).toString();
-            case "steps" -> StepsAnswer.of(index, epoch, query.number("after", -1));
+            case "steps" ->
+                query.text("newest").isPresent()
+                        ? StepsAnswer.newest(index, epoch)
+                        : StepsAnswer.of(index, epoch, query.number("after", -1));
             case "evaluations" -> EvaluationsAnswer.of(index, epoch);
             case "staleness" -> StalenessAnswer.of(index, epoch).toString();
             case "lags" -> lags(run).toString();
@@ -139,8 +190,8 @@ final class Answers {
         }
     }
 
-    private static ObjectNode account(ViewedRun run) {
-        return run.ask(open -> open.connection()
+    private static ObjectNode account(ViewedRun run) throws InterruptedException {
+        return run.askLog(open -> open.connection()
                 .map(LedgerRows::check)
                 .orElseGet(() -> JsonNodeFactory.instance
                         .objectNode()
@@ -169,23 +220,24 @@ final class Answers {
     }
 
     private static ObjectNode lags(ViewedRun run) {
-        return run.ask(open -> open.connection()
-                .map(Answers::lags)
-                .orElseGet(
-                        () -> JsonNodeFactory.instance.objectNode().put("why", "an archive has no consumer groups")));
+        return run.ask(Answers::lags);
     }
 
-    private static ObjectNode lags(LogConnection connection) {
+    /** Nothing where nobody consumes: it is an archive, or has ended. */
+    private static ObjectNode lags(OpenRun open) {
+        if (open.connection().isEmpty()) {
+            return JsonNodeFactory.instance.objectNode();
+        }
         try {
-            return NowAnswer.lags(connection);
+            return NowAnswer.lags(open.connection().get(), open.admin());
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             return JsonNodeFactory.instance.objectNode().put("why", "the page was closed");
         }
     }
 
-    private static ObjectNode diagnosis(ViewedRun run) {
-        return run.ask(open -> diagnosis(run, open));
+    private static ObjectNode diagnosis(ViewedRun run) throws InterruptedException {
+        return run.askLog(open -> diagnosis(run, open));
     }
 
     private static ObjectNode diagnosis(ViewedRun run, OpenRun open) {
@@ -195,7 +247,7 @@ final class Answers {
             }
             LogConnection connection = open.connection().get();
             Map<String, Long> behind = new HashMap<>();
-            lags(connection)
+            lags(open)
                     .path("behind")
                     .properties()
                     .forEach(

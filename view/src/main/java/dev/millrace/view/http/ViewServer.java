@@ -6,6 +6,7 @@ import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
 import dev.millrace.generator.gateway.HttpDefaults;
 import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.view.answer.ReportShelf;
 import dev.millrace.view.follow.ViewedRun;
 import dev.millrace.view.follow.ViewedRuns;
 import java.io.IOException;
@@ -40,11 +41,11 @@ public final class ViewServer implements AutoCloseable {
     private final PageFile page = PageFile.read();
     private final Answers answers;
 
-    private ViewServer(HttpServer server, ExecutorService threads, ViewedRuns runs) {
+    private ViewServer(HttpServer server, ExecutorService threads, ViewedRuns runs, ReportShelf reports) {
         this.server = server;
         this.threads = threads;
         this.runs = runs;
-        this.answers = new Answers(runs);
+        this.answers = new Answers(runs, reports);
     }
 
     /**
@@ -52,9 +53,10 @@ public final class ViewServer implements AutoCloseable {
      *
      * @param port 1 to 65535; 0 takes any free one
      * @param runs closed with the server
+     * @param reports beside those in the folders of runs
      * @throws RefusedRequestException if the port is taken
      */
-    public static ViewServer open(int port, ViewedRuns runs) {
+    public static ViewServer open(int port, ViewedRuns runs, ReportShelf reports) {
         HttpDefaults.apply();
         HttpServer server;
         try {
@@ -72,7 +74,7 @@ public final class ViewServer implements AutoCloseable {
                     return thread;
                 });
         server.setExecutor(threads);
-        ViewServer view = new ViewServer(server, threads, runs);
+        ViewServer view = new ViewServer(server, threads, runs, reports);
         server.createContext("/", view::handle);
         server.start();
         return view;
@@ -123,6 +125,10 @@ public final class ViewServer implements AutoCloseable {
             Query query = new Query(exchange.getRequestURI());
             if (parts.size() == 2 && parts.get(1).equals("runs")) {
                 send(exchange, 200, answers.runs());
+            } else if (parts.size() == 2 && parts.get(1).equals("reports")) {
+                send(exchange, 200, answers.reports());
+            } else if (parts.size() == 2 && parts.get(1).equals("report")) {
+                send(exchange, 200, answers.report(query.required("id")));
             } else if (parts.size() == 4 && parts.get(3).equals("course")) {
                 send(exchange, 200, answers.course(parts.get(2)));
             } else if (parts.size() == 4 && parts.get(1).equals("runs")) {

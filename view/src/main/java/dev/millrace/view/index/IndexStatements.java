@@ -8,7 +8,7 @@ import java.util.HashMap;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/** Statements of one transaction on an index, each prepared once. */
+/** Statements of the writer of an index, each prepared once. */
 final class IndexStatements implements AutoCloseable {
     private final Connection connection;
     private final Map<String, PreparedStatement> prepared = new HashMap<>();

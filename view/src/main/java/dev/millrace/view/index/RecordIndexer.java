@@ -63,29 +63,29 @@ public final class RecordIndexer {
      */
     public Taken take(RunIndex index, Iterable<ConsumerRecord<byte[], byte[]>> records, boolean positions) {
         boolean[] found = new boolean[2];
-        index.write(connection -> {
-            try (IndexStatements statements = new IndexStatements(connection)) {
-                Map<String, Map<Integer, Long>> next = new HashMap<>();
-                for (ConsumerRecord<byte[], byte[]> record : records) {
-                    one(record, statements, found);
-                    next.computeIfAbsent(record.topic(), topic -> new HashMap<>())
-                            .merge(record.partition(), record.offset() + 1, Math::max);
-                }
-                if (positions) {
-                    for (Map.Entry<String, Map<Integer, Long>> topic : next.entrySet()) {
-                        for (Map.Entry<Integer, Long> partition :
-                                topic.getValue().entrySet()) {
-                            statements.run(
-                                    "INSERT INTO position(topic, partition, next) VALUES(?, ?, ?)"
-                                            + " ON CONFLICT DO UPDATE SET next = excluded.next",
-                                    topic.getKey(),
-                                    partition.getKey(),
-                                    partition.getValue());
-                        }
+        index.write(statements -> {
+            Map<String, Map<Integer, Long>> next = new HashMap<>();
+            for (ConsumerRecord<byte[], byte[]> record : records) {
+                one(record, statements, found);
+                next.computeIfAbsent(record.topic(), topic -> new HashMap<>())
+                        .merge(record.partition(), record.offset() + 1, Math::max);
+            }
+            if (positions) {
+                for (Map.Entry<String, Map<Integer, Long>> topic : next.entrySet()) {
+                    for (Map.Entry<Integer, Long> partition : topic.getValue().entrySet()) {
+                        statements.run(
+                                "INSERT INTO position(topic, partition, next) VALUES(?, ?, ?)"
+                                        + " ON CONFLICT DO UPDATE SET next = excluded.next",
+                                topic.getKey(),
+                                partition.getKey(),
+                                partition.getValue());
                     }
                 }
             }
         });
+        if (found[0]) {
+            index.noteSteps();
+        }
         return new Taken(found[0], found[1]);
     }
 

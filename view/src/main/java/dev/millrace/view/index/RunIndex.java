@@ -11,6 +11,9 @@ import java.sql.Statement;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Properties;
+import java.util.concurrent.BlockingDeque;
+import java.util.concurrent.LinkedBlockingDeque;
+import java.util.concurrent.atomic.AtomicLong;
 import org.sqlite.SQLiteConfig;
 import org.sqlite.SQLiteConfig.JournalMode;
 import org.sqlite.SQLiteConfig.SynchronousMode;
@@ -56,8 +59,18 @@ public final class RunIndex implements AutoCloseable {
                     + " message TEXT, source TEXT, rollout TEXT, redriven INTEGER, PRIMARY KEY(partition, offset)) WITHOUT ROWID",
             EvaluationIndex.TABLE);
 
+    /** Readers that wait for the next question: to open one costs more than most questions. */
+    private static final int KEPT_READERS = 4;
+
     private final Path file;
     private final Connection writer;
+    /** Of the writer, prepared once: what is new of a run that goes on comes in many small transactions. */
+    private final IndexStatements statements;
+
+    private final BlockingDeque<Connection> readers = new LinkedBlockingDeque<>(KEPT_READERS);
+    private final AtomicLong changes = new AtomicLong();
+    private final AtomicLong stepChanges = new AtomicLong();
+    private volatile boolean isClosed;
 
     /** Reads rows of an answer. */
     public interface Row {
@@ -66,13 +79,14 @@ public final class RunIndex implements AutoCloseable {
     }
 
     /** Something that is done in one transaction. */
-    public interface Work {
-        void run(Connection connection) throws SQLException;
+    interface Work {
+        void run(IndexStatements statements) throws SQLException;
     }
 
     private RunIndex(Path file, Connection writer) {
         this.file = file;
         this.writer = writer;
+        this.statements = new IndexStatements(writer);
     }
 
     /**
@@ -114,11 +128,12 @@ public final class RunIndex implements AutoCloseable {
     }
 
     /** Does something as the one writer, whole or not at all. */
-    public synchronized void write(Work work) {
+    synchronized void write(Work work) {
         try {
             try {
-                work.run(writer);
+                work.run(statements);
                 writer.commit();
+                changes.incrementAndGet();
             } catch (SQLException | RuntimeException e) {
                 writer.rollback();
                 throw e;
@@ -128,20 +143,61 @@ public final class RunIndex implements AutoCloseable {
         }
     }
 
+    /** Counts what was written: while it stays, so do answers. */
+    public long changes() {
+        return changes.get();
+    }
+
+    /** As {@link #changes}, of steps alone. */
+    public long stepChanges() {
+        return stepChanges.get();
+    }
+
+    void noteSteps() {
+        stepChanges.incrementAndGet();
+    }
+
     /** Reads rows beside the writer. */
     public void read(String sql, List<?> arguments, Row row) {
-        try (Connection reader = connect(file, true);
-                PreparedStatement statement = reader.prepareStatement(sql)) {
-            for (int i = 0; i < arguments.size(); i++) {
-                statement.setObject(i + 1, arguments.get(i));
-            }
-            try (ResultSet rows = statement.executeQuery()) {
-                while (rows.next()) {
-                    row.read(rows);
+        Connection reader = null;
+        try {
+            Connection kept = readers.pollFirst();
+            reader = kept == null ? connect(file, true) : kept;
+            try (PreparedStatement statement = reader.prepareStatement(sql)) {
+                for (int i = 0; i < arguments.size(); i++) {
+                    statement.setObject(i + 1, arguments.get(i));
+                }
+                try (ResultSet rows = statement.executeQuery()) {
+                    while (rows.next()) {
+                        row.read(rows);
+                    }
                 }
             }
         } catch (SQLException e) {
             throw failed(e);
+        } finally {
+            if (reader != null) {
+                keep(reader);
+            }
+        }
+    }
+
+    private void keep(Connection reader) {
+        try {
+            if (isClosed || !readers.offerFirst(reader)) {
+                reader.close();
+            }
+            if (isClosed) {
+                closeReaders();
+            }
+        } catch (SQLException e) {
+            throw failed(e);
+        }
+    }
+
+    private void closeReaders() throws SQLException {
+        for (Connection reader = readers.pollFirst(); reader != null; reader = readers.pollFirst()) {
+            reader.close();
         }
     }
 
@@ -167,6 +223,9 @@ public final class RunIndex implements AutoCloseable {
     @Override
     public synchronized void close() {
         try {
+            isClosed = true;
+            closeReaders();
+            statements.close();
             writer.close();
         } catch (SQLException e) {
             throw failed(e);

@@ -15,6 +15,7 @@ import dev.millrace.report.Section;
 import dev.millrace.report.Series;
 import dev.millrace.report.Table;
 import dev.millrace.view.RecordedArchive;
+import dev.millrace.view.answer.ReportShelf;
 import dev.millrace.view.follow.ViewedRuns;
 import dev.millrace.view.http.ViewServer;
 import java.nio.file.Files;
@@ -49,7 +50,7 @@ class BrowserTest {
                 program.isPresent(),
                 "no Chromium is installed here, such as Debian's package chromium: the pages are not driven");
         ViewedRuns runs = RecordedArchive.runs(folder.resolve("indexes"));
-        server = ViewServer.open(0, runs);
+        server = ViewServer.open(0, runs, new ReportShelf(List.of(folder.resolve("reports"))));
         RecordedArchive.indexed(runs);
         browser = new Browser(program.get(), folder.resolve("browser"));
     }
@@ -269,6 +270,29 @@ class BrowserTest {
         browser.await("document.querySelector('.readout .where').textContent === 'batch 0'");
         browser.value("document.querySelector('details summary').click()");
         browser.await("document.querySelector('.listing pre').textContent === 'a: 1'");
+        requireNoComplaint();
+    }
+
+    @Test
+    void shouldListTheReportsOfARunAndOpenThemAsPages() throws Exception {
+        Path file = folder.resolve("reports/what-if/report.html");
+        Files.createDirectories(file.getParent());
+        Files.writeString(
+                file,
+                ReportPage.of(Report.of("What if of the recorded run", List.of())
+                        .shownBy("./millrace view --archive " + RecordedArchive.FOLDER)
+                        .concluding(Conclusion.of("What would none have masked?", "none masks nothing", Health.OK))
+                        .with(Section.of("Configuration").listing("a: 1"))));
+        requireShown("reports", "document.querySelectorAll('table.reports tbody tr').length === 1");
+        assertThat(has("this run")).isTrue();
+        browser.value("document.querySelector('table.reports tbody a').click()");
+        browser.await(
+                "document.querySelector('.verdict') && document.querySelector('.listing pre').textContent === 'a: 1'");
+        assertThat(has("none masks nothing")).isTrue();
+        requireFits(360);
+        browser.open(server.address() + "#/reports");
+        browser.await("document.querySelectorAll('table.reports tbody tr').length === 1");
+        assertThat(has(RecordedArchive.NAME)).as("the run that it is of").isTrue();
         requireNoComplaint();
     }
 }

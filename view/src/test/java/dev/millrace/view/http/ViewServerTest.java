@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.millrace.view.RecordedArchive;
+import dev.millrace.view.answer.ReportShelf;
 import dev.millrace.view.follow.ViewedRuns;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
@@ -17,6 +18,7 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.List;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -34,7 +36,7 @@ class ViewServerTest {
     @BeforeAll
     static void open() throws Exception {
         ViewedRuns runs = RecordedArchive.runs(indexes);
-        server = ViewServer.open(0, runs);
+        server = ViewServer.open(0, runs, new ReportShelf(List.of()));
         RecordedArchive.indexed(runs);
     }
 

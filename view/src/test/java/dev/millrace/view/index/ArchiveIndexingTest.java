@@ -47,7 +47,7 @@ class ArchiveIndexingTest {
             ViewedRun run = RecordedArchive.indexed(runs);
             RunIndex index = run.index().orElseThrow();
             once = sums(index);
-            index.write(connection -> connection.createStatement().execute("DELETE FROM position"));
+            index.write(statements -> statements.run("DELETE FROM position"));
         }
         try (ViewedRuns runs = RecordedArchive.runs(indexes)) {
             assertThat(sums(RecordedArchive.indexed(runs).index().orElseThrow()))
@@ -73,8 +73,10 @@ class ArchiveIndexingTest {
     void shouldTellTheStepsThatComeAfterOne() throws Exception {
         try (ViewedRuns runs = RecordedArchive.runs(indexes)) {
             RunIndex index = RecordedArchive.indexed(runs).index().orElseThrow();
-            assertThat(StepsAnswer.of(index, 0, -1)).startsWith("{\"count\":6,\"every\":1,\"steps\":[{\"batch\":0,");
-            assertThat(StepsAnswer.of(index, 0, 4)).startsWith("{\"count\":1,\"every\":1,\"steps\":[{\"batch\":5,");
+            assertThat(StepsAnswer.of(index, 0, -1))
+                    .startsWith("{\"all\":6,\"count\":6,\"every\":1,\"steps\":[{\"batch\":0,");
+            assertThat(StepsAnswer.of(index, 0, 4))
+                    .startsWith("{\"all\":6,\"count\":1,\"every\":1,\"steps\":[{\"batch\":5,");
             assertThat(StepsAnswer.of(index, 1, -1))
                     .as("another epoch has none")
                     .contains("\"count\":0");

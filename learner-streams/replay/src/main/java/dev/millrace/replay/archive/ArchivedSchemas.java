@@ -10,12 +10,12 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.avro.Schema;
 
 /**
- * The schemas that an archive carries, under the ids that its records have.
+ * The schemas that an archive carries, or that were read from elsewhere than a registry, under the ids that its records have.
  *
  * <p>A schema of this version that no record of the archive was written with has an id below 0, which is on no log: what a
  * replay writes with it can be read here and be compared, and nobody can take it for a record of the run. Thread-safe.
  */
-final class ArchivedSchemas implements SchemaRegistry {
+public final class ArchivedSchemas implements SchemaRegistry {
     private final Map<Integer, Schema> byId = new ConcurrentHashMap<>();
     /** By the text that is published, since compiled classes hold more than that. */
     private final Map<String, Integer> ids = new HashMap<>();
@@ -23,7 +23,8 @@ final class ArchivedSchemas implements SchemaRegistry {
     private final Map<Schema, Integer> cached = new ConcurrentHashMap<>();
     private final AtomicInteger lowest = new AtomicInteger();
 
-    ArchivedSchemas(Map<Integer, String> texts) {
+    /** @param texts by id */
+    public ArchivedSchemas(Map<Integer, String> texts) {
         texts.forEach((id, text) -> {
             Schema schema = new Schema.Parser().parse(text);
             byId.put(id, schema);

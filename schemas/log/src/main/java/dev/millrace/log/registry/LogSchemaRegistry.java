@@ -6,6 +6,7 @@ import dev.millrace.schemas.registry.PublishedSchema;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.registry.SchemaRegistryException;
 import dev.millrace.schemas.registry.UnknownSchemaException;
+import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -17,6 +18,7 @@ import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import org.apache.avro.Schema;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.KafkaException;
 
 /**
@@ -66,6 +68,21 @@ public final class LogSchemaRegistry implements SchemaRegistry {
     /** Opens the registry to look up what others registered. */
     public static LogSchemaRegistry reading(Map<String, Object> clientProperties, String topic, long timeoutMs) {
         return new LogSchemaRegistry(clientProperties, topic, false, timeoutMs);
+    }
+
+    /**
+     * The texts of schemas by their ids, of records that were read without a cluster.
+     *
+     * @param records committed, of a topic of schemas, from its beginning
+     */
+    public static Map<Integer, String> texts(Iterable<ConsumerRecord<byte[], byte[]>> records) {
+        SchemaLogState state = new SchemaLogState();
+        for (ConsumerRecord<byte[], byte[]> record : records) {
+            if (record.key() != null) {
+                state.accept(new String(record.key(), StandardCharsets.UTF_8), record.value());
+            }
+        }
+        return state.texts();
     }
 
     @Override

@@ -77,6 +77,11 @@ final class SchemaLogState implements RegistryContents {
         return level;
     }
 
+    /** Every schema that was given an id. */
+    Map<Integer, String> texts() {
+        return Map.copyOf(textById);
+    }
+
     /** The type of a schema that is none of Avro, such as PROTOBUF. */
     Optional<String> otherType(int id) {
         return Optional.ofNullable(otherTypeById.get(id));

@@ -11,6 +11,7 @@ import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
+import java.nio.charset.StandardCharsets;
 import java.time.Clock;
 import java.util.Map;
 import java.util.Objects;
@@ -19,6 +20,7 @@ import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.KafkaException;
 import org.jspecify.annotations.Nullable;
 
@@ -329,21 +331,34 @@ final class RunClaims {
     }
 
     private LogTable table(Found found) {
-        return new LogTable(clientProperties, topics.run(), timeoutMs, (key, value) -> {
-            if (!key.equals(ClaimKey.VALID) && !ClaimKey.isEpoch(key)) {
-                return;
+        return new LogTable(clientProperties, topics.run(), timeoutMs, (key, value) -> take(found, key, value));
+    }
+
+    private void take(Found found, String key, byte @Nullable [] value) {
+        if (!key.equals(ClaimKey.VALID) && !ClaimKey.isEpoch(key)) {
+            return;
+        }
+        try {
+            RunClaim claim = serde.deserializer().deserialize(topics.run(), value);
+            if (claim == null) {
+                found.spoil(key, null);
+            } else {
+                found.take(key, claim);
             }
-            try {
-                RunClaim claim = serde.deserializer().deserialize(topics.run(), value);
-                if (claim == null) {
-                    found.spoil(key, null);
-                } else {
-                    found.take(key, claim);
-                }
-            } catch (MalformedRecordException e) {
-                found.spoil(key, e);
+        } catch (MalformedRecordException e) {
+            found.spoil(key, e);
+        }
+    }
+
+    /** The claim that records of the topic add up to, from wherever they were read. */
+    Optional<ClaimedRun> in(Iterable<ConsumerRecord<byte[], byte[]>> records) {
+        Found found = new Found();
+        for (ConsumerRecord<byte[], byte[]> record : records) {
+            if (record.key() != null) {
+                take(found, new String(record.key(), StandardCharsets.UTF_8), record.value());
             }
-        });
+        }
+        return found.orGarbage().valid == null ? Optional.empty() : Optional.of(claimedRun(found, true));
     }
 
     private void requireOurs(RunClaim claim, RunIdentity run) {

@@ -27,6 +27,7 @@ import java.util.TreeSet;
 import java.util.function.Function;
 import java.util.regex.Pattern;
 import org.apache.avro.Schema;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
 
 /**
  * A run's log, ready to be used: topics, identity and schemas. Closing it closes the registry, nothing else.
@@ -213,6 +214,17 @@ public final class RunLog implements AutoCloseable {
                 throw explained(e);
             }
         }
+    }
+
+    /**
+     * Whose the topics are and what is recorded of the run, by records that were read without a cluster.
+     *
+     * @param records committed, of the topic {@link RunTopics#run}, from its beginning
+     * @return empty if they claim nothing
+     */
+    public static Optional<ClaimedRun> claimed(
+            RunTopics topics, SchemaRegistry registry, Iterable<ConsumerRecord<byte[], byte[]>> records) {
+        return new RunClaims(Map.of(), topics, registry, 0).in(records);
     }
 
     /** What roles are made with. */
