@@ -42,6 +42,9 @@ export function LedgerPage({ run, news, facts }: PageProps) {
           </p>
           <Check path={path} facts={facts} />
           <Flow ends={ends} run={run} />
+          <div class="narrow">
+            <Bars label="what became of the rollouts" most={all} bars={ends.map((end) => ({ label: end.reason ? `${end.state}: ${end.reason}` : end.state, value: end.rollouts, text: share(end.rollouts / all), look: LOOKS[end.state] ?? 2 }))} />
+          </div>
           <Section title="What is in flight, and where it waits">
             {waiting.length === 0 ? (
               <p>Nothing.</p>

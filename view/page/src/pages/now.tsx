@@ -40,8 +40,8 @@ export function NowPage({ run, news, facts }: PageProps) {
         <Card
           title="Reward"
           health={rewardHealth(running, facts.goal)}
-          value={number(running.at(-1))}
-          under={facts.goal ? `goal ${facts.goal} over ${over} steps; newest step ${number(value(last, "reward"))}` : `mean of ${over} steps; newest ${number(value(last, "reward"))}`}
+          value={number(running.at(-1) ?? mean(column(steps, "reward")))}
+          under={`mean of ${Math.min(over, steps.length)} steps; newest ${number(value(last, "reward"))}${facts.goal ? `; goal ${facts.goal} over ${over}` : ""}`}
           about="Mean reward of the rollouts in a batch."
         />
         <Card
@@ -69,7 +69,7 @@ export function NowPage({ run, news, facts }: PageProps) {
           title={isRunning ? "Since the last step" : "Steps"}
           health={isRunning ? (age === null ? "none" : age > STALLED_SECONDS ? "ill" : "ok") : undefined}
           value={isRunning ? seconds(age) : count(all)}
-          under={last ? `step ${(last.batch as number) + 1}${facts.max_steps ? ` of ${facts.max_steps}` : ""}, version ${last.version}` : "no step yet"}
+          under={last ? `step ${(last.batch as number) + 1}${facts.max_steps > (last.batch as number) ? ` of ${facts.max_steps}` : ""}, version ${last.version}` : "no step yet"}
         />
         <Card title="Throughput" value={`${short(rate(recent, "tokens_trained"))}/s`} under={`tokens trained; a step takes ${seconds(mean(durations(recent)))}`} />
       </div>
@@ -89,7 +89,7 @@ export function NowPage({ run, news, facts }: PageProps) {
             ]}
           />
         </div>
-        <HeldOut evaluations={heldOut.data?.evaluations ?? []} run={run} />
+        <HeldOut evaluations={heldOut.data?.evaluations ?? []} run={run} isThere={heldOut.data !== null} />
         <div class="charts">
           <Chart {...by} title="Entropy" about="Nats a token, of the policy before the update." from={0} lines={[{ label: "entropy", values: column(steps, "entropy") }]} />
           <Chart {...by} title="Response length" about="Tokens, mean of the batch." from={0} lines={[{ label: "tokens", values: column(steps, "response_tokens_mean") }]} />
@@ -225,7 +225,7 @@ export function NowPage({ run, news, facts }: PageProps) {
         <Servers now={now.data} />
       </Section>
 
-      <Diagnosis path={path} facts={facts} />
+      <Diagnosis path={path} index={news.index ?? facts.index ?? null} isArchived={facts.archived === true} />
     </>
   );
 }
@@ -349,7 +349,7 @@ function StageTable({ steps, facts }: { steps: Dict[]; facts: any }) {
           <tr>
             <th scope="col">stage</th>
             <th scope="col">what it does</th>
-            <th scope="col" class="num">
+            <th scope="col" class="num wide">
               tokens seen
             </th>
             <th scope="col" class="num">
@@ -368,7 +368,7 @@ function StageTable({ steps, facts }: { steps: Dict[]; facts: any }) {
                 <code>{stage.name}</code>
               </th>
               <td>{stage.does}</td>
-              <td class="num">{count(stage.seen)}</td>
+              <td class="num wide">{count(stage.seen)}</td>
               <td class="num">{stage.seen > 0 ? share(stage.changed / stage.seen) : "–"}</td>
               <td class="track">
                 <span style={{ width: `${stage.seen > 0 ? (100 * stage.changed) / stage.seen : 0}%`, background: stage.does === "masks" ? "var(--bar)" : "var(--line)" }} />
@@ -450,8 +450,14 @@ function Servers({ now }: { now: any }) {
 
 const HEALTH: Record<string, Health> = { broken: "ill", sick: "ill", weak: "look", note: "none" };
 
-function Diagnosis({ path, facts }: { path: string; facts: any }) {
-  const [asked, ask] = useState(isSaved || (facts.index?.end ?? 0) < DOCTOR_UNASKED ? 1 : 0);
+function Diagnosis({ path, index, isArchived }: { path: string; index: { end: number; whole: boolean } | null; isArchived: boolean }) {
+  const [asked, ask] = useState(isSaved ? 1 : 0);
+  const isShort = index?.whole === true && index.end < DOCTOR_UNASKED; // how long a run is, is not known before
+  useEffect(() => {
+    if (isShort) {
+      ask((n) => Math.max(1, n));
+    }
+  }, [isShort]);
   const answer = useAnswer(asked > 0 ? `${path}/diagnosis` : null, asked);
   const findings: any[] = answer.data?.findings ?? [];
   return (
@@ -464,7 +470,7 @@ function Diagnosis({ path, facts }: { path: string; facts: any }) {
       <Problem text={answer.problem} />
       {answer.data && findings.length === 0 && (
         <p>
-          <Mark health="ok" /> Nothing is broken or sick, as of step {count(answer.data.steps)}.
+          <Mark health="ok" /> Nothing is broken or sick, over {count(answer.data.steps)} {isArchived ? "batches" : "steps"}.
         </p>
       )}
       {findings.length > 0 && (
@@ -490,11 +496,15 @@ function Diagnosis({ path, facts }: { path: string; facts: any }) {
   );
 }
 
-/** Versions on held-out prompts; nothing where none was evaluated. */
-function HeldOut({ evaluations, run }: { evaluations: Dict[]; run: string }) {
+/** Versions on held-out prompts. */
+function HeldOut({ evaluations, run, isThere }: { evaluations: Dict[]; run: string; isThere: boolean }) {
   const last = evaluations.at(-1);
   if (!last) {
-    return null;
+    return isThere ? (
+      <p class="none">
+        No version was evaluated on held-out prompts yet; <code>--set evaluation.every_versions=10</code> does so beside training.
+      </p>
+    ) : null;
   }
   const best = evaluations.reduce((one, other) => (other.reward > one.reward ? other : one));
   return (

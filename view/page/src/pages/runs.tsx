@@ -185,7 +185,7 @@ function Settings({ runs }: { runs: { name: string; settings: Record<string, str
         </thead>
         <tbody>
           {keys.map((key) => (
-            <tr key={key} class={new Set(runs.map((run) => run.settings?.[key])).size > 1 ? "changed" : ""}>
+            <tr key={key} class={new Set(runs.map((run) => run.settings?.[key]).filter((known) => known !== undefined)).size > 1 ? "changed" : ""}>
               <th scope="row">
                 <code>{key}</code>
               </th>

@@ -4,8 +4,10 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.runtime.config.ConfigBinder;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.train.RunDirectory;
 import dev.millrace.view.index.RunIndex;
 import java.io.BufferedReader;
@@ -85,12 +87,16 @@ public final class CourseAnswer {
         } catch (IOException e) {
             return Optional.empty();
         }
-        settings(json.putObject("settings"), folder);
+        try {
+            settings(json.putObject("settings"), ConfigTree.read(RunDirectory.config(folder)));
+        } catch (ConfigException e) {
+            json.put("problem", e.getMessage());
+        }
         return Optional.of(json);
     }
 
     /** The same of a run without a folder, from its index. */
-    public static ObjectNode of(RunIndex index, int epoch) {
+    public static ObjectNode of(RunIndex index, int epoch, MillraceConfig config) {
         ObjectNode json = JsonNodeFactory.instance.objectNode();
         JsonNode answer = RunFacts.parsed(StepsAnswer.of(index, epoch, -1));
         json.put("steps", answer.path("count").asLong())
@@ -125,7 +131,7 @@ public final class CourseAnswer {
         for (JsonNode step : answer.path("steps")) {
             heldOut.at(step.path("version").asDouble()).ifPresentOrElse(held::add, held::addNull);
         }
-        json.putObject("settings");
+        settings(json.putObject("settings"), ConfigBinder.unbind(config));
         return json;
     }
 
@@ -142,26 +148,21 @@ public final class CourseAnswer {
     }
 
     /** What people compare runs by. */
-    private static void settings(ObjectNode json, Path folder) {
-        try {
-            ObjectNode config = ConfigTree.read(RunDirectory.config(folder));
-            for (String key : List.of(
-                    "/task/kind",
-                    "/algorithm/variant",
-                    "/algorithm/weights/kind",
-                    "/algorithm/objective/kind",
-                    "/admission/eta",
-                    "/admission/batch_sequences",
-                    "/learner/step/optimizer/learning_rate",
-                    "/goal/mean_reward",
-                    "/run/seed",
-                    "/run/id")) {
-                if (config.at(key).isValueNode()) {
-                    json.put(key.substring(1).replace('/', '.'), config.at(key).asText());
-                }
+    private static void settings(ObjectNode json, JsonNode config) {
+        for (String key : List.of(
+                "/task/kind",
+                "/algorithm/variant",
+                "/algorithm/weights/kind",
+                "/algorithm/objective/kind",
+                "/admission/eta",
+                "/admission/batch_sequences",
+                "/learner/step/optimizer/learning_rate",
+                "/goal/mean_reward",
+                "/run/seed",
+                "/run/id")) {
+            if (config.at(key).isValueNode()) {
+                json.put(key.substring(1).replace('/', '.'), config.at(key).asText());
             }
-        } catch (ConfigException e) {
-            json.put("problem", e.getMessage());
         }
     }
 }

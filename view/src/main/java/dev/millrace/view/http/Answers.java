@@ -216,7 +216,7 @@ final class Answers {
                         .objectNode()
                         .put("problem", "it is being opened; look again in a few seconds")
                         .toString()
-                : CourseAnswer.of(index, known.run().epoch()).toString();
+                : CourseAnswer.of(index, known.run().epoch(), known.config()).toString();
     }
 
     private static ObjectNode lags(ViewedRun run) {

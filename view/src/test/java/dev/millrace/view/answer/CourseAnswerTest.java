@@ -3,6 +3,7 @@ package dev.millrace.view.answer;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.report.KnownFigures;
 import dev.millrace.runtime.report.StepFigure;
 import dev.millrace.view.RecordedArchive;
@@ -43,7 +44,7 @@ class CourseAnswerTest {
     void shouldHaveANumberForEveryStepOfAnIndexThatTheTrainingLogHas() throws Exception {
         try (ViewedRuns runs = RecordedArchive.runs(folder)) {
             RunIndex index = RecordedArchive.indexed(runs).index().orElseThrow();
-            ObjectNode course = CourseAnswer.of(index, 0);
+            ObjectNode course = CourseAnswer.of(index, 0, MillraceConfig.defaults());
             for (String name : CourseAnswer.COLUMNS) {
                 assertThat(course.path(name)).as(name).hasSize(6);
                 assertThat(course.path(name))
@@ -52,6 +53,8 @@ class CourseAnswerTest {
                                 .as(name + " " + course.path(name))
                                 .isTrue());
             }
+            assertThat(course.at("/settings/run.seed").asText())
+                    .isEqualTo(String.valueOf(MillraceConfig.defaults().run().seed()));
             assertThat(course.path("step").get(5).asInt()).isEqualTo(6);
             double trained = index.numbers("SELECT json_extract(json, '$.tokens_trained') FROM step ORDER BY batch")
                     .get(5);

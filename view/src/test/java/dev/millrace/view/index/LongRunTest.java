@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.view.answer.CourseAnswer;
 import dev.millrace.view.answer.StepsAnswer;
 import java.nio.file.Path;
@@ -44,7 +45,7 @@ class LongRunTest {
             assertThat(newest.path("all").asInt()).isEqualTo(STEPS);
             assertThat(newest.path("steps")).hasSize(60);
             assertThat(newest.path("steps").get(59).path("batch").asInt()).isEqualTo(STEPS - 1);
-            JsonNode course = CourseAnswer.of(index, 0);
+            JsonNode course = CourseAnswer.of(index, 0, MillraceConfig.defaults());
             assertThat(course.path("tokens")).as("a sum for each of them").hasSize(batches.size());
             assertThat(course.path("step")).hasSize(batches.size());
             assertThat(course.path("tokens").get(batches.size() - 1).asInt()).isEqualTo(2 * STEPS);
