@@ -19,20 +19,30 @@ export function count(value: Maybe): string {
   return value === null || value === undefined || !Number.isFinite(value) ? "–" : Math.round(value).toLocaleString("en");
 }
 
-export function short(value: Maybe): string {
+export function short(value: Maybe, digits = 3): string {
   if (value === null || value === undefined || !Number.isFinite(value)) {
     return "–";
   }
   const size = Math.abs(value);
-  if (size >= 1e9) return `${trim(value / 1e9)}G`;
-  if (size >= 1e6) return `${trim(value / 1e6)}M`;
-  if (size >= 1e4) return `${trim(value / 1e3)}k`;
-  if (size > 0 && size < 1e-3) return value.toExponential(0);
-  return trim(value);
+  if (size >= 1e9) return `${trim(value / 1e9, digits)}G`;
+  if (size >= 1e6) return `${trim(value / 1e6, digits)}M`;
+  if (size >= 1e4) return `${trim(value / 1e3, digits)}k`;
+  if (size > 0 && size < 1e-3) return value.toExponential(Math.max(0, digits - 3));
+  return trim(value, digits);
 }
 
-function trim(value: number): string {
-  return String(Number(value.toPrecision(3)));
+function trim(value: number, digits = 3): string {
+  return String(Number(value.toPrecision(digits)));
+}
+
+/** Numbers along an axis, with as many digits as it takes to tell them apart. */
+export function ticks(values: (number | null)[]): string[] {
+  const there = values.filter((value) => value !== null);
+  let digits = 3;
+  while (digits < 9 && new Set(there.map((value) => short(value, digits))).size < there.length) {
+    digits++;
+  }
+  return values.map((value) => (value === null ? "" : short(value, digits)));
 }
 
 export function share(value: Maybe): string {

@@ -68,8 +68,8 @@ export function NowPage({ run, news, facts }: PageProps) {
         <Card
           title={isRunning ? "Since the last step" : "Steps"}
           health={isRunning ? (age === null ? "none" : age > STALLED_SECONDS ? "ill" : "ok") : undefined}
-          value={isRunning ? seconds(age) : count(all)}
-          under={last ? `step ${(last.batch as number) + 1}${facts.max_steps > (last.batch as number) ? ` of ${facts.max_steps}` : ""}, version ${last.version}` : "no step yet"}
+          value={isRunning ? seconds(age) : count(Math.max(all, last ? (last.batch as number) + 1 : 0))}
+          under={last ? `step ${count((last.batch as number) + 1)}${facts.max_steps > (last.batch as number) ? ` of ${facts.max_steps}` : ""}, version ${count(last.version)}` : "no step yet"}
         />
         <Card title="Throughput" value={`${short(rate(recent, "tokens_trained"))}/s`} under={`tokens trained; a step takes ${seconds(mean(durations(recent)))}`} />
       </div>

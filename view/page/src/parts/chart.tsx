@@ -2,7 +2,7 @@
 import uPlot from "uplot";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { color, cssValue, dash } from "../colors";
-import { number, short, type Maybe } from "../numbers";
+import { count, number, short, ticks as texts, type Maybe } from "../numbers";
 
 export interface Line {
   label: string;
@@ -116,7 +116,7 @@ export function Chart(props: Props) {
     }
   };
   const values = lines.map((line) => `${line.label} ${format(line.values[shown])}`).join(", ");
-  const where = props.x.length === 0 ? "" : props.time ? new Date(1000 * (props.x[shown] as number)).toISOString().slice(11, 19) : `${props.xLabel} ${short(props.x[shown])}`;
+  const where = props.x.length === 0 ? "" : props.time ? new Date(1000 * (props.x[shown] as number)).toISOString().slice(11, 19) : `${props.xLabel} ${Number.isInteger(props.x[shown]) ? count(props.x[shown]) : short(props.x[shown])}`;
   return (
     <figure class="chart">
       <figcaption>
@@ -197,9 +197,9 @@ function options(width: number, lines: Line[], latest: { current: Props }, setAt
         space: narrow ? 60 : 80,
         size: 34,
         ...(props.xTitle ? { label: props.xTitle, labelFont: FONT, labelSize: 18 } : {}),
-        ...(props.time ? {} : { values: (_u: uPlot, ticks: (number | null)[]) => ticks.map((t) => (t !== null && (props.xTitle !== undefined || Number.isInteger(t) || t % 0.5 === 0) ? short(t) : "")) }),
+        ...(props.time ? {} : { values: (_u: uPlot, ticks: (number | null)[]) => texts(ticks.map((t) => (t !== null && (props.xTitle !== undefined || Number.isInteger(t) || t % 0.5 === 0) ? t : null))) }),
       },
-      { ...axis, size: 52, space: 34, values: (_u: uPlot, ticks: number[]) => ticks.map((t) => (t === null ? "" : short(t))) },
+      { ...axis, size: 52, space: 34, values: (_u: uPlot, ticks: (number | null)[]) => texts(ticks) },
     ],
     series: [
       {},
