@@ -6,8 +6,9 @@ import ctypes
 import ctypes.util
 import json
 import os
+import re
 import struct
-from typing import Any, Dict, List, Mapping, Sequence, Union
+from typing import Any, Dict, Iterable, List, Mapping, Sequence, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,34 @@ Weights = Union[Mapping[str, Any], str, "os.PathLike[str]"]
 
 #: of safetensors and of a manifest; bfloat16 has no type in NumPy, and is kept as the bits of its values
 DTYPES: Dict[str, "np.dtype[Any]"] = {"F32": np.dtype("<f4"), "BF16": np.dtype("<u2"), "F16": np.dtype("<f2"), "F64": np.dtype("<f8")}
+
+
+#: what the names of ranges of a matrix's rows end with, where a version has it in several tensors
+_PIECE = re.compile(r"\[\d+\]$")
+
+
+def joined(weights: Mapping[str, "NDArray[Any]"]) -> Arrays:
+    """Whole matrices in the place of the ranges of their rows, ``name[0]``, ``name[1]`` and so on, in which a version has the largest."""
+    pieces: Dict[str, List[str]] = {}
+    for name in weights:
+        pieces.setdefault(_PIECE.sub("", name), []).append(name)
+    return {whole: weights[names[0]] if names == [whole] else np.concatenate([weights[name] for name in sorted(names)])
+            for whole, names in pieces.items()}
+
+
+def _cut(given: Mapping[str, Any], due: Iterable[Mapping[str, Any]]) -> Dict[str, Any]:
+    """The same with ranges of rows in the place of a whole matrix that a version has in such."""
+    cut, ends = dict(given), dict.fromkeys(given, 0)
+    for entry in due:
+        whole = _PIECE.sub("", entry["name"])
+        if whole != entry["name"] and whole in given:
+            begin, ends[whole] = ends[whole], ends[whole] + int(entry["dims"][0])
+            cut[entry["name"]] = given[whole][begin:ends[whole]]
+            cut.pop(whole, None)
+    for whole, end in ends.items():
+        if end and len(given[whole]) != end:
+            raise Refused(f"{whole} has {len(given[whole])} rows, and in the version before it {end}")
+    return cut
 
 
 def to_float32(array: "NDArray[Any]", dtype: str) -> "NDArray[np.float32]":
@@ -77,15 +106,16 @@ def fitted(weights: Weights, expected: Sequence[Mapping[str, Any]], what: str) -
     :param expected: the entries of a manifest that they must be like
     :raises Refused: naming what is missing, too much, of another shape or not finite
     """
-    given: Mapping[str, Any] = weights if isinstance(weights, Mapping) else safetensors(weights)
+    whole: Mapping[str, Any] = weights if isinstance(weights, Mapping) else safetensors(weights)
+    given = _cut(whole, expected)
     due = {str(entry["name"]): entry for entry in expected}
     missing = [name for name in due if name not in given]
     if missing:
         raise Refused(f"{what} needs the tensors of the version before it, and these are missing: {_listed(missing)}")
     extra = [name for name in given if name not in due]
     tied = "model.embed_tokens.weight"
-    if extra == ["lm_head.weight"] and tied in due:  # the one head under both names, as state dicts have it
-        head, embedding = as_float32("lm_head.weight", given["lm_head.weight"]), as_float32(tied, given[tied])
+    if extra == ["lm_head.weight"] and tied in whole:  # the one head under both names, as state dicts have it
+        head, embedding = as_float32("lm_head.weight", whole["lm_head.weight"]), as_float32(tied, whole[tied])
         if head.shape == embedding.shape and np.array_equal(head, embedding):
             extra = []
     if extra:

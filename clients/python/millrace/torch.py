@@ -10,9 +10,11 @@ from torch import nn
 from torch.nn import functional as F
 
 from millrace.errors import Refused
+from millrace.tensors import joined
 
 _KNOWN = {"vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim", "intermediate_size",
-          "max_position_embeddings", "rope_theta", "rms_norm_eps", "tie_word_embeddings", "attention_bias"}
+          "max_position_embeddings", "rope_theta", "rms_norm_eps", "tie_word_embeddings", "attention_bias",
+          "max_tensor_elements"}
 
 
 class _Norm(nn.Module):
@@ -80,7 +82,8 @@ class _Layer(nn.Module):
 
 
 class Decoder(nn.Module):
-    """The policy: called as a transformers model is, ``decoder(input_ids).logits``. Its state dict has a version's names.
+    """The policy: called as a transformers model is, ``decoder(input_ids).logits``. Its state dict has a version's names, with whole matrices
+    where that has ranges of their rows.
 
     Sequences are padded on the right, which causal attention does not see.
 
@@ -105,7 +108,7 @@ class Decoder(nn.Module):
 
     def load(self, weights: Dict[str, Any]) -> "Decoder":
         """Takes the weights of a version, as :meth:`millrace.Run.weights` gives them."""
-        self.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in weights.items()})
+        self.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in joined(weights).items()})
         return self
 
     def forward(self, input_ids: Any) -> Any:

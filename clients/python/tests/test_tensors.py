@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from millrace.errors import Malformed, Refused
-from millrace.tensors import apply_delta, fitted, make_delta, safetensors, to_bfloat16, to_float32
+from millrace.tensors import apply_delta, fitted, joined, make_delta, safetensors, to_bfloat16, to_float32
 
 ENTRIES = [dict(name="model.embed_tokens.weight", dtype="F32", dims=[3, 2]), dict(name="model.norm.weight", dtype="F32", dims=[2])]
 
@@ -74,6 +74,20 @@ class FittedTest(unittest.TestCase):
         head = given["model.embed_tokens.weight"]
         self.assertEqual(len(fitted({**given, "lm_head.weight": head.copy()}, ENTRIES, "version 7")), 2)
         self.refused("these are too many: lm_head.weight", {**given, "lm_head.weight": head + 1})
+
+    def test_should_cut_a_whole_matrix_as_the_version_before_it_and_join_it_again(self):
+        cut = [dict(name="model.embed_tokens.weight[0]", dtype="F32", dims=[1, 2]),
+               dict(name="model.embed_tokens.weight[1]", dtype="F32", dims=[2, 2]), ENTRIES[1]]
+        found = dict(zip([entry["name"] for entry in cut], fitted(weights(), cut, "version 7")))
+        self.assertEqual([array.tolist() for array in found.values()], [[[0, 1]], [[2, 3], [4, 5]], [1, 1]])
+        for name, array in joined(found).items():
+            np.testing.assert_array_equal(array, weights()[name])
+        self.assertEqual([a.tolist() for a in fitted(found, cut, "version 7")], [a.tolist() for a in found.values()])
+        embedding = weights()["model.embed_tokens.weight"]
+        self.assertEqual(len(fitted({**weights(), "lm_head.weight": embedding}, cut, "version 7")), 3)
+        for rows in (2, 4):
+            with self.assertRaisesRegex(Refused, f"embed_tokens.weight has {rows} rows, and in the version before it 3"):
+                fitted({**weights(), "model.embed_tokens.weight": np.zeros((rows, 2), np.float32)}, cut, "version 7")
 
     def test_should_round_for_a_run_of_bfloat16(self):
         entries = [dict(entry, dtype="BF16") for entry in ENTRIES]

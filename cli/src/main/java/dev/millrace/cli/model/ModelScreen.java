@@ -109,7 +109,7 @@ final class ModelScreen {
                     "tensors",
                     first.name() + " has " + count(first.elementCount()) + " numbers and lies in "
                             + first.pieces().size() + ", which have " + count(shape.maxTensorElements()) + " at most"
-                            + (cut.size() > 1 ? "; so do " + count(cut.size() - 1) + " others" : ""));
+                            + others(cut));
         }
         say("vocabulary", count(shape.vocabSize()) + " tokens, head " + (shape.tiedHead() ? "tied" : "of its own"));
         say(
@@ -132,6 +132,15 @@ final class ModelScreen {
         if (!extras.isEmpty()) {
             say("attention", String.join(", ", extras));
         }
+    }
+
+    /** Which matrices lie in several tensors beside the first. */
+    private static String others(List<WholeTensor> cut) {
+        return switch (cut.size()) {
+            case 1 -> "";
+            case 2 -> "; so does " + cut.get(1).name();
+            default -> "; so do " + count(cut.size() - 1) + " other matrices";
+        };
     }
 
     private static String scaling(RopeScaling scaling) {

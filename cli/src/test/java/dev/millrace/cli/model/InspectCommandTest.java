@@ -86,6 +86,13 @@ class InspectCommandTest {
                         "tensors model.embed_tokens.weight has 1,073,741,824 numbers and lies in 3, which have 536,870,911 at most")
                 .contains("model.embed_tokens.weight has the shape [1000, 32], the config asks for [33554432, 32]");
         assertThat(said.status).as("the files are another model's").isEqualTo(InspectCommand.UNSUPPORTED);
+
+        Files.writeString(
+                config,
+                Files.readString(config)
+                        .replaceAll("\"tie_word_embeddings\" ?: ?true", "\"tie_word_embeddings\": false"));
+        assertThat(inspect(directory).out.replaceAll("\\s+", " "))
+                .contains("which have 536,870,911 at most; so does lm_head.weight");
     }
 
     @Test
