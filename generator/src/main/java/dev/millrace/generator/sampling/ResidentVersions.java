@@ -16,7 +16,17 @@ import org.jspecify.annotations.Nullable;
  * <p>Owned by the sampling thread.
  */
 final class ResidentVersions {
-    private final NewestWeights weights;
+
+    /** Where versions come from: {@link NewestWeights}, whose words these are. */
+    interface Source {
+        NewestWeights.Loaded current();
+
+        void readOneAhead();
+
+        void readOn(long version);
+    }
+
+    private final Source weights;
     private final WeightUpdate update;
     private final SlotPool batcher;
     private final GeneratorMeters meters;
@@ -26,6 +36,29 @@ final class ResidentVersions {
 
     /** @param weights stay the caller's */
     ResidentVersions(NewestWeights weights, WeightUpdate update, SlotPool batcher, GeneratorMeters meters) {
+        this(
+                new Source() {
+                    @Override
+                    public NewestWeights.Loaded current() {
+                        return weights.current();
+                    }
+
+                    @Override
+                    public void readOneAhead() {
+                        weights.readOneAhead();
+                    }
+
+                    @Override
+                    public void readOn(long version) {
+                        weights.readOn(version);
+                    }
+                },
+                update,
+                batcher,
+                meters);
+    }
+
+    ResidentVersions(Source weights, WeightUpdate update, SlotPool batcher, GeneratorMeters meters) {
         this.weights = weights;
         this.update = update;
         this.batcher = batcher;
