@@ -15,6 +15,7 @@ import dev.millrace.weights.NewestWeights;
 import dev.millrace.weights.PolicyFeed;
 import io.micrometer.core.instrument.MeterRegistry;
 import java.time.Clock;
+import java.util.Locale;
 import java.util.Optional;
 import java.util.function.Consumer;
 import javax.net.ssl.SSLContext;
@@ -78,11 +79,22 @@ public final class Gateway implements AutoCloseable {
                 feed,
                 environments,
                 tokenizer,
-                SlotTurnEngine.door(engine, tokenizer, generator, (long) config.prefixCacheMb() << 20, meters, clock),
+                SlotTurnEngine.door(engine, tokenizer, generator, prefixBytes(config, generator), meters, clock),
                 generator,
                 config,
                 meters,
                 clock);
+    }
+
+    private static long prefixBytes(GatewayConfig config, GeneratorConfig generator) {
+        long bytes = config.prefixBytes(generator.precision());
+        if (bytes == 0 && config.prefixCacheMb() < 0) {
+            LOG.info(
+                    "nothing is kept of conversations between their turns, since generator.precision is {}; each turn takes in its"
+                            + " whole prompt",
+                    generator.precision().name().toLowerCase(Locale.ROOT));
+        }
+        return bytes;
     }
 
     /** Of another engine. */
@@ -181,7 +193,7 @@ public final class Gateway implements AutoCloseable {
                 loop,
                 counts,
                 clock);
-        return new GatewayServer(config, token, tls, desk, counts);
+        return new GatewayServer(config, token, tls, desk, counts, new CallBodies(config));
     }
 
     /** Tells somebody where agents reach it, once it listens. */

@@ -1,7 +1,9 @@
 package dev.millrace.generator.gateway;
 
+import dev.millrace.policy.decoder.Precision;
 import java.net.InetAddress;
 import java.net.UnknownHostException;
+import java.util.Locale;
 
 /**
  * How agents reach a gateway, and what they may take of it. Slots, capacity and identity are the generator's.
@@ -14,8 +16,10 @@ import java.net.UnknownHostException;
  *     none, on loopback alone
  * @param tls of its own listener
  * @param sessions open at once
- * @param calls under way at once
+ * @param calls under way at once; beside them as many bodies of calls are read
  * @param bodyBytes longest body of a call
+ * @param bodyMs longest time that it may take to come
+ * @param bodyBytesPerSecond least that it must come with, but for its first 2 s
  * @param turns most turns of a session
  * @param idleMs a session of which nobody asks anything for so long is ended without a verdict
  * @param limitMs so is one that is open for so long
@@ -23,7 +27,8 @@ import java.net.UnknownHostException;
  * @param claimWaitMs how long the opening of a session waits for a sample to be released
  * @param sampling who says how turns are sampled
  * @param prefixCacheMb memory in MiB for what the policy's own engine keeps of conversations between their turns, so that a turn takes in
- *     only what is new; 0 keeps nothing
+ *     only what is new; 0 keeps nothing, and -1 is 256 where {@code generator.precision} is {@code f32} and 0 elsewhere, where roundings make what goes
+ *     on and what is taken in whole give unlike log-probs
  */
 public record GatewayConfig(
         boolean enabled,
@@ -35,6 +40,8 @@ public record GatewayConfig(
         int sessions,
         int calls,
         int bodyBytes,
+        long bodyMs,
+        int bodyBytesPerSecond,
         int turns,
         long idleMs,
         long limitMs,
@@ -42,18 +49,21 @@ public record GatewayConfig(
         long claimWaitMs,
         SamplingSource sampling,
         int prefixCacheMb) {
+    private static final int DEFAULT_PREFIX_MB = 256;
 
     public GatewayConfig {
         between("port", port, 0, 65_535);
         between("sessions", sessions, 1, 100_000);
         between("calls", calls, 1, 10_000);
         between("body_bytes", bodyBytes, 1_024, 64 << 20);
+        between("body_ms", bodyMs, 100, HttpDefaults.LONGEST_REQUEST_S * 1_000L);
+        between("body_bytes_per_second", bodyBytesPerSecond, 0, 64 << 20);
         between("turns", turns, 1, 100_000);
         between("idle_ms", idleMs, 100, Integer.MAX_VALUE);
         between("limit_ms", limitMs, 100, Integer.MAX_VALUE);
         between("turn_timeout_ms", turnTimeoutMs, 10, Integer.MAX_VALUE);
         between("claim_wait_ms", claimWaitMs, 0, 60_000);
-        between("prefix_cache_mb", prefixCacheMb, 0, 1 << 20);
+        between("prefix_cache_mb", prefixCacheMb, -1, 1 << 20);
         if (!isLoopback(host) && tokenVariable.isEmpty()) {
             throw new IllegalArgumentException(
                     "host must be on loopback, such as 127.0.0.1, where token_variable is empty: '" + host
@@ -66,6 +76,25 @@ public record GatewayConfig(
         if (sampling == null) {
             throw new IllegalArgumentException("sampling must be agent or run: null");
         }
+    }
+
+    /**
+     * What may be kept of conversations between their turns, in bytes.
+     *
+     * @param precision of the engine that keeps it
+     * @throws IllegalArgumentException if something is to be kept of one that cannot be gone on with as if nothing had been
+     */
+    public long prefixBytes(Precision precision) {
+        boolean isCoarse = precision != Precision.F32;
+        if (isCoarse && prefixCacheMb > 0) {
+            throw new IllegalArgumentException(
+                    "prefix_cache_mb must be 0, or -1 for what follows, where generator.precision is "
+                            + precision.name().toLowerCase(Locale.ROOT) + ": " + prefixCacheMb
+                            + "; its roundings make a prompt that goes on from what was kept and the same one taken in whole"
+                            + " give unlike log-probs");
+        }
+        long mb = prefixCacheMb >= 0 ? prefixCacheMb : isCoarse ? 0 : DEFAULT_PREFIX_MB;
+        return mb << 20;
     }
 
     private static boolean isLoopback(String host) {
@@ -94,12 +123,14 @@ public record GatewayConfig(
                 2_000,
                 512,
                 4 << 20,
+                30_000,
+                1_024,
                 1_000,
                 600_000,
                 3_600_000,
                 300_000,
                 5_000,
                 SamplingSource.AGENT,
-                256);
+                -1);
     }
 }

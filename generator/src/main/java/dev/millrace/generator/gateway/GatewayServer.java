@@ -22,6 +22,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -34,6 +35,7 @@ import org.slf4j.LoggerFactory;
 final class GatewayServer implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(GatewayServer.class);
     private static final ObjectMapper JSON = new ObjectMapper();
+    private static final byte[] NO_BODY = {};
     private static final int BACKLOG = 1024;
     private static final long STREAM_POLL_MS = 20;
 
@@ -41,6 +43,7 @@ final class GatewayServer implements AutoCloseable {
     private final GatewayToken token;
     private final SessionDesk desk;
     private final GatewayMeters meters;
+    private final CallBodies bodies;
     private final Semaphore calls;
     private final HttpServer server;
     private final ExecutorService threads;
@@ -51,6 +54,7 @@ final class GatewayServer implements AutoCloseable {
      *
      * @param token that every call must carry
      * @param tls what connections are made with; empty for none
+     * @param bodies of its calls; closed with it
      * @throws IllegalArgumentException if the port cannot be opened
      */
     GatewayServer(
@@ -58,12 +62,14 @@ final class GatewayServer implements AutoCloseable {
             GatewayToken token,
             Optional<SSLContext> tls,
             SessionDesk desk,
-            GatewayMeters meters) {
+            GatewayMeters meters,
+            CallBodies bodies) {
         HttpDefaults.apply();
         this.config = config;
         this.token = token;
         this.desk = desk;
         this.meters = meters;
+        this.bodies = bodies;
         this.calls = new Semaphore(config.calls());
         try {
             this.server = opened(new InetSocketAddress(config.host(), config.port()), tls);
@@ -101,6 +107,7 @@ final class GatewayServer implements AutoCloseable {
     }
 
     void start() {
+        bodies.start();
         server.start();
     }
 
@@ -115,28 +122,47 @@ final class GatewayServer implements AutoCloseable {
 
     private void handle(HttpExchange exchange) throws IOException {
         try (exchange) {
-            boolean isLet = calls.tryAcquire();
             try {
-                if (!isLet) {
-                    throw RefusedCallException.tooMany(
-                            "too_many_calls",
-                            "there are " + config.calls() + " calls under way (gateway.calls); ask again later");
-                }
                 requireToken(exchange);
-                route(exchange);
+                answer(exchange, isPost(exchange) ? bodies.read(exchange.getRequestBody()) : NO_BODY);
             } catch (RefusedCallException e) {
                 meters.refused(e);
                 refuse(exchange, e);
             } catch (RuntimeException e) {
                 LOG.warn("a call of {} failed", exchange.getRequestURI().getPath(), e);
                 refuse(exchange, RefusedCallException.notNow("internal", "the gateway failed: " + e));
-            } finally {
-                if (isLet) {
-                    calls.release();
-                }
             }
         } catch (IOException e) {
             LOG.debug("a caller went away: {}", e.getMessage());
+        }
+    }
+
+    /** Bodies of calls that are being read. */
+    int bodiesUnderWay() {
+        return bodies.underWay();
+    }
+
+    private static boolean isPost(HttpExchange exchange) {
+        return exchange.getRequestMethod().equals("POST");
+    }
+
+    /** Takes a place among the calls once all of the call is there, and leaves it once all of its answer is: agents may be slow. */
+    private void answer(HttpExchange exchange, byte[] body) throws IOException {
+        if (!calls.tryAcquire()) {
+            throw RefusedCallException.tooMany(
+                    "too_many_calls",
+                    "there are " + config.calls() + " calls under way (gateway.calls); ask again later");
+        }
+        AtomicBoolean isTaken = new AtomicBoolean(true);
+        Runnable leave = () -> {
+            if (isTaken.getAndSet(false)) {
+                calls.release();
+            }
+        };
+        try {
+            route(exchange, body, leave);
+        } finally {
+            leave.run();
         }
     }
 
@@ -151,6 +177,17 @@ final class GatewayServer implements AutoCloseable {
                 exchange,
                 refusal.status(),
                 isOfMessages(exchange) ? MessagesAnswer.error(refusal) : AnswerJson.error(refusal));
+        exchange.getResponseBody().flush(); // before what is left of the body is read away
+        if (refusal.status() == 408) {
+            hangUp(exchange);
+        }
+    }
+
+    /** Ends the connection and not the call alone, behind which the rest of its body would be read. */
+    private static void hangUp(HttpExchange exchange) {
+        Thread.currentThread().interrupt(); // no channel is read by a thread that is interrupted
+        exchange.close();
+        Thread.interrupted();
     }
 
     private static boolean isOfMessages(HttpExchange exchange) {
@@ -164,43 +201,34 @@ final class GatewayServer implements AutoCloseable {
         }
     }
 
-    private void route(HttpExchange exchange) throws IOException {
+    private void route(HttpExchange exchange, byte[] body, Runnable leave) throws IOException {
         String path = exchange.getRequestURI().getPath();
         String[] parts = path.split("/", -1);
-        boolean post = exchange.getRequestMethod().equals("POST");
+        boolean post = isPost(exchange);
         boolean get = exchange.getRequestMethod().equals("GET");
         if (post && path.equals("/v1/sessions")) {
-            write(exchange, 201, desk.open(json(body(exchange)), url()));
+            give(exchange, leave, 201, desk.open(json(body), url()));
         } else if (get && parts.length == 4 && path.startsWith("/v1/sessions/")) {
-            write(exchange, 200, desk.shown(parts[3]));
+            give(exchange, leave, 200, desk.shown(parts[3]));
         } else if (post && parts.length == 5 && path.startsWith("/v1/sessions/") && parts[4].equals("complete")) {
-            write(exchange, 200, desk.complete(parts[3], json(body(exchange))));
+            give(exchange, leave, 200, desk.complete(parts[3], json(body)));
         } else if (get && parts.length == 5 && path.startsWith("/sessions/") && path.endsWith("/v1/models")) {
-            write(exchange, 200, desk.models());
+            give(exchange, leave, 200, desk.models());
         } else if (post
                 && parts.length == 6
                 && path.startsWith("/sessions/")
                 && path.endsWith("/v1/chat/completions")) {
-            answer(exchange, parts[2], true);
+            complete(exchange, parts[2], body, leave, true);
         } else if (post && parts.length == 5 && path.startsWith("/sessions/") && path.endsWith("/v1/completions")) {
-            answer(exchange, parts[2], false);
+            complete(exchange, parts[2], body, leave, false);
         } else if (post && parts.length == 5 && path.startsWith("/sessions/") && path.endsWith("/v1/messages")) {
-            answerMessage(exchange, parts[2]);
+            answerMessage(exchange, parts[2], body, leave);
         } else {
             throw RefusedCallException.notFound(
                     "there is no " + exchange.getRequestMethod() + " " + path
                             + " here; there are POST /v1/sessions, GET /v1/sessions/S, POST /v1/sessions/S/complete, and with the"
                             + " base_url of a session POST BASE/v1/chat/completions, POST BASE/v1/completions, POST BASE/v1/messages and GET BASE/v1/models");
         }
-    }
-
-    private byte[] body(HttpExchange exchange) throws IOException {
-        byte[] body = exchange.getRequestBody().readNBytes(config.bodyBytes() + 1);
-        if (body.length > config.bodyBytes()) {
-            throw RefusedCallException.tooLarge(
-                    "the body must not be longer than " + config.bodyBytes() + " bytes (gateway.body_bytes)");
-        }
-        return body;
     }
 
     private static JsonNode json(byte[] body) throws IOException {
@@ -211,26 +239,26 @@ final class GatewayServer implements AutoCloseable {
         }
     }
 
-    private void answer(HttpExchange exchange, String sessionId, boolean chat) throws IOException {
-        byte[] body = body(exchange);
+    private void complete(HttpExchange exchange, String sessionId, byte[] body, Runnable leave, boolean chat)
+            throws IOException {
         Session session = desk.session(sessionId);
         AgentCall call = AgentCall.of(chat, json(body), PromptMatcher.sha256(body), isRepeated(exchange));
         if (call.stream()) {
-            stream(exchange, session, call, new StreamForm.Chunks());
+            stream(exchange, leave, session, call, new StreamForm.Chunks());
         } else {
-            write(exchange, 200, desk.answer(session, call));
+            give(exchange, leave, 200, desk.answer(session, call));
         }
     }
 
-    private void answerMessage(HttpExchange exchange, String sessionId) throws IOException {
-        byte[] body = body(exchange);
+    private void answerMessage(HttpExchange exchange, String sessionId, byte[] body, Runnable leave)
+            throws IOException {
         Session session = desk.session(sessionId);
         AgentCall call =
                 AgentCall.of(true, MessagesCall.asChat(json(body)), PromptMatcher.sha256(body), isRepeated(exchange));
         if (call.stream()) {
-            stream(exchange, session, call, new MessagesStream(call));
+            stream(exchange, leave, session, call, new MessagesStream(call));
         } else {
-            write(exchange, 200, desk.message(session, call));
+            give(exchange, leave, 200, desk.message(session, call));
         }
     }
 
@@ -240,10 +268,12 @@ final class GatewayServer implements AutoCloseable {
         return tries != null && !tries.equals("0");
     }
 
-    private void stream(HttpExchange exchange, Session session, AgentCall call, StreamForm form) throws IOException {
+    private void stream(HttpExchange exchange, Runnable leave, Session session, AgentCall call, StreamForm form)
+            throws IOException {
         AnswerStream answer = desk.stream(session, call);
-        CompletableFuture<List<PlayedTurn>> played =
-                CompletableFuture.supplyAsync(() -> desk.play(session, call, answer::listener), streams);
+        CompletableFuture<List<PlayedTurn>> played = CompletableFuture.supplyAsync(
+                        () -> desk.play(session, call, answer::listener), streams)
+                .whenComplete((turns, failure) -> leave.run());
         AnswerStream.Tokens first = awaitFirst(answer, played);
         exchange.getResponseHeaders().set("Content-Type", "text/event-stream; charset=utf-8");
         exchange.getResponseHeaders().set("Cache-Control", "no-cache");
@@ -305,6 +335,11 @@ final class GatewayServer implements AutoCloseable {
         }
     }
 
+    private static void give(HttpExchange exchange, Runnable leave, int status, ObjectNode answer) throws IOException {
+        leave.run();
+        write(exchange, status, answer);
+    }
+
     private static void send(OutputStream out, String events) throws IOException {
         out.write(events.getBytes(StandardCharsets.UTF_8));
         out.flush();
@@ -320,6 +355,7 @@ final class GatewayServer implements AutoCloseable {
     @Override
     public void close() {
         server.stop(0);
+        bodies.close();
         threads.shutdownNow();
         streams.shutdownNow();
     }

@@ -5,9 +5,12 @@ package dev.millrace.generator.gateway;
  * whoever makes one.
  */
 public final class HttpDefaults {
-    private HttpDefaults() {}
+    /** Of headers and body together. */
+    static final int LONGEST_REQUEST_S = 60;
 
     private static final int READ_BEHIND_A_REFUSAL = 16 << 20;
+
+    private HttpDefaults() {}
 
     /**
      * Answers leave at once, requests that do not end are given up, agents keep their connections, and who sends too much hears so:
@@ -15,7 +18,7 @@ public final class HttpDefaults {
      */
     public static void apply() {
         setUnlessSet("sun.net.httpserver.nodelay", "true"); // else each answer waits 40 ms for an acknowledgement
-        setUnlessSet("sun.net.httpserver.maxReqTime", "60"); // seconds
+        setUnlessSet("sun.net.httpserver.maxReqTime", Integer.toString(LONGEST_REQUEST_S));
         setUnlessSet("sun.net.httpserver.drainAmount", Integer.toString(READ_BEHIND_A_REFUSAL));
         setUnlessSet("sun.net.httpserver.maxIdleConnections", "10000");
         setUnlessSet("sun.net.httpserver.idleInterval", "120"); // seconds

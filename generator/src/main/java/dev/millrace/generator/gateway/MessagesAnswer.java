@@ -108,6 +108,7 @@ final class MessagesAnswer {
                             case 401 -> "authentication_error";
                             case 404 -> "not_found_error";
                             case 413 -> "request_too_large";
+                            case 408 -> "timeout_error";
                             case 429 -> "rate_limit_error";
                             case 500 -> "api_error";
                             case 503 -> "overloaded_error";

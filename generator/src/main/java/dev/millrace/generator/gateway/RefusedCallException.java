@@ -53,6 +53,11 @@ final class RefusedCallException extends RuntimeException {
         return new RefusedCallException(413, "body_too_large", null, message);
     }
 
+    /** Clients may repeat it at once. */
+    static RefusedCallException tooSlow(String message) {
+        return new RefusedCallException(408, "body_too_slow", null, message);
+    }
+
     /** A limit is reached; clients may repeat it later. */
     static RefusedCallException tooMany(String code, String message) {
         return new RefusedCallException(429, code, null, message);
@@ -81,6 +86,7 @@ final class RefusedCallException extends RuntimeException {
         return switch (status) {
             case 401 -> "authentication_error";
             case 404 -> "not_found_error";
+            case 408 -> "timeout_error";
             case 429 -> "rate_limit_error";
             case 500, 503 -> "server_error";
             default -> "invalid_request_error";

@@ -3,12 +3,17 @@ package dev.millrace.generator.gateway;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.policy.decoder.Precision;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 
 class GatewayConfigTest {
 
     private static GatewayConfig with(String host, String tokenVariable) {
+        return with(host, tokenVariable, GatewayConfig.defaults().prefixCacheMb());
+    }
+
+    private static GatewayConfig with(String host, String tokenVariable, int prefixCacheMb) {
         GatewayConfig d = GatewayConfig.defaults();
         return new GatewayConfig(
                 d.enabled(),
@@ -20,13 +25,15 @@ class GatewayConfigTest {
                 d.sessions(),
                 d.calls(),
                 d.bodyBytes(),
+                d.bodyMs(),
+                d.bodyBytesPerSecond(),
                 d.turns(),
                 d.idleMs(),
                 d.limitMs(),
                 d.turnTimeoutMs(),
                 d.claimWaitMs(),
                 d.sampling(),
-                d.prefixCacheMb());
+                prefixCacheMb);
     }
 
     @Test
@@ -49,5 +56,20 @@ class GatewayConfigTest {
                 .isTrue();
         assertThatThrownBy(() -> GatewayToken.of(with("0.0.0.0", "TOKEN"), Map.of("TOKEN", "short")))
                 .hasMessageContaining("holds 5 characters; a token has at least 16");
+    }
+
+    @Test
+    void shouldKeepConversationsUnlessTheEngineIsTooCoarseToGoOnWithThem() {
+        GatewayConfig defaults = GatewayConfig.defaults();
+        assertThat(defaults.prefixBytes(Precision.F32)).isEqualTo(256 << 20);
+        assertThat(defaults.prefixBytes(Precision.BF16)).isZero();
+        assertThat(defaults.prefixBytes(Precision.INT8)).isZero();
+        assertThat(with("::1", "", 0).prefixBytes(Precision.INT8)).isZero();
+        assertThat(with("::1", "", 64).prefixBytes(Precision.F32)).isEqualTo(64 << 20);
+        assertThatThrownBy(() -> with("::1", "", 64).prefixBytes(Precision.INT8))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageStartingWith(
+                        "prefix_cache_mb must be 0, or -1 for what follows, where generator.precision is int8: 64;");
+        assertThatThrownBy(() -> with("::1", "", -2)).hasMessageContaining("from -1 to 1048576: -2");
     }
 }

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import io.micrometer.core.instrument.Counter;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.io.IOException;
 import java.io.OutputStream;
@@ -22,11 +23,18 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
+import java.util.function.LongSupplier;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLException;
 import javax.net.ssl.TrustManagerFactory;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** The listener, with nobody behind it: what it refuses gets no further. */
 @Timeout(60)
@@ -35,6 +43,15 @@ class GatewayServerTest {
     private static final String TOKEN = "0123456789abcdef";
 
     private static GatewayServer server(GatewayTls tls, int calls, int bodyBytes) {
+        return server(tls, calls, bodyBytes, new SimpleMeterRegistry());
+    }
+
+    private static GatewayServer server(GatewayTls tls, int calls, int bodyBytes, SimpleMeterRegistry registry) {
+        return server(tls, calls, bodyBytes, registry, System::nanoTime);
+    }
+
+    private static GatewayServer server(
+            GatewayTls tls, int calls, int bodyBytes, SimpleMeterRegistry registry, LongSupplier nanos) {
         GatewayConfig d = GatewayConfig.defaults();
         GatewayConfig config = new GatewayConfig(
                 true,
@@ -46,6 +63,8 @@ class GatewayServerTest {
                 d.sessions(),
                 calls,
                 bodyBytes,
+                d.bodyMs(),
+                d.bodyBytesPerSecond(),
                 d.turns(),
                 d.idleMs(),
                 d.limitMs(),
@@ -61,7 +80,8 @@ class GatewayServerTest {
                 GatewayToken.of(config, Map.of("TOKEN", TOKEN)),
                 tls.isOn() ? Optional.of(GatewayCertificate.context(tls, Clock.systemUTC())) : Optional.empty(),
                 desk,
-                new GatewayMeters(new SimpleMeterRegistry(), sessions));
+                new GatewayMeters(registry, sessions),
+                new CallBodies(config, nanos));
         server.start();
         return server;
     }
@@ -77,6 +97,10 @@ class GatewayServerTest {
     }
 
     private static HttpClient trusting() throws Exception {
+        return HttpClient.newBuilder().sslContext(trustingContext()).build();
+    }
+
+    private static SSLContext trustingContext() throws Exception {
         KeyStore store = KeyStore.getInstance("PKCS12");
         store.load(null, null);
         try (var in = Files.newInputStream(GatewayTlsTest.FILES.resolve("certificate.pem"))) {
@@ -87,7 +111,7 @@ class GatewayServerTest {
         trust.init(store);
         SSLContext context = SSLContext.getInstance("TLS");
         context.init(null, trust.getTrustManagers(), null);
-        return HttpClient.newBuilder().sslContext(context).build();
+        return context;
     }
 
     @Test
@@ -170,6 +194,107 @@ class GatewayServerTest {
                     each.close();
                 }
             }
+        }
+    }
+
+    private static Socket begun(GatewayServer server, GatewayTls tls) throws Exception {
+        URI at = URI.create(server.url());
+        Socket socket = tls.isOn()
+                ? trustingContext().getSocketFactory().createSocket("localhost", at.getPort())
+                : new Socket(at.getHost(), at.getPort());
+        socket.getOutputStream()
+                .write(("POST /v1/sessions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + TOKEN
+                                + "\r\nContent-Length: 6\r\n\r\n[1")
+                        .getBytes(StandardCharsets.ISO_8859_1));
+        socket.getOutputStream().flush();
+        return socket;
+    }
+
+    private static void await(String what, BooleanSupplier is) {
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
+        while (!is.getAsBoolean()) {
+            assertThat(System.nanoTime()).as(what).isLessThan(deadline);
+            LockSupport.parkNanos(1_000_000);
+        }
+    }
+
+    /** A call's place is of no use to who has not said yet what he wants; so many of them would leave none. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void shouldAnswerEveryCallThatComesInOnePieceBesideAHundredThatDoNotEnd(boolean isTls) throws Exception {
+        GatewayTls tls = isTls ? GatewayTlsTest.pem("key.pem", "") : GatewayTls.none();
+        SimpleMeterRegistry registry = new SimpleMeterRegistry();
+        List<Socket> slow = new ArrayList<>();
+        try (GatewayServer server = server(tls, 4, 4096, registry)) {
+            for (int i = 1; i <= 100; i++) {
+                int displaced = Math.max(0, i - 4);
+                slow.add(begun(server, tls));
+                await(
+                        "body " + i,
+                        () -> server.bodiesUnderWay() + displaced(registry) == Math.min(slow.size(), 4) + displaced);
+            }
+            HttpClient good = isTls ? trusting() : HttpClient.newHttpClient();
+            for (int i = 0; i < 20; i++) {
+                assertThat(post(good, server.url() + "/v1/sessions", TOKEN, "[1, 2]")
+                                .statusCode())
+                        .as("of a good call")
+                        .isEqualTo(400);
+            }
+            await("the first 97 are given up", () -> displaced(registry) == 97);
+            for (Socket each : slow.subList(0, 97)) {
+                assertThat(isHungUp(each)).isTrue();
+            }
+            assertThat(server.bodiesUnderWay()).isEqualTo(3);
+            for (Socket each : slow.subList(97, 100)) {
+                each.getOutputStream().write(", 2]".getBytes(StandardCharsets.ISO_8859_1));
+                each.getOutputStream().flush();
+                assertThat(new String(each.getInputStream().readNBytes(12), StandardCharsets.ISO_8859_1))
+                        .isEqualTo("HTTP/1.1 400");
+            }
+            assertThat(registry.find("millrace.gateway.refused.calls")
+                            .tag("reason", "too_many_calls")
+                            .counter())
+                    .as("nobody wanted for a place among the calls")
+                    .isNull();
+        } finally {
+            for (Socket each : slow) {
+                each.close();
+            }
+        }
+    }
+
+    private static int displaced(SimpleMeterRegistry registry) {
+        Counter counter = registry.find("millrace.gateway.refused.calls")
+                .tag("reason", "too_many_bodies")
+                .counter();
+        return counter == null ? 0 : (int) counter.count();
+    }
+
+    private static boolean isHungUp(Socket socket) {
+        try {
+            return socket.getInputStream().read() < 0;
+        } catch (IOException e) {
+            return true; // reset
+        }
+    }
+
+    @Test
+    void shouldSayToWhoSendsALittleNowAndThenWhyItIsGivenUp() throws Exception {
+        AtomicLong nanos = new AtomicLong();
+        try (GatewayServer server = server(GatewayTls.none(), 4, 4096, new SimpleMeterRegistry(), nanos::get);
+                Socket drips = begun(server, GatewayTls.none())) {
+            await("its body", () -> server.bodiesUnderWay() == 1);
+            nanos.addAndGet(TimeUnit.SECONDS.toNanos(10));
+            drips.getOutputStream().write(',');
+            drips.getOutputStream().flush();
+            String answer = new String(drips.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+            assertThat(answer)
+                    .startsWith("HTTP/1.1 408")
+                    .contains(
+                            "the body must come with at least 1024 bytes a second (gateway.body_bytes_per_second) after"
+                                    + " the first 2, and 3 came in 10000 ms")
+                    .contains("\"body_too_slow\"");
+            assertThat(server.bodiesUnderWay()).isZero();
         }
     }
 }

@@ -929,6 +929,8 @@ class GeneratorIT {
                         d.sessions(),
                         d.calls(),
                         d.bodyBytes(),
+                        d.bodyMs(),
+                        d.bodyBytesPerSecond(),
                         d.turns(),
                         idleMs,
                         d.limitMs(),

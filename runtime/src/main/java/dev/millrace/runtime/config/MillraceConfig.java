@@ -157,6 +157,7 @@ public record MillraceConfig(
         refuseWith("generator", () -> engine.require(generator));
         if (gateway.enabled() && !engine.isRemote()) {
             refuseWith("generator", () -> SlotTurnEngine.requireUpdates(generator.weightUpdate()));
+            refuseWith("gateway", () -> gateway.prefixBytes(generator.precision()));
         }
         engine.refusal(asked(admission.sampling())).ifPresent(refusal -> {
             throw new ConfigException("admission.sampling." + refusal);
