@@ -46,8 +46,8 @@ public final class RemoteEngines {
                 clock);
     }
 
-    private static RemoteTurnEngine.Version version(NewestWeights.Loaded loaded) {
-        return new RemoteTurnEngine.Version(
+    private static EngineWeights.Version version(NewestWeights.Loaded loaded) {
+        return new EngineWeights.Version(
                 loaded.version(), loaded.manifest().getWeights().getSha256(), loaded.weights());
     }
 

@@ -5,23 +5,20 @@ import dev.millrace.generator.sampling.GeneratorConfig;
 import dev.millrace.generator.sampling.SampledTurn;
 import dev.millrace.generator.sampling.TurnEngine;
 import dev.millrace.generator.sampling.TurnOrder;
+import dev.millrace.generator.sampling.TurnThread;
 import dev.millrace.generator.sampling.VersionWait;
-import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.EngineIdentity;
 import dev.millrace.schemas.FinishReason;
 import dev.millrace.schemas.SamplingParameters;
 import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.rollout.ComparedDistribution;
-import java.nio.file.Path;
 import java.time.Clock;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
-import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
-import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalLong;
@@ -47,7 +44,6 @@ public final class RemoteTurnEngine implements TurnEngine {
     private static final Logger LOG = LoggerFactory.getLogger(RemoteTurnEngine.class);
     private static final long POLL_MS = 10;
     private static final long RETRY_MS = 500;
-    private static final long CLOSE_LIMIT_MS = 10_000;
     /** With fewer, it is the answer that is sick; with so many one after the other, the engine. */
     private static final int MOST_UNTRUE = 10;
 
@@ -69,17 +65,6 @@ public final class RemoteTurnEngine implements TurnEngine {
         }
     }
 
-    /**
-     * A version of the run.
-     *
-     * @param sha256 of its weights: a log that was cut off may have other ones under the same number
-     */
-    record Version(long number, String sha256, Weights weights) {
-        boolean isSame(Version other) {
-            return number == other.number && sha256.equals(other.sha256);
-        }
-    }
-
     /** What came of a turn: an answer, or a failure. */
     private record Arrival(
             Turn turn, @Nullable JsonNode answer, @Nullable Throwable failure) {}
@@ -89,10 +74,9 @@ public final class RemoteTurnEngine implements TurnEngine {
     private final EngineConfig config;
     private final GeneratorConfig generator;
     private final WeightChange change;
-    private final Supplier<Version> newest;
+    private final Supplier<EngineWeights.Version> newest;
+    private final EngineWeights weights;
     private final int vocabSize;
-    private final VersionDirectories directories;
-    private final PolicyProbe probe;
     private final EngineMeters meters;
     private final Clock clock;
     private final VersionWait versionWait;
@@ -100,27 +84,19 @@ public final class RemoteTurnEngine implements TurnEngine {
     private final BlockingQueue<Arrival> arrived = new LinkedBlockingQueue<>();
     private final Deque<Turn> waiting = new ArrayDeque<>();
     private final Set<Turn> running = new LinkedHashSet<>();
-    private final Map<String, Long> loaded = new HashMap<>();
-    private final Thread thread;
-    private @Nullable Version serving;
-    private boolean isLost = true; // whether the engine may have other weights than those that are served
-    private long updates;
+    private final TurnThread thread;
     private int untrueInARow;
     private long awaySinceNanos = -1;
     private long tryAgainAtNanos;
-    private volatile EngineIdentity identity;
-    private volatile long version = -1;
     private volatile long oldest = -1;
     private final AtomicLong sampled = new AtomicLong();
-    private volatile boolean closed;
-    private volatile @Nullable Throwable failure;
 
     RemoteTurnEngine(
             EngineApi api,
             EngineHttp http,
             EngineConfig config,
             GeneratorConfig generator,
-            Supplier<Version> newest,
+            Supplier<EngineWeights.Version> newest,
             int vocabSize,
             VersionDirectories directories,
             PolicyProbe probe,
@@ -133,65 +109,42 @@ public final class RemoteTurnEngine implements TurnEngine {
         this.change = config.change(generator);
         this.newest = newest;
         this.vocabSize = vocabSize;
-        this.directories = directories;
-        this.probe = probe;
+        this.weights = new EngineWeights(api, http, config, change, directories, probe, meters);
         this.meters = meters;
         this.clock = clock;
         this.versionWait = new VersionWait(generator);
-        this.identity = new EngineIdentity(
-                config.name(), "not known yet", config.dtype().torchName(), null);
-        this.thread = new Thread(this::work, "engine-" + generator.id());
-        thread.setDaemon(true); // what it holds is asked for again
+        this.thread = new TurnThread("engine-" + generator.id(), "the engine " + config.name(), this::round, this::end);
         thread.start();
     }
 
     @Override
     public CompletableFuture<SampledTurn> sample(TurnOrder order, TokenListener listener) {
         Turn turn = new Turn(order, listener);
-        long needed = (long) order.promptTokens().length + order.sampling().getMaxTokens();
-        Optional<String> refusal = refusal(order.sampling());
-        if (needed > generator.capacityTokens()) {
-            turn.answer.completeExceptionally(new IllegalArgumentException("a prompt of " + order.promptTokens().length
-                    + " tokens and max_tokens=" + order.sampling().getMaxTokens() + " need " + needed
-                    + " positions, and there are " + generator.capacityTokens() + " (generator.capacity_tokens)"));
-        } else if (refusal.isPresent()) {
+        Optional<String> refusal = order.tooLong(generator).or(() -> refusal(order.sampling()));
+        if (refusal.isPresent()) {
             turn.answer.completeExceptionally(new IllegalArgumentException(refusal.get()));
         } else {
             ordered.add(turn);
-            if (closed || failure != null) {
-                turn.answer.completeExceptionally(over());
+            if (thread.isOver()) {
+                turn.answer.completeExceptionally(thread.over());
             }
         }
         return turn.answer;
     }
 
-    private IllegalStateException over() {
-        Throwable cause = failure;
-        return cause == null
-                ? new IllegalStateException("the engine is being closed")
-                : new IllegalStateException(
-                        "the engine " + config.name() + " cannot be used: " + cause.getMessage(), cause);
+    private void round() throws InterruptedException {
+        receive();
+        keepUp();
+        hand();
     }
 
-    private void work() {
-        try {
-            while (!closed) {
-                receive();
-                keepUp();
-                hand();
-            }
-        } catch (InterruptedException e) {
-            closed = true;
-        } catch (RuntimeException | Error e) {
-            failure = e;
-        } finally {
-            List<Turn> left = new ArrayList<>(running);
-            left.addAll(waiting);
-            ordered.drainTo(left);
-            left.forEach(RemoteTurnEngine::giveUp);
-            left.forEach(turn -> turn.answer.completeExceptionally(over()));
-            probe.close();
-        }
+    private void end(IllegalStateException over) {
+        List<Turn> left = new ArrayList<>(running);
+        left.addAll(waiting);
+        ordered.drainTo(left);
+        left.forEach(RemoteTurnEngine::giveUp);
+        left.forEach(turn -> turn.answer.completeExceptionally(over));
+        weights.close();
     }
 
     private static void giveUp(Turn turn) {
@@ -239,7 +192,7 @@ public final class RemoteTurnEngine implements TurnEngine {
                 if (answer.spans().isEmpty() && answer.label() == null && labelNow == null) {
                     labelNow = api.label();
                 }
-                List<VersionSpan> spans = spans(each.turn(), answer, labelNow);
+                List<VersionSpan> spans = weights.spans(answer, each.turn().version, each.turn().update, labelNow);
                 untrueInARow = 0;
                 finish(each.turn(), answer, spans);
             } catch (EngineException e) {
@@ -255,33 +208,6 @@ public final class RemoteTurnEngine implements TurnEngine {
                         + vocabSize + " of the vocabulary");
             }
         }
-    }
-
-    private List<VersionSpan> spans(Turn turn, EngineAnswer answer, @Nullable String labelNow) {
-        if (!answer.spans().isEmpty()) {
-            List<VersionSpan> spans = new ArrayList<>();
-            for (LabelSpan span : answer.spans()) {
-                spans.add(new VersionSpan(versionOf(span.label()), span.start(), span.end()));
-            }
-            return spans;
-        }
-        long said = versionOf(answer.label() != null ? answer.label() : String.valueOf(labelNow));
-        if (turn.update != updates || said != turn.version) {
-            throw EngineException.failed(
-                    "version " + turn.version + " was loaded when an answer was begun and " + said
-                            + " when it was there, and the engine does not say which of its tokens are whose; it is not trained on");
-        }
-        return List.of(new VersionSpan(said, 0, answer.tokens().length));
-    }
-
-    private long versionOf(String label) {
-        Long known = loaded.get(label);
-        if (known == null) {
-            isLost = true;
-            throw EngineException.failed("the engine says that its weights are of version '" + label
-                    + "', and loaded were " + loaded.keySet() + "; it was started anew, or somebody else updates it");
-        }
-        return known;
     }
 
     private void finish(Turn turn, EngineAnswer answer, List<VersionSpan> spans) {
@@ -315,7 +241,7 @@ public final class RemoteTurnEngine implements TurnEngine {
         }
         switch (engine.kind()) {
             case AWAY -> {
-                isLost = true; // who comes back may have begun anew
+                weights.lose(); // who comes back may have begun anew
                 awayWith(engine);
             }
             case UNTRUE -> {
@@ -347,19 +273,19 @@ public final class RemoteTurnEngine implements TurnEngine {
 
     /** Has the engine serve the newest version, if it does not. */
     private void keepUp() {
-        Version wanted = newest.get();
-        boolean isNew = serving == null || !wanted.isSame(serving);
-        if (!isNew && !isLost || System.nanoTime() - tryAgainAtNanos < 0 && awaySinceNanos >= 0) {
+        EngineWeights.Version wanted = newest.get();
+        if (weights.isServing(wanted) && !weights.isLost()
+                || System.nanoTime() - tryAgainAtNanos < 0 && awaySinceNanos >= 0) {
             return;
         }
-        if (change == WeightChange.DRAINED && !isLost && !running.isEmpty()) {
+        if (change == WeightChange.DRAINED && !weights.isLost() && !running.isEmpty()) {
             return; // until they are finished none is begun
         }
         try {
-            update(wanted);
+            weights.update(wanted);
             awaySinceNanos = -1;
         } catch (EngineException e) {
-            isLost = true; // half an update is none: what is under way may be of anything
+            weights.lose(); // half an update is none: what is under way may be of anything
             List<Turn> underWay = List.copyOf(running);
             running.clear();
             underWay.forEach(RemoteTurnEngine::giveUp);
@@ -372,70 +298,18 @@ public final class RemoteTurnEngine implements TurnEngine {
         }
     }
 
-    private void update(Version wanted) {
-        long begun = System.nanoTime();
-        if (isLost) {
-            identity = api.identity();
-            loaded.clear(); // whatever it said before, it says it of other weights now
-        }
-        Path directory = directories.write(wanted.number(), wanted.weights());
-        String label = Long.toString(wanted.number());
-        api.pause(change);
-        updates++;
-        api.load(directories.seen(directory), label, change);
-        loaded.put(label, wanted.number());
-        api.resume();
-        String said = api.label();
-        if (!said.equals(label)) {
-            throw EngineException.failed("the engine was given version " + label + " and says it has '" + said + "'");
-        }
-        look(wanted, label);
-        directories.removeOld();
-        isLost = false;
-        serving = wanted;
-        version = wanted.number();
-        meters.updated(version, System.nanoTime() - begun);
-        LOG.info(
-                "{} {} at {} has taken up version {}",
-                identity.getName(),
-                identity.getVersion(),
-                config.url(),
-                wanted.number());
-    }
-
-    private void look(Version wanted, String label) {
-        if (!probe.isWanted()) {
-            return;
-        }
-        PolicyProbe.Finding found = probe.require(wanted.weights(), wanted.number(), order -> askedNow(order, label));
-        if (change != WeightChange.DRAINED
-                && found.answers().stream().anyMatch(answer -> answer.spans().isEmpty())) {
-            throw EngineException.unfit(
-                    "generator.weight_update is in_flight, and the engine's answers do not say which version"
-                            + " sampled which token (weight_versions); set generator.weight_update=drain, or take a version of it that says"
-                            + " so");
-        }
-    }
-
-    private EngineAnswer askedNow(TurnOrder order, String label) {
-        EngineCall call = api.call(order, label);
-        return api.read(http.post(call.path(), call.body(), Duration.ofMillis(config.answerMs())), order);
-    }
-
     private void hand() {
-        boolean isNewerDue = change == WeightChange.DRAINED
-                && serving != null
-                && !newest.get().isSame(serving);
-        while (!isLost
+        boolean isNewerDue = change == WeightChange.DRAINED && weights.isOtherThan(newest.get());
+        while (!weights.isLost()
                 && !isNewerDue
                 && running.size() < generator.slots()
                 && !waiting.isEmpty()
-                && versionWait.mayBegin(waiting.element().order.leastVersion(), version)) {
+                && versionWait.mayBegin(waiting.element().order.leastVersion(), weights.version())) {
             Turn turn = waiting.remove();
-            turn.version = version;
-            turn.update = updates;
+            turn.version = weights.version();
+            turn.update = weights.updates();
             turn.startedAtMs = clock.millis();
-            EngineCall call = api.call(turn.order, Long.toString(version));
+            EngineCall call = api.call(turn.order, Long.toString(turn.version));
             running.add(turn);
             CompletableFuture<JsonNode> asked =
                     http.ask(call.path(), call.body(), Duration.ofMillis(config.answerMs()));
@@ -461,7 +335,7 @@ public final class RemoteTurnEngine implements TurnEngine {
 
     @Override
     public long version() {
-        return version;
+        return weights.version();
     }
 
     @Override
@@ -477,24 +351,16 @@ public final class RemoteTurnEngine implements TurnEngine {
 
     @Override
     public EngineIdentity identity() {
-        return identity;
+        return weights.identity();
     }
 
     @Override
     public void requireAlive() {
-        if (failure != null) {
-            throw over();
-        }
+        thread.requireAlive();
     }
 
     @Override
     public void close() {
-        closed = true;
-        thread.interrupt();
-        try {
-            thread.join(CLOSE_LIMIT_MS);
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-        }
+        thread.close();
     }
 }

@@ -2,7 +2,6 @@ package dev.millrace.generator.gateway;
 
 import dev.millrace.api.environment.VerifiedReward;
 import dev.millrace.api.tokenizer.Tokenizer;
-import dev.millrace.generator.sampling.AcceptedPrompt;
 import dev.millrace.generator.sampling.GeneratorConfig;
 import dev.millrace.generator.sampling.PromptCheck;
 import dev.millrace.generator.sampling.PromptSource;
@@ -15,16 +14,11 @@ import dev.millrace.schemas.Quarantine;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.ServerRole;
 import dev.millrace.schemas.Serving;
-import dev.millrace.schemas.SessionEvent;
-import dev.millrace.schemas.SessionEventKind;
-import dev.millrace.schemas.SessionTurn;
 import dev.millrace.schemas.run.RunIdentity;
 import java.time.Clock;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.HashSet;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -34,7 +28,6 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.function.BooleanSupplier;
-import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
@@ -57,22 +50,15 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
     private final GeneratorConfig config;
     private final GatewayConfig limits;
     private final SessionTable sessions;
-    private final SessionLog log;
+    private final EarlierSessions earlier;
     private final SessionFence fence;
     private final EndWriter writer;
     private final TurnEngine engine;
-    private final Tokenizer tokenizer;
-    private final ToolFormat tools;
     private final Quarantines quarantines;
     private final GatewayMeters meters;
     private final Clock clock;
     private final PromptSource prompts;
     private final BlockingQueue<SessionEnding> ends = new LinkedBlockingQueue<>();
-    private final Map<Integer, Map<String, List<SessionEvent>>> readBack = new HashMap<>();
-    /** Samples that were finished before, by partition and offset of the prompt that released them. */
-    private final Map<Integer, Map<Long, Set<Integer>>> finishedBefore = new HashMap<>();
-    /** Partitions of which what sessions have been through is read. */
-    private final Set<Integer> known = new HashSet<>();
 
     private List<SessionEnding> notWritten = new ArrayList<>();
     private boolean inQuarantine;
@@ -100,12 +86,10 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
         this.config = config;
         this.limits = limits;
         this.sessions = sessions;
-        this.log = log;
+        this.earlier = new EarlierSessions(sessions, log, fence, tokenizer, tools, meters, clock);
         this.fence = fence;
         this.writer = writer;
         this.engine = engine;
-        this.tokenizer = tokenizer;
-        this.tools = tools;
         this.quarantines = quarantines;
         this.meters = meters;
         this.clock = clock;
@@ -150,98 +134,9 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
     }
 
     private void takePrompts() {
-        while (!prompts.isEmpty() && (sessions.freeSamples() < limits.sessions() || !readBack.isEmpty())) {
-            take(prompts.takePrompt());
+        while (!prompts.isEmpty() && (sessions.freeSamples() < limits.sessions() || earlier.areThere())) {
+            earlier.goOn(prompts.takePrompt()).forEach(prompts::finished);
         }
-    }
-
-    private void take(AcceptedPrompt prompt) {
-        int partition = prompt.partition().partition();
-        Map<String, List<SessionEvent>> before = readBack.get(partition);
-        if (before == null && !known.contains(partition)) {
-            before = log.read(prompt, this::hasEnded);
-            known.add(partition);
-            if (!before.isEmpty()) {
-                readBack.put(partition, before);
-            }
-        }
-        Map<String, List<SessionEvent>> here = new LinkedHashMap<>();
-        Set<Integer> over =
-                finishedBefore.getOrDefault(partition, new HashMap<>()).getOrDefault(prompt.offset(), Set.of());
-        if (before != null) {
-            before.forEach((id, events) -> {
-                if (events.get(0).getPromptSource().getOffset() == prompt.offset()) {
-                    here.put(id, events);
-                }
-            });
-            before.keySet().removeAll(here.keySet());
-            if (before.isEmpty()) {
-                readBack.remove(partition);
-            }
-        }
-        // of two that play one sample the opening of one was not acknowledged: nobody asks it anything, and it ends
-        // after its time
-        List<List<SessionEvent>> played = here.values().stream()
-                .filter(events -> isOpen(events) && !over.contains(events.get(0).getSampleIndex()))
-                .toList();
-        Set<Integer> indexes =
-                played.stream().map(events -> events.get(0).getSampleIndex()).collect(Collectors.toSet());
-        sessions.add(prompt, over::contains, indexes::contains).forEach(prompts::finished);
-        played.forEach(events -> restore(prompt, events));
-        sessions.hasTaken(prompt);
-    }
-
-    /** A session was ended before, or a further branch of it became a rollout. */
-    private void hasEnded(SessionEvent end) {
-        sessions.remember(end);
-        finishedBefore
-                .computeIfAbsent(end.getPromptSource().getPartition(), partition -> new HashMap<>())
-                .computeIfAbsent(end.getPromptSource().getOffset(), offset -> new HashSet<>())
-                .add(end.getSampleIndex());
-    }
-
-    private static boolean isOpen(List<SessionEvent> events) {
-        return SessionId.parse(events.get(0).getSessionId()).isPresent()
-                && events.stream()
-                        .noneMatch(event -> event.getKind() == SessionEventKind.ENDED
-                                || event.getKind() == SessionEventKind.RETURNED);
-    }
-
-    /** A session that was open when its gateway ended. */
-    private void restore(AcceptedPrompt prompt, List<SessionEvent> events) {
-        SessionEvent first = events.get(0);
-        String text = first.getSessionId();
-        Optional<SessionId> id = SessionId.parse(text);
-        ReleasedSample sample = sessions.unfinished(first.getGroupId() + "/" + first.getSampleIndex());
-        if (id.isEmpty() || sample == null || sample.prompt().offset() != prompt.offset()) {
-            return; // an older request for the sample is here, too, and goes on
-        }
-        Session session = new Session(id.get(), sample, first.getAgent(), first.getAtMs());
-        for (SessionEvent event : events) {
-            if (event.getTurn() != null) {
-                SessionTurn turn = event.getTurn();
-                session.add(new PlayedTurn(
-                        turn,
-                        session.turn(turn.getParentTurn()).orElse(null),
-                        GivenAnswer.of(text, turn, tokenizer, stopTokens(sample.prompt(), tokenizer), tools)));
-            }
-        }
-        long lives = events.stream()
-                .filter(event -> event.getKind() == SessionEventKind.OPENED)
-                .count();
-        session.restored(clock.millis(), lives);
-        sessions.restore(session);
-        session.isTakenUp(fence.takeUp(session, clock.millis()));
-        meters.session("restored");
-    }
-
-    /** Tokens that end an answer. */
-    static List<Integer> stopTokens(AcceptedPrompt prompt, Tokenizer tokenizer) {
-        if (!tokenizer.stopTokens().isEmpty()) {
-            return tokenizer.stopTokens();
-        }
-        int end = prompt.environment().endToken();
-        return end < 0 ? List.of() : List.of(end);
     }
 
     private void endOverdue() {
@@ -382,11 +277,7 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
     @Override
     public void moved(Set<TopicPartition> partitions) {
         sessions.forget(partitions);
-        partitions.forEach(partition -> {
-            known.remove(partition.partition());
-            readBack.remove(partition.partition());
-            finishedBefore.remove(partition.partition());
-        });
+        earlier.forget(partitions);
         notWritten.stream()
                 .filter(end ->
                         partitions.contains(end.session().sample().prompt().partition()))

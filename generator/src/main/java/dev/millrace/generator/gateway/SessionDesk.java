@@ -190,7 +190,7 @@ final class SessionDesk {
         return new AnswerStream(
                 call,
                 tokenizer,
-                GatewayLoop.stopTokens(session.sample().prompt(), tokenizer),
+                StopTokens.of(session.sample().prompt(), tokenizer),
                 tools,
                 json(session, call),
                 (call.isChat() ? "chatcmpl-" : "cmpl-") + session.id().text() + "-" + now,

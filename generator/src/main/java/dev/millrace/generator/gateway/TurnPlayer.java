@@ -78,7 +78,7 @@ final class TurnPlayer {
             if (!again.isEmpty()) {
                 return again;
             }
-            List<Integer> stops = GatewayLoop.stopTokens(session.sample().prompt(), tokenizer);
+            List<Integer> stops = StopTokens.of(session.sample().prompt(), tokenizer);
             PromptMatcher matcher = new PromptMatcher(tokenizer, stops);
             TurnPrompt prompt = matcher.match(call, session.turns());
             SamplingParameters sampling = sampling(session, call, prompt);
@@ -252,7 +252,7 @@ final class TurnPlayer {
         }
         CompletableFuture<Void> written = CompletableFuture.allOf(acknowledged.toArray(CompletableFuture[]::new));
         SessionFence.await(written.thenCompose(done -> fence.confirm(session)), config.turnTimeoutMs());
-        List<Integer> stops = GatewayLoop.stopTokens(session.sample().prompt(), tokenizer);
+        List<Integer> stops = StopTokens.of(session.sample().prompt(), tokenizer);
         List<PlayedTurn> played = new ArrayList<>();
         for (SessionTurn record : records) {
             PlayedTurn turn = new PlayedTurn(

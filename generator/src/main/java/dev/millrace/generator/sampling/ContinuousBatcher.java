@@ -7,10 +7,8 @@ import dev.millrace.policy.session.DecodeSteps;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.PreparedWeights;
 import dev.millrace.policy.weights.Weights;
-import java.util.Arrays;
 import java.util.Collections;
 import java.util.IdentityHashMap;
-import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
@@ -37,7 +35,8 @@ final class ContinuousBatcher implements AutoCloseable {
     private final PreparedWeights prepared;
     private final Intake intake;
     private final DecodeInput input;
-    private final RunningSequence[] slots;
+    private final Slots occupied;
+    private final RunningSequence[] slots; // of these
     private final CacheOnSwap cacheOnSwap;
     private final CacheRenewal renewal;
     private final IntakeSpeed speed = new IntakeSpeed();
@@ -48,8 +47,6 @@ final class ContinuousBatcher implements AutoCloseable {
     private final boolean[] mixed; // some of them were made under another version before
     private @Nullable PrefixCache prefixes;
     private @Nullable DecodeSteps computed; // between compute and take
-    private int active;
-    private int emptyHint; // no empty slot is before it
     private long sampledTokens;
     private long forcedTokens;
     private long reusedTokens;
@@ -70,7 +67,8 @@ final class ContinuousBatcher implements AutoCloseable {
         this.intake = new Intake(session, config.prefillChunkTokens(), config.prefillTokensPerCall());
         this.renewal = new CacheRenewal(session, intake, config.prefillChunkTokens(), beside);
         this.input = new DecodeInput(config.slots(), config.tokensPerCall());
-        this.slots = new RunningSequence[config.slots()];
+        this.occupied = new Slots(config.slots());
+        this.slots = occupied.running();
         this.knownBefore = new int[config.slots()];
         this.advancing = new boolean[config.slots()];
         this.taking = new boolean[config.slots()];
@@ -88,11 +86,11 @@ final class ContinuousBatcher implements AutoCloseable {
     }
 
     int active() {
-        return active;
+        return occupied.active();
     }
 
     boolean hasRoom() {
-        return active < slots.length;
+        return occupied.hasRoom();
     }
 
     /** Tokens sampled for rollouts so far; dropped ones do not count. */
@@ -118,14 +116,8 @@ final class ContinuousBatcher implements AutoCloseable {
 
     /** Puts a sequence into a free slot. */
     void add(RunningSequence sequence) {
-        int slot = emptyHint;
-        while (slots[slot] != null) {
-            slot++;
-        }
-        emptyHint = slot + 1;
-        slots[slot] = sequence;
+        int slot = occupied.put(sequence);
         heldVersion[slot] = -1;
-        active++;
         mixed[slot] = false;
         intake.begin(slot, 1);
         hold(slot, sequence);
@@ -378,42 +370,32 @@ final class ContinuousBatcher implements AutoCloseable {
 
     /** Oldest version of any token sampled for a sequence that is not finished; empty if there is none. */
     OptionalLong oldestVersion() {
-        return Arrays.stream(slots)
-                .filter(Objects::nonNull)
-                .map(sequence -> sequence.spans().oldest())
-                .flatMapToLong(OptionalLong::stream)
-                .min();
+        return occupied.oldestVersion();
     }
 
     /** Whether some sequence is such a one. */
     boolean holds(Predicate<RunningSequence> which) {
-        return Arrays.stream(slots).anyMatch(sequence -> sequence != null && which.test(sequence));
+        return occupied.hold(which);
     }
 
     /** Gives up every sequence whose prompt came from one of these partitions. */
     void revoke(Set<TopicPartition> partitions) {
-        for (int slot = 0; slot < slots.length; slot++) {
-            if (slots[slot] != null && partitions.contains(slots[slot].prompt().partition())) {
-                slots[slot].abandon();
-                free(slot);
-            }
-        }
+        giveUp(sequence -> partitions.contains(sequence.prompt().partition()));
     }
 
     /** Gives up one sequence. */
     void drop(RunningSequence sequence) {
-        for (int slot = 0; slot < slots.length; slot++) {
-            if (slots[slot] == sequence) {
-                sequence.abandon();
-                free(slot);
-            }
-        }
+        giveUp(other -> other == sequence);
     }
 
     /** Gives up every sequence. */
     void dropAll() {
+        giveUp(every -> true);
+    }
+
+    private void giveUp(Predicate<RunningSequence> which) {
         for (int slot = 0; slot < slots.length; slot++) {
-            if (slots[slot] != null) {
+            if (slots[slot] != null && which.test(slots[slot])) {
                 slots[slot].abandon();
                 free(slot);
             }
@@ -422,9 +404,7 @@ final class ContinuousBatcher implements AutoCloseable {
 
     private void free(int slot) {
         renewal.left(slot);
-        slots[slot] = null;
-        active--;
-        emptyHint = Math.min(emptyHint, slot);
+        occupied.free(slot);
     }
 
     @Override

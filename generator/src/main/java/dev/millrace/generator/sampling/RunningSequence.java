@@ -14,7 +14,6 @@ import dev.millrace.schemas.RecordedRouting;
 import dev.millrace.schemas.SamplingTrace;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedMask;
-import java.util.Arrays;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
@@ -38,7 +37,6 @@ final class RunningSequence implements Transcript {
     static final long STANDS = -2;
 
     private static final Logger LOG = LoggerFactory.getLogger(RunningSequence.class);
-    private static final int INITIAL_RESPONSE_TOKENS = 64;
     private static final int LONGEST_FAILURE = 500;
 
     private final AcceptedPrompt prompt;
@@ -52,11 +50,7 @@ final class RunningSequence implements Transcript {
     private final long startedAtMs;
     private final VersionSpans spans = new VersionSpans();
     private final @Nullable DrawNotes notes;
-    private int[] response;
-    private byte[] mask;
-    private float[] logProbs;
-    private float[] temperedLogProbs;
-    private int length;
+    private final ResponseTokens response;
     private @Nullable RecordedRouting routing;
     private int held;
     private long under = -1;
@@ -80,11 +74,7 @@ final class RunningSequence implements Transcript {
         this.stream = CounterBasedRandom.stream(
                 prompt.request().getSampling().getSeed(), prompt.request().getOrdinal(), sampleIndex);
         this.startedAtMs = startedAtMs;
-        int initial = Math.min(maxTokens, INITIAL_RESPONSE_TOKENS);
-        this.response = new int[initial];
-        this.mask = new byte[initial];
-        this.logProbs = new float[initial];
-        this.temperedLogProbs = new float[initial];
+        this.response = new ResponseTokens(maxTokens);
         this.waits = episode.opens();
     }
 
@@ -149,7 +139,7 @@ final class RunningSequence implements Transcript {
 
     /** Prompt and response tokens. */
     int known() {
-        return prompt.tokens().length + length;
+        return prompt.tokens().length + response.length();
     }
 
     /** Prompt and response tokens it can have at most. */
@@ -160,7 +150,7 @@ final class RunningSequence implements Transcript {
     /** Token at a position of the whole sequence. */
     int sequenceToken(int position) {
         int promptLength = prompt.tokens().length;
-        return position < promptLength ? prompt.tokens()[position] : response[position - promptLength];
+        return position < promptLength ? prompt.tokens()[position] : response.token(position - promptLength);
     }
 
     /** The draw that decides the token at a position of the whole sequence, the same whenever it is sampled. */
@@ -192,12 +182,13 @@ final class RunningSequence implements Transcript {
     boolean sampled(int token, float logProb, float temperedLogProb, long version) {
         if (!Float.isFinite(logProb) || !Float.isFinite(temperedLogProb)) {
             throw new IllegalStateException(
-                    "version " + version + " gives no finite log-prob at response position " + length
+                    "version " + version + " gives no finite log-prob at response position " + response.length()
                             + " of " + rolloutId() + ": " + logProb + ", tempered " + temperedLogProb
                             + "; the policy has diverged or its weights are broken");
         }
-        spans.extend(spans.oldest().isEmpty() ? 0 : length, version); // what was said before belongs to the first
-        append(token, (byte) 1, logProb, temperedLogProb);
+        spans.extend(
+                spans.oldest().isEmpty() ? 0 : response.length(), version); // what was said before belongs to the first
+        response.sampled(token, logProb, temperedLogProb);
         if (token == endToken) {
             finishReason = FinishReason.STOP;
             return false;
@@ -223,12 +214,12 @@ final class RunningSequence implements Transcript {
             }
             result = episode.afterToken(this);
             requireInVocabulary(result.tokens());
-            if (length == 0) {
+            if (response.length() == 0) {
                 requireOpening(result);
             }
         } catch (RuntimeException e) {
             waits = false;
-            if (length == 0) {
+            if (response.length() == 0) {
                 opening = e; // a rollout has at least one token, and its failure is told after that
                 return false;
             }
@@ -239,13 +230,13 @@ final class RunningSequence implements Transcript {
         if (waits) {
             return false;
         }
-        boolean fits = length + result.tokens().length <= maxTokens;
+        boolean fits = response.fit(result.tokens().length);
         if (fits) {
-            insert(result.tokens());
+            response.said(result.tokens());
         }
         if (result.ends()) {
             finishReason = FinishReason.ENVIRONMENT;
-        } else if (!fits || length == maxTokens) {
+        } else if (!fits || response.isFull()) {
             finishReason = FinishReason.LENGTH;
         }
         return finishReason == null && result.tokens().length == 0;
@@ -270,12 +261,6 @@ final class RunningSequence implements Transcript {
         }
     }
 
-    private void insert(int[] tokens) {
-        for (int token : tokens) {
-            append(token, (byte) 0, 0f, 0f);
-        }
-    }
-
     /** It ends here without a verdict, and says why. */
     private void fail(String by, Throwable cause) {
         Throwable reason = cause instanceof CompletionException && cause.getCause() != null ? cause.getCause() : cause;
@@ -283,21 +268,6 @@ final class RunningSequence implements Transcript {
         failure = sentence.length() <= LONGEST_FAILURE ? sentence : sentence.substring(0, LONGEST_FAILURE) + "...";
         finishReason = FinishReason.FAILED;
         abandon();
-    }
-
-    private void append(int token, byte trained, float logProb, float temperedLogProb) {
-        if (length == response.length) {
-            int larger = Math.min(maxTokens, 2 * length);
-            response = Arrays.copyOf(response, larger);
-            mask = Arrays.copyOf(mask, larger);
-            logProbs = Arrays.copyOf(logProbs, larger);
-            temperedLogProbs = Arrays.copyOf(temperedLogProbs, larger);
-        }
-        response[length] = token;
-        mask[length] = trained;
-        logProbs[length] = logProb;
-        temperedLogProbs[length] = temperedLogProb;
-        length++;
     }
 
     /** Begins to find out what the finished response is worth, where that takes time. */
@@ -367,19 +337,19 @@ final class RunningSequence implements Transcript {
     }
 
     int[] responseTokens() {
-        return Arrays.copyOf(response, length);
+        return response.tokens();
     }
 
     byte[] mask() {
-        return Arrays.copyOf(mask, length);
+        return response.mask();
     }
 
     float[] logProbs() {
-        return Arrays.copyOf(logProbs, length);
+        return response.logProbs();
     }
 
     float[] temperedLogProbs() {
-        return Arrays.copyOf(temperedLogProbs, length);
+        return response.temperedLogProbs();
     }
 
     /** What the draws were made from; null where that is not recorded. */
@@ -408,16 +378,16 @@ final class RunningSequence implements Transcript {
 
     @Override
     public int length() {
-        return length;
+        return response.length();
     }
 
     @Override
     public int token(int position) {
-        return response[position];
+        return response.token(position);
     }
 
     @Override
     public boolean byPolicy(int position) {
-        return mask[position] != 0;
+        return response.byPolicy(position);
     }
 }

@@ -27,13 +27,13 @@ import java.util.Deque;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.apache.kafka.common.TopicPartition;
-import org.jspecify.annotations.Nullable;
 
 /**
  * Answers from the policy's own engine: the slots of a {@link Generator}, one for each answer under way, under the newest weights
@@ -46,7 +46,6 @@ import org.jspecify.annotations.Nullable;
 public final class SlotTurnEngine implements TurnEngine {
     private static final TopicPartition NOWHERE = new TopicPartition("none", 0);
     private static final long IDLE_WAIT_MS = 20;
-    private static final long CLOSE_LIMIT_MS = 10_000;
 
     /** One answer under way. */
     private static final class Turn {
@@ -73,14 +72,12 @@ public final class SlotTurnEngine implements TurnEngine {
     private final BlockingQueue<Turn> asked = new LinkedBlockingQueue<>();
     private final Deque<Turn> waiting = new ArrayDeque<>();
     private final Map<RunningSequence, Turn> running = new IdentityHashMap<>();
-    private final Thread thread;
+    private final TurnThread thread;
     private final ResidentVersions versions;
     private volatile long version = -1;
     private volatile long older = -1;
     private volatile long oldest = -1;
     private volatile long sampled;
-    private volatile boolean closed;
-    private volatile @Nullable Throwable failure;
     private long countedForced;
     private long countedCopied;
 
@@ -115,8 +112,7 @@ public final class SlotTurnEngine implements TurnEngine {
         this.clock = clock;
         this.versionWait = new VersionWait(config);
         this.identity = SamplingLoop.identity(config.precision());
-        this.thread = new Thread(this::work, "turns-" + config.id());
-        thread.setDaemon(true); // what it holds is asked for again
+        this.thread = new TurnThread("turns-" + config.id(), "the engine", this::round, this::end);
         thread.start();
     }
 
@@ -165,58 +161,40 @@ public final class SlotTurnEngine implements TurnEngine {
     @Override
     public CompletableFuture<SampledTurn> sample(TurnOrder order, TokenListener listener) {
         Turn turn = new Turn(order, listener);
-        long needed = (long) order.promptTokens().length + order.sampling().getMaxTokens();
-        if (needed > config.capacityTokens()) {
-            turn.answer.completeExceptionally(new IllegalArgumentException(
-                    "a prompt of " + order.promptTokens().length + " tokens and max_tokens="
-                            + order.sampling().getMaxTokens() + " need " + needed + " positions, a slot has "
-                            + config.capacityTokens() + " (generator.capacity_tokens)"));
+        Optional<String> refusal = order.tooLong(config);
+        if (refusal.isPresent()) {
+            turn.answer.completeExceptionally(new IllegalArgumentException(refusal.get()));
         } else {
             asked.add(turn);
-            if (closed || failure != null) {
-                turn.answer.completeExceptionally(over());
+            if (thread.isOver()) {
+                turn.answer.completeExceptionally(thread.over());
             }
         }
         return turn.answer;
     }
 
-    private IllegalStateException over() {
-        Throwable cause = failure;
-        return cause == null
-                ? new IllegalStateException("the engine is being closed")
-                : new IllegalStateException("the engine broke down: " + cause.getMessage(), cause);
+    private void round() throws InterruptedException {
+        receive();
+        takeUpNewestWeights();
+        fillSlots();
+        advance();
     }
 
-    private void work() {
-        try {
-            while (!closed) {
-                receive();
-                takeUpNewestWeights();
-                fillSlots();
-                advance();
-            }
-        } catch (RuntimeException | Error e) {
-            failure = e;
-        } finally {
-            List<Turn> left = new ArrayList<>(running.values());
-            left.addAll(waiting);
-            asked.drainTo(left);
-            left.forEach(turn -> turn.answer.completeExceptionally(over()));
-            batcher.close();
-        }
+    private void end(IllegalStateException over) {
+        List<Turn> left = new ArrayList<>(running.values());
+        left.addAll(waiting);
+        asked.drainTo(left);
+        left.forEach(turn -> turn.answer.completeExceptionally(over));
+        batcher.close();
     }
 
-    private void receive() {
+    private void receive() throws InterruptedException {
         boolean nothingElse = batcher.active() == 0;
         if (nothingElse) {
             long from = System.nanoTime();
-            try {
-                Turn first = asked.poll(waiting.isEmpty() ? IDLE_WAIT_MS : 1, TimeUnit.MILLISECONDS);
-                if (first != null) {
-                    waiting.add(first);
-                }
-            } catch (InterruptedException e) {
-                closed = true;
+            Turn first = asked.poll(waiting.isEmpty() ? IDLE_WAIT_MS : 1, TimeUnit.MILLISECONDS);
+            if (first != null) {
+                waiting.add(first);
             }
             meters.idle(System.nanoTime() - from);
         }
@@ -369,20 +347,12 @@ public final class SlotTurnEngine implements TurnEngine {
 
     @Override
     public void requireAlive() {
-        if (failure != null) {
-            throw over();
-        }
+        thread.requireAlive();
     }
 
     @Override
     public void close() {
-        closed = true;
-        thread.interrupt();
-        try {
-            thread.join(CLOSE_LIMIT_MS);
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-        }
+        thread.close();
     }
 
     /** Lets the policy write until its text is over. Its finder judges it. */

@@ -2,6 +2,7 @@ package dev.millrace.generator.sampling;
 
 import dev.millrace.schemas.SamplingParameters;
 import java.util.List;
+import java.util.Optional;
 
 /**
  * What an answer is asked for with.
@@ -25,5 +26,15 @@ public record TurnOrder(
         if (promptTokens.length == 0) {
             throw new IllegalArgumentException("a prompt needs at least one token");
         }
+    }
+
+    /** Why prompt and answer have no room in a slot, a sentence; empty if they have. */
+    public Optional<String> tooLong(GeneratorConfig config) {
+        long needed = (long) promptTokens.length + sampling.getMaxTokens();
+        return needed <= config.capacityTokens()
+                ? Optional.empty()
+                : Optional.of("a prompt of " + promptTokens.length + " tokens and max_tokens=" + sampling.getMaxTokens()
+                        + " need " + needed + " positions, a slot has " + config.capacityTokens()
+                        + " (generator.capacity_tokens)");
     }
 }

@@ -58,7 +58,7 @@ class RemoteTurnEngineTest {
     private Path folder;
 
     private final MeterRegistry meters = new SimpleMeterRegistry();
-    private final AtomicReference<RemoteTurnEngine.Version> newest = new AtomicReference<>(version(0));
+    private final AtomicReference<EngineWeights.Version> newest = new AtomicReference<>(version(0));
     private final List<AutoCloseable> made = new ArrayList<>();
 
     @BeforeAll
@@ -78,8 +78,8 @@ class RemoteTurnEngineTest {
         }
     }
 
-    private static RemoteTurnEngine.Version version(long number) {
-        return new RemoteTurnEngine.Version(number, "sha-" + number, TestRun.weights(number));
+    private static EngineWeights.Version version(long number) {
+        return new EngineWeights.Version(number, "sha-" + number, TestRun.weights(number));
     }
 
     private EngineDouble started(EngineKind kind, EngineLogProbs logProbs) {
