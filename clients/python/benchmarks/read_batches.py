@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 import millrace
-from millrace.batch import BatchLog
+from millrace.batch_log import BatchLog
 
 PROMPT, ENTRIES = 32, 256
 

@@ -6,202 +6,18 @@ is wrong.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Optional, Protocol, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from millrace.avro import Record, Schema
+from millrace.avro import Schema
+from millrace.rows import Columns, Ints, Items, NotSideBySide
 
-Ints = NDArray[np.int64]
 #: from (bytes, where each record stands, what is found) to where each record stands behind the field
 Step = Callable[["NDArray[np.uint8]", Ints, Dict[str, Any]], Ints]
 
 _MOST_ITEMS = 4096
-
-
-class NotSideBySide(Exception):
-    """The records must be read one by one."""
-
-
-class Rows(Protocol):
-    """Fields of records, each as a column. Names of nested fields are joined by dots."""
-
-    def __len__(self) -> int: ...
-
-    def numbers(self, name: str) -> "NDArray[Any]":
-        """int64 or float64. Of a field of an array's items: those of all records, one behind the other."""
-
-    def there(self, name: str) -> "NDArray[np.bool_]":
-        """Where the field is not null."""
-
-    def lengths(self, name: str) -> Ints:
-        """In bytes; -1 where it is null."""
-
-    def vectors(self, name: str) -> List[Any]:
-        """Bytes of each record's; None where it is null."""
-
-    def texts(self, name: str) -> List[bytes]:
-        """In UTF-8."""
-
-    def all_are(self, name: str, text: bytes) -> bool:
-        """Whether every record has this text there."""
-
-    def of(self, rows: Ints) -> "Rows":
-        """Some of them, in that order."""
-
-
-class SingleRows:
-    """Records that were read one by one, as dicts."""
-
-    def __init__(self, records: Sequence[Record]):
-        self._records = records
-
-    def __len__(self) -> int:
-        return len(self._records)
-
-    def _values(self, name: str) -> List[Any]:
-        found: List[Any] = list(self._records)
-        for part in name.split("."):
-            found = [None if each is None else each.get(part) for each in found]
-        return found
-
-    def numbers(self, name: str) -> "NDArray[Any]":
-        first, _, rest = name.partition(".")
-        values = [item[rest] for r in self._records for item in r[first]] if rest else [r[first] for r in self._records]
-        return np.array(values, np.float64 if values and isinstance(values[0], float) else np.int64)
-
-    def there(self, name: str) -> "NDArray[np.bool_]":
-        return np.array([value is not None for value in self._values(name)], np.bool_)
-
-    def lengths(self, name: str) -> Ints:
-        return np.array([-1 if value is None else len(value) for value in self._values(name)], np.int64)
-
-    def vectors(self, name: str) -> List[Any]:
-        return self._values(name)
-
-    def texts(self, name: str) -> List[bytes]:
-        return [value.encode() for value in self._values(name)]
-
-    def all_are(self, name: str, text: bytes) -> bool:
-        return all(each == text for each in self.texts(name))
-
-    def of(self, rows: Ints) -> "SingleRows":
-        return SingleRows([self._records[row] for row in rows.tolist()])
-
-
-class Columns:
-    """Records that were read side by side: numbers, and where in the bytes the rest is.
-
-    :param found: by name a column of numbers, of truths, or (begins, ends) in the bytes, which are -1 where there is none
-    """
-
-    def __init__(self, data: bytes, rows: int, found: Dict[str, Any]):
-        self._data = data
-        self._rows = rows
-        self._found = found
-
-    def __len__(self) -> int:
-        return self._rows
-
-    def numbers(self, name: str) -> "NDArray[Any]":
-        found = self._found[name]
-        numbers: NDArray[Any] = found.values if isinstance(found, _Items) else found
-        return numbers
-
-    def there(self, name: str) -> "NDArray[np.bool_]":
-        found = self._found.get(name)
-        if found is None:
-            return np.zeros(self._rows, np.bool_)
-        there: NDArray[np.bool_] = found[0] >= 0 if isinstance(found, tuple) else found
-        return there
-
-    def lengths(self, name: str) -> Ints:
-        if name not in self._found:
-            return np.full(self._rows, -1)
-        begins, ends = self._found[name]
-        return np.where(begins < 0, -1, ends - begins)
-
-    def vectors(self, name: str) -> List[Any]:
-        if name not in self._found:
-            return [None] * self._rows
-        begins, ends = self._found[name]
-        data = self._data
-        return [data[p:q] if p >= 0 else None for p, q in zip(begins.tolist(), ends.tolist())]
-
-    def texts(self, name: str) -> List[bytes]:
-        return self.vectors(name)
-
-    def all_are(self, name: str, text: bytes) -> bool:
-        begins, ends = self._found[name]
-        if (ends - begins != len(text)).any():
-            return False
-        bytes_of = np.frombuffer(self._data, np.uint8).take(begins[:, None] + np.arange(len(text)))
-        return bool((bytes_of == np.frombuffer(text, np.uint8)).all())
-
-    def of(self, rows: Ints) -> "Columns":
-        # those that follow one another, as most of a batch do, are views
-        some: Any = rows
-        if len(rows) and int(rows[-1]) - int(rows[0]) == len(rows) - 1 and (rows[1:] > rows[:-1]).all():
-            some = slice(int(rows[0]), int(rows[-1]) + 1)
-        found = {}
-        for name, column in self._found.items():
-            if isinstance(column, _Items):
-                found[name] = column.of(some)
-            else:
-                found[name] = tuple([each[some] for each in column]) if isinstance(column, tuple) else column[some]
-        return Columns(self._data, len(rows), found)
-
-
-class JoinedRows:
-    """Some rows behind others."""
-
-    def __init__(self, parts: Sequence[Rows]):
-        self._parts = parts
-
-    def __len__(self) -> int:
-        return sum(map(len, self._parts))
-
-    def numbers(self, name: str) -> "NDArray[Any]":
-        return np.concatenate([part.numbers(name) for part in self._parts])
-
-    def there(self, name: str) -> "NDArray[np.bool_]":
-        return np.concatenate([part.there(name) for part in self._parts])
-
-    def lengths(self, name: str) -> Ints:
-        return np.concatenate([part.lengths(name) for part in self._parts])
-
-    def vectors(self, name: str) -> List[Any]:
-        return [each for part in self._parts for each in part.vectors(name)]
-
-    def texts(self, name: str) -> List[bytes]:
-        return [each for part in self._parts for each in part.texts(name)]
-
-    def all_are(self, name: str, text: bytes) -> bool:
-        return all(part.all_are(name, text) for part in self._parts)
-
-    def of(self, rows: Ints) -> "Rows":
-        starts = np.cumsum([0, *map(len, self._parts)])
-        parts = np.searchsorted(starts, rows, "right") - 1
-        edges = [0, *(np.flatnonzero(np.diff(parts)) + 1).tolist(), len(rows)]
-        return JoinedRows([self._parts[parts[i]].of(rows[i:j] - starts[parts[i]]) for i, j in zip(edges, edges[1:]) if j > i])
-
-
-class _Items:
-    """Numbers of arrays' items, those of a record together, and how many each record has."""
-
-    def __init__(self, values: "NDArray[Any]", counts: Ints):
-        self.values = values
-        self.counts = counts
-        self.ends = np.cumsum(counts)
-
-    def of(self, rows: Any) -> "_Items":
-        counts = self.counts[rows]
-        if isinstance(rows, slice):
-            return _Items(self.values[int(self.ends[rows.start]) - int(counts[0]):int(self.ends[rows.stop - 1])], counts)
-        first = np.cumsum(counts) - counts
-        at = np.arange(int(counts.sum())) + np.repeat(self.ends[rows] - counts - first, counts)
-        return _Items(self.values[at], counts)
 
 
 class ColumnReader:
@@ -424,7 +240,7 @@ def _number(b: "NDArray[np.uint8]", p: Ints) -> Tuple[Ints, Ints]:
 
 def _scatter(found: Dict[str, Any], name: str, column: Any, rows: Ints, count: int) -> None:
     """What only some records have, among all."""
-    if isinstance(column, _Items):
+    if isinstance(column, Items):
         raise NotSideBySide
     if isinstance(column, tuple):
         if name not in found:
@@ -440,11 +256,11 @@ def _scatter(found: Dict[str, Any], name: str, column: Any, rows: Ints, count: i
 def _together(found: Dict[str, Any], items: List[Tuple[Ints, Dict[str, Any]]], counts: Ints, names: List[str]) -> None:
     """Items were read as the first of each record, then the second; they are put together record by record."""
     if not items:
-        found.update({name: _Items(np.zeros(0, np.int64), counts) for name in names})
+        found.update({name: Items(np.zeros(0, np.int64), counts) for name in names})
         return
     order = np.argsort(np.concatenate([rows for rows, _ in items]), kind="stable") if len(items) > 1 else None
     for name in names:
         columns = [inner[name] for _, inner in items if isinstance(inner.get(name), np.ndarray)]
         if len(columns) < len(items):
             raise NotSideBySide
-        found[name] = _Items(columns[0] if order is None else np.concatenate(columns)[order], counts)
+        found[name] = Items(columns[0] if order is None else np.concatenate(columns)[order], counts)

@@ -9,7 +9,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from typing import Any, Callable, Collection, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Collection, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
@@ -17,6 +17,7 @@ from millrace.avro import Reader, Record, Schema, compiled_reader, compiled_writ
 from millrace.columns import ColumnReader
 from millrace.errors import Malformed, MillraceError, Missing, Refused, Unreachable
 from millrace.settings import ClientSettings, followed
+from millrace.walker import NotCompiled, Walker, places_of
 
 LOG = logging.getLogger("millrace")
 _SCHEMAS = "_schemas"
@@ -158,21 +159,29 @@ class Forward:
         deadline = time.monotonic() + self._kafka.timeout_s
         while self._next[partition] <= last:
             message = consumer.poll(0.2)
-            found = []
-            for each in [] if message is None else [message, *consumer.consume(_AT_ONCE, 0)]:
-                error = each.error()
-                if error is None:
-                    found.append(each)
-                    self._next[partition] = each.offset() + 1
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    self._next[partition] = max(self._next[partition], each.offset())
-                else:
-                    self._pass((self._topic, partition), error)
+            found = [] if message is None else [message, *consumer.consume(_AT_ONCE, 0)]
+            if any([each.error() is not None for each in found]):
+                found = self._without_errors(partition, found)
+            elif found:
+                self._next[partition] = found[-1].offset() + 1
             if found:
                 deadline = time.monotonic() + self._kafka.timeout_s
                 yield found
             elif self._next[partition] <= last and time.monotonic() > deadline:
                 raise self._kafka.away(f"reading {self._topic}-{partition} up to offset {last}")
+
+    def _without_errors(self, partition: int, messages: List[Any]) -> List[Any]:
+        found = []
+        for each in messages:
+            error = each.error()
+            if error is None:
+                found.append(each)
+                self._next[partition] = each.offset() + 1
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self._next[partition] = max(self._next[partition], each.offset())
+            else:
+                self._pass((self._topic, partition), error)
+        return found
 
     def _pass(self, at: Tuple[str, int], error: KafkaError) -> None:
         try:
@@ -208,7 +217,7 @@ class Schemas:
         self._texts: Dict[int, str] = {}
         self._newest: Dict[str, Tuple[int, int]] = {}
         self._readers: Dict[Tuple[int, Optional[Tuple[str, ...]], Tuple[str, ...], Tuple[str, ...]], Reader] = {}
-        self._columns: Dict[Tuple[int, str], ColumnReader] = {}
+        self._columns: Dict[Tuple[int, str], Union[Walker, ColumnReader]] = {}
         self._writers: Dict[str, Tuple[int, Callable[[Mapping[str, Any]], bytes]]] = {}
 
     def reader(self, schema_id: int, fields: Optional[Collection[str]] = None, skipped: Collection[str] = (),
@@ -216,10 +225,10 @@ class Schemas:
         """Of records of a schema, as compiled_reader makes it."""
         key = schema_id, None if fields is None else tuple(fields), tuple(skipped), tuple(placed)
         if key not in self._readers:
-            self._readers[key] = compiled_reader(Schema(self._text(schema_id)), fields, skipped, placed)
+            self._readers[key] = compiled_reader(Schema(self._text(schema_id)), fields, skipped, placed, places_of)
         return self._readers[key]
 
-    def columns(self, schema_id: int, record: str, wanted: Sequence[str]) -> ColumnReader:
+    def columns(self, schema_id: int, record: str, wanted: Sequence[str]) -> Union[Walker, ColumnReader]:
         """Of records of a schema, or of a type that it names, side by side.
 
         :param wanted: the same at every call for this record
@@ -228,7 +237,11 @@ class Schemas:
             schema = Schema(self._text(schema_id))
             if record not in schema.named:
                 raise Malformed(f"the schema {schema_id}, {schema.name}, has no {record}")
-            self._columns[schema_id, record] = ColumnReader(schema, schema.named[record], wanted)
+            node = schema.named[record]
+            try:
+                self._columns[schema_id, record] = Walker(schema, node, wanted)
+            except NotCompiled:
+                self._columns[schema_id, record] = ColumnReader(schema, node, wanted)
         return self._columns[schema_id, record]
 
     def encode(self, topic: str, record: Mapping[str, Any]) -> bytes:

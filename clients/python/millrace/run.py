@@ -8,7 +8,8 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 from confluent_kafka import KafkaException
 
 from millrace.avro import Record
-from millrace.batch import Batch, BatchLog
+from millrace.batch import Batch
+from millrace.batch_log import BatchLog
 from millrace.errors import Missing, NoSuchRun, NotCommitted, Refused, Unreachable
 from millrace.generator import Generator, completed
 from millrace.log import Kafka, Records, Schemas, partition_of

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from millrace.avro import Record
-from millrace.batch import Batch, BatchLog
+from millrace.batch import Batch
+from millrace.batch_log import BatchLog
 from millrace.errors import Malformed, Missing, Refused
 from millrace.log import LOG, Kafka, Records, Schemas, partition_of
 from millrace.producing import Offsets, Transactions

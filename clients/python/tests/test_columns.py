@@ -5,19 +5,13 @@ import unittest
 import numpy as np
 
 from millrace.avro import Schema, compiled_reader, compiled_writer
-from millrace.batch import _COLUMNS_OF_ENTRY, _COLUMNS_OF_TRAJECTORY, _OF_TRAJECTORY
-from millrace.columns import ColumnReader, JoinedRows, NotSideBySide, SingleRows
+from millrace.batch_log import _COLUMNS_OF_ENTRY, _COLUMNS_OF_TRAJECTORY, _OF_TRAJECTORY
+from millrace.columns import ColumnReader
+from millrace.rows import JoinedRows, NotSideBySide, SingleRows
 from test_avro import HISTORY, newest
 
 #: texts are looked into when they are asked for
 _WITHOUT_TEXTS = tuple(name for name in _OF_TRAJECTORY if not name.endswith("_id"))
-
-
-def side_by_side(schema, values, wanted, record=None):
-    data = b"".join(values)
-    ends = np.cumsum([len(value) for value in values])
-    begins = np.concatenate([[0], ends[:-1]])
-    return ColumnReader(schema, schema.named[record] if record else schema.root, wanted).read(data, begins, ends)
 
 
 def some(random, of):
@@ -73,6 +67,13 @@ def entry(random):
 
 
 class SideBySideTest(unittest.TestCase):
+    reader = ColumnReader
+
+    def side_by_side(self, schema, values, wanted):
+        data = b"".join(values)
+        ends = np.cumsum([len(value) for value in values])
+        return self.reader(schema, schema.root, wanted).read(data, np.concatenate([[0], ends[:-1]]), ends)
+
     def assert_equal_rows(self, one, other, numbers, vectors):
         self.assertEqual(len(one), len(other))
         for name in numbers:
@@ -91,10 +92,15 @@ class SideBySideTest(unittest.TestCase):
         write, read, random = compiled_writer(schema), compiled_reader(schema, _OF_TRAJECTORY), np.random.default_rng(5)
         for count in (1, 2, 300):
             values = [write(trajectory(random)) for _ in range(count)]
-            columns, single = side_by_side(schema, values, _COLUMNS_OF_TRAJECTORY), SingleRows([read(value, 0, False) for value in values])
+            columns, single = self.side_by_side(schema, values, _COLUMNS_OF_TRAJECTORY), SingleRows([read(value, 0, False) for value in values])
             self.assert_equal_rows(columns, single, self.trajectory_numbers, self.trajectory_vectors)
             self.assertEqual(columns.there("kept_tokens").tolist(), single.there("kept_tokens").tolist())
             self.assertEqual(columns.texts("rollout_id"), single.texts("rollout_id"))
+            for one, other in zip(columns.packed_texts("rollout_id"), single.packed_texts("rollout_id")):
+                self.assertEqual(one.tolist(), other.tolist())
+            both = "prompt_tokens", "response_tokens"
+            self.assertEqual(columns.joined(both, "<i4").tolist(), single.joined(both, "<i4").tolist())
+            self.assertTrue(columns.joined(both, "<i4").flags.writeable)
             rows = random.permutation(count)[:7]
             self.assert_equal_rows(columns.of(rows), single.of(rows), self.trajectory_numbers, self.trajectory_vectors)
             joined = JoinedRows([columns, single]).of(rows + rows % 2 * count)
@@ -108,7 +114,7 @@ class SideBySideTest(unittest.TestCase):
                 schema = Schema(path.read_text())
                 data = bytes.fromhex(path.with_suffix(".hex").read_text().replace("\n", ""))[5:]
                 single = SingleRows([compiled_reader(schema, _OF_TRAJECTORY)(data, 0, False)] * 40)
-                self.assert_equal_rows(side_by_side(schema, [data] * 40, _COLUMNS_OF_TRAJECTORY), single, self.trajectory_numbers,
+                self.assert_equal_rows(self.side_by_side(schema, [data] * 40, _COLUMNS_OF_TRAJECTORY), single, self.trajectory_numbers,
                                        self.trajectory_vectors)
 
     def test_should_find_the_entries_of_a_batch(self):
@@ -122,7 +128,7 @@ class SideBySideTest(unittest.TestCase):
         places = np.array(placed.pop("entries"))
         single = SingleRows(whole.pop("entries"))
         self.assertEqual(placed, whole)
-        columns = ColumnReader(schema, schema.named["BatchEntry"], _COLUMNS_OF_ENTRY).read(value, places[:-1], places[1:])
+        columns = self.reader(schema, schema.named["BatchEntry"], _COLUMNS_OF_ENTRY).read(value, places[:-1], places[1:])
         self.assert_equal_rows(columns, single, ("partition", "offset", "reward", "advantage"), ("mask", "weights", "credit.token_level_advantages"))
         self.assertEqual((columns.texts("rollout_id"), columns.texts("group_id")), (single.texts("rollout_id"), single.texts("group_id")))
 
@@ -135,7 +141,7 @@ class SideBySideTest(unittest.TestCase):
             spoilt = bytearray(values[0])
             spoilt[random.integers(0, len(spoilt))] = random.integers(0, 256)
             try:
-                columns = side_by_side(schema, [*values[1:], bytes(spoilt)], _COLUMNS_OF_TRAJECTORY)
+                columns = self.side_by_side(schema, [*values[1:], bytes(spoilt)], _COLUMNS_OF_TRAJECTORY)
             except NotSideBySide:
                 refused += 1
                 continue
@@ -144,13 +150,13 @@ class SideBySideTest(unittest.TestCase):
             self.assert_equal_rows(columns, single, self.trajectory_numbers, self.trajectory_vectors)
         self.assertGreater(refused, 10)
         with self.assertRaises(NotSideBySide):
-            side_by_side(schema, [*values[1:], values[0][:-1]], _COLUMNS_OF_TRAJECTORY)
+            self.side_by_side(schema, [*values[1:], values[0][:-1]], _COLUMNS_OF_TRAJECTORY)
 
     def test_should_read_numbers_to_the_ends_of_their_range(self):
         schema = Schema({"type": "record", "name": "R", "fields": [{"name": "n", "type": "long"}]})
         numbers = [0, -1, 1, 63, 64, -64, -65, 8191, -8193, 1 << 20, (1 << 62) - 1, -(1 << 62)]
         values = [compiled_writer(schema)({"n": n}) for n in numbers]
-        self.assertEqual(side_by_side(schema, values, ("n",)).numbers("n").tolist(), numbers)
+        self.assertEqual(self.side_by_side(schema, values, ("n",)).numbers("n").tolist(), numbers)
 
 
 def bytes_of(value):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from millrace import batch as batches
-from millrace.columns import SingleRows
+from millrace import batch_log as batches
+from millrace.rows import SingleRows
 from millrace.errors import Malformed, Missing, Refused
 from millrace.generator import completed
 from millrace.log import murmur2, partition_of

@@ -1,0 +1,329 @@
+"""Batches as they are on the log, with the trajectories that they point at."""
+
+from __future__ import annotations
+
+from typing import Any, Iterator, List, Optional, Tuple
+
+import numpy as np
+from confluent_kafka import KafkaException, TopicPartition
+from numpy.typing import NDArray
+
+from millrace.avro import Record
+from millrace.batch import Batch, Floats, spread
+from millrace.errors import Malformed, Missing
+from millrace.log import Forward, Kafka, Records, Schemas
+from millrace.rows import Columns, Ints, JoinedRows, NotSideBySide, Rows, SingleRows, joined
+from millrace.versions import Identity
+
+#: what is read of a trajectory; the rest is passed over
+_OF_TRAJECTORY = (
+    "run_id", "epoch", "policy_id", "rollout_id", "prompt_tokens", "response_tokens", "mask", "temperature", "version_spans",
+    "behavior_log_probs", "old_log_probs", "proximal_log_probs", "proximal_version", "reference_log_probs", "teacher_log_probs",
+    "proximal_entropies", "kept_tokens",
+)
+_COLUMNS_OF_TRAJECTORY = (*(name for name in _OF_TRAJECTORY if name not in ("epoch", "version_spans")), "epoch", "version_spans.version",
+                          "version_spans.start", "version_spans.end")
+_COLUMNS_OF_ENTRY = ("rollout_id", "group_id", "partition", "offset", "reward", "advantage", "mask", "credit",
+                     "credit.token_level_advantages", "weights")
+#: fewer records, and longer ones, cost less one by one
+_SIDE_BY_SIDE = 32
+_SHORT_BYTES = 32 << 10
+_NOT_OF_ENTRY = tuple("BatchEntry." + name for name in ("rollout_partition", "rollout_offset", "oldest_version", "trained_tokens", "masked_by"))
+_LOG_PROBS = ("behavior_log_probs", "proximal_log_probs", "old_log_probs", "reference_log_probs", "teacher_log_probs", "proximal_entropies")
+
+
+class _Piece:
+    """Trajectories that were read together, of one partition."""
+
+    def __init__(self, schemas: Schemas, records: Records, partition: int, values: List[bytes], offsets: List[int]):
+        self._schemas = schemas
+        self._records = records
+        self._values = values
+        self._columns: Optional[Columns] = None
+        self._tried = len(values) < _SIDE_BY_SIDE
+        self.partition = partition
+        self.offsets = np.array(offsets, np.int64)
+        self.first, self.last = offsets[0], offsets[-1]
+        self.bytes = sum(map(len, values))
+        self.left = len(values)
+
+    def holds(self, offsets: Ints) -> Tuple[Ints, "NDArray[np.bool_]"]:
+        """Where each is, and whether it is there."""
+        at = np.minimum(np.searchsorted(self.offsets, offsets), len(self.offsets) - 1)
+        return at, self.offsets[at] == offsets
+
+    def rows(self, at: Ints) -> Rows:
+        if not self._tried:
+            self._tried = True
+            self._columns = self._side_by_side()
+        if self._columns is not None:
+            return self._columns.of(at)
+        return SingleRows([self._records.of(self._values[i]) for i in at.tolist()])
+
+    def _side_by_side(self) -> Optional[Columns]:
+        if self.bytes > _SHORT_BYTES * len(self._values):
+            return None
+        data, ends = b"".join(self._values), np.cumsum(np.array(list(map(len, self._values)), np.int64))
+        begins = np.concatenate([[0], ends[:-1]])
+        head = data[:5]
+        if len(head) < 5 or head[0] != 0 or (ends - begins).min() < 5:
+            return None
+        if (np.frombuffer(data, np.uint8).take(begins[:, None] + np.arange(5)) != np.frombuffer(head, np.uint8)).any():
+            return None
+        try:
+            found = self._schemas.columns(int.from_bytes(head[1:], "big"), "Trajectory", _COLUMNS_OF_TRAJECTORY).read(data, begins + 5, ends)
+        except NotSideBySide:
+            return None
+        self._values = []
+        return found
+
+
+class Trajectories:
+    """Fetches what batches point at. They lie nearly in the order of the batches, so the topic is read once, forwards, and what lies
+    between is kept for a later batch, the newest `kept_bytes` of it."""
+
+    def __init__(self, kafka: Kafka, schemas: Schemas, identity: Identity, kept_bytes: int = 256 << 20):
+        self._topic = identity.topic("trajectories")
+        self._forward = Forward(kafka, self._topic)
+        self._schemas = schemas
+        self._records = Records(schemas, _OF_TRAJECTORY, arrays=False)
+        self._kept_bytes = kept_bytes
+        self._pieces: List[_Piece] = []
+
+    def fetch(self, batch: Record) -> Rows:
+        """Those of a batch, in its order.
+
+        :raises Missing: if the log no longer has one
+        """
+        entries: Rows = batch["entries"]
+        partitions, offsets = entries.numbers("partition"), entries.numbers("offset")
+        known, _ = self._known(partitions, offsets)
+        for partition in np.unique(partitions[~known]).tolist():
+            wanted = offsets[~known & (partitions == partition)]
+            self._read(partition, int(wanted.min()), int(wanted.max()), batch)
+        known, found = self._known(partitions, offsets)
+        if not known.all():
+            s = int(np.argmin(known))
+            raise Missing(f"batch {batch['batch_id']} points at {self._topic}-{partitions[s]}@{offsets[s]}, and there is no record")
+        parts = [piece.rows(at) for piece, _, at in found]
+        for piece, _, at in found:
+            piece.left -= len(at)
+        self._forget()
+        if len(parts) < 2:
+            return parts[0] if parts else SingleRows([])
+        order = np.concatenate([s for _, s, _ in found])
+        joined = JoinedRows(parts)
+        return joined if (np.diff(order) > 0).all() else joined.of(np.argsort(order))
+
+    def _known(self, partitions: Ints, offsets: Ints) -> Tuple["NDArray[np.bool_]", List[Tuple[_Piece, Ints, Ints]]]:
+        """Which are kept; and the pieces that have them, with the sequences of the batch that each has, and where in it."""
+        known = np.zeros(len(offsets), np.bool_)
+        found = []
+        if len(offsets):
+            first, last = int(offsets.min()), int(offsets.max())
+            for piece in self._pieces:
+                if piece.first <= last and piece.last >= first:
+                    at, there = piece.holds(offsets)
+                    there &= (partitions == piece.partition) & ~known
+                    if there.any():
+                        known |= there
+                        found.append((piece, np.flatnonzero(there), at[there]))
+        return known, found
+
+    def _forget(self) -> None:
+        self._pieces = [piece for piece in self._pieces if piece.left > 0]
+        kept = sum(piece.bytes for piece in self._pieces)
+        while kept > self._kept_bytes:
+            kept -= self._pieces.pop(0).bytes
+
+    def _read(self, partition: int, first: int, last: int, batch: Record) -> None:
+        values: List[bytes] = []
+        offsets: List[int] = []
+        try:
+            for messages in self._forward.read(partition, first, last):
+                read = [message.value() for message in messages]
+                if None in read:
+                    messages = [message for message, value in zip(messages, read) if value is not None]
+                    read = [value for value in read if value is not None]
+                values += read
+                offsets += [message.offset() for message in messages]
+        except Missing as e:
+            raise Missing(f"batch {batch['batch_id']} points at a trajectory that cannot be had: {e}") from None
+        if values:
+            self._pieces.append(_Piece(self._schemas, self._records, partition, values, offsets))
+
+    def close(self) -> None:
+        self._forward.close()
+
+
+class _BatchRecords(Records):
+    """Batches, whose entries are read side by side where they are many."""
+
+    def __init__(self, schemas: Schemas):
+        super().__init__(schemas, arrays=False, placed=("LearnerBatch.entries",))
+        self._single = Records(schemas, arrays=False, skipped=_NOT_OF_ENTRY)
+
+    def of(self, value: bytes) -> Record:
+        record = super().of(value)
+        places = np.array(record["entries"], np.int64)
+        if len(places) > _SIDE_BY_SIDE:
+            columns = self._schemas.columns(int.from_bytes(value[1:5], "big"), "BatchEntry", _COLUMNS_OF_ENTRY)
+            try:
+                record["entries"] = columns.read(value, places[:-1], places[1:])
+                return record
+            except NotSideBySide:
+                pass
+        record = self._single.of(value)
+        record["entries"] = SingleRows(record["entries"])
+        return record
+
+
+class BatchLog:
+    """Reads `batches` and what they point at."""
+
+    def __init__(self, kafka: Kafka, schemas: Schemas, identity: Identity, partition: int, group: Optional[str] = None):
+        self._kafka = kafka
+        self._identity = identity
+        self._records = _BatchRecords(schemas)
+        self._trajectories = Trajectories(kafka, schemas, identity)
+        self._at = identity.topic("batches"), partition
+        self.consumer = kafka.consumer(**({"group.id": group} if group else {}))
+        self._next = -1
+
+    def position(self, offset: int) -> None:
+        """The next batch is looked for from there on."""
+        self._next = offset
+
+    def beginning(self) -> int:
+        """First offset that may be this epoch's."""
+        low, _ = self._kafka.ends(self.consumer, *self._at)
+        return max(low, self._identity.beginning(*self._at))
+
+    def committed(self) -> int:
+        """The offset that the group has committed; -1 if none."""
+        try:
+            found = self.consumer.committed([TopicPartition(*self._at)], self._kafka.timeout_s)[0]
+        except KafkaException as e:
+            raise self._kafka.away("asking for the offset that the learner's group has committed", e) from None
+        return int(found.offset) if found.offset >= 0 else -1
+
+    def partition(self) -> Tuple[str, int]:
+        """Where the batches are."""
+        return self._at
+
+    def available(self) -> Iterator[Tuple[Record, int]]:
+        """The batches between the position and the end there is now, with their offsets."""
+        begin = self.beginning()
+        _, high = self._kafka.ends(self.consumer, *self._at)
+        for messages in self._kafka.read(self.consumer, {self._at: (max(begin, self._next), high)}):
+            for message in messages:
+                batch = self._records.decode(message)
+                self._next = message.offset() + 1
+                if batch is not None and self._identity.owns(batch):
+                    yield batch, message.offset()
+        self._next = max(self._next, high)
+
+    def close(self) -> None:
+        self.consumer.close()
+        self._trajectories.close()
+
+    def joined(self, batch: Record, offset: int) -> Batch:
+        """A batch with its trajectories, checked against each other and packed."""
+        return _packed(batch, self._trajectories.fetch(batch), offset)
+
+
+def _inconsistent(batch: Record, s: int, what: str) -> Malformed:
+    entries: Rows = batch["entries"]
+    return Malformed(f"batch {batch['batch_id']}, rollout {_shown(entries.texts('rollout_id')[s])} at partition "
+                     f"{entries.numbers('partition')[s]} offset {entries.numbers('offset')[s]}: {what}")
+
+
+def _same_rollouts(batch: Record, trajectories: Rows) -> None:
+    entries: Rows = batch["entries"]
+    if (_same_texts(entries, trajectories, "rollout_id") and trajectories.all_are("run_id", batch["run_id"].encode())
+            and trajectories.all_are("policy_id", batch["policy_id"].encode()) and (trajectories.numbers("epoch") == batch["epoch"]).all()):
+        return
+    wanted, found = entries.texts("rollout_id"), trajectories.texts("rollout_id")
+    runs, policies = trajectories.texts("run_id"), trajectories.texts("policy_id")
+    epochs = trajectories.numbers("epoch").tolist()
+    expected = batch["run_id"].encode(), batch["epoch"], batch["policy_id"].encode()
+    s = next(s for s in range(len(wanted)) if wanted[s] != found[s] or (runs[s], epochs[s], policies[s]) != expected)
+    raise _inconsistent(batch, s, f"points at rollout {_shown(found[s])} of run {_shown(runs[s])} epoch {epochs[s]} policy "
+                        f"{_shown(policies[s])}")
+
+
+def _same_texts(one: Rows, other: Rows, name: str) -> bool:
+    return all(map(np.array_equal, one.packed_texts(name), other.packed_texts(name)))
+
+
+def _shown(text: bytes) -> str:
+    return text.decode("utf-8", "replace")
+
+
+def _packed(batch: Record, trajectories: Rows, offset: int) -> Batch:
+    entries: Rows = batch["entries"]
+    _same_rollouts(batch, trajectories)
+    prompt_lengths, lengths = trajectories.lengths("prompt_tokens") >> 2, trajectories.lengths("response_tokens") >> 2
+
+    def whole(name: str, found: Ints, width: int = 2) -> None:
+        wrong = np.flatnonzero(found != lengths << width)
+        if len(wrong):
+            s = int(wrong[0])
+            raise _inconsistent(batch, s, f"has {lengths[s]} response tokens and {found[s] >> width} values of {name}")
+
+    recorded = []
+    for name in _LOG_PROBS:
+        found = trajectories.lengths(name)
+        if not (found < 0).any():
+            whole(name.replace("_", " "), found)
+            recorded.append(name)
+    own_lengths, masked = trajectories.lengths("mask"), entries.there("mask")
+    whole("mask" if not masked.any() else "the trajectory's mask", own_lengths, 0)
+    mask = own = trajectories.joined(("mask",), np.int8)
+    if masked.any():
+        whole("mask", np.where(masked, entries.lengths("mask"), own_lengths), 0)
+        mask = joined([b if b is not None else a for a, b in zip(trajectories.vectors("mask"), entries.vectors("mask"))], np.int8)
+    response_offsets = np.concatenate([[0], np.cumsum(lengths)])
+    if mask.view(np.uint8).max(initial=0) > 1 or mask is not own and (mask > own).any():
+        at = int(np.flatnonzero((mask & ~1) | (mask > own))[0])
+        s = int(np.searchsorted(response_offsets, at, "right")) - 1
+        raise _inconsistent(batch, s, f"trains on response token {at - response_offsets[s]}, which the trajectory's own mask leaves out")
+    trained = int(np.count_nonzero(mask))
+    if trained != batch["trained_tokens"]:
+        raise Malformed(f"batch {batch['batch_id']} declares {batch['trained_tokens']} trained tokens, its entries have {trained}")
+    importance = None
+    if len(entries) and entries.there("weights").all():
+        whole("weights", entries.lengths("weights"))
+        importance = entries.joined(("weights",), "<f4")
+    rewards = np.array(entries.numbers("reward"), np.float64)
+    of_sequence = np.asarray(entries.numbers("advantage"), np.float32)
+    advantages = spread(of_sequence, lengths)
+    finite = bool(np.isfinite(rewards).all() and np.isfinite(of_sequence).all()) and 0 <= batch["step_scale"] < np.inf
+    if entries.there("credit.token_level_advantages").any():
+        for s, packed in enumerate(entries.vectors("credit.token_level_advantages")):
+            if packed is not None:
+                own_advantages = vectors_of(batch, s, packed, int(lengths[s]))
+                advantages[response_offsets[s]:response_offsets[s + 1]] = own_advantages
+                finite = finite and bool(np.isfinite(own_advantages).all())
+    if not finite:
+        raise Malformed(f"batch {batch['batch_id']} has a reward, an advantage or a step scale that is not finite")
+    widths = trajectories.numbers("version_spans.end") - trajectories.numbers("version_spans.start")
+    if int(widths.sum()) != len(mask) or (widths < 0).any():
+        raise Malformed(f"batch {batch['batch_id']} has trajectories whose version spans do not cover their responses")
+    return Batch(
+        batch_id=batch["batch_id"], expected_version=batch.get("expected_version", -1), step_scale=batch["step_scale"],
+        tokens=trajectories.joined(("prompt_tokens", "response_tokens"), "<i4"), offsets=np.concatenate([[0], np.cumsum(prompt_lengths + lengths)]),
+        response_offsets=response_offsets, mask=mask, advantages=advantages,
+        proximal_versions=np.array(trajectories.numbers("proximal_version"), np.int64), rewards=rewards,
+        temperatures=np.array(trajectories.numbers("temperature"), np.float64), trained_tokens=trained,
+        trainable_tokens=trained if own is mask else int(np.count_nonzero(own)), record={name: value for name, value in batch.items() if name != "entries"},
+        offset=offset, recorded_weights=importance, kept_tokens=bool(trajectories.there("kept_tokens").any()),
+        spans=(trajectories.numbers("version_spans.version"), widths), recorded=tuple(recorded), entries=entries, trajectories=trajectories)
+
+
+def vectors_of(batch: Record, s: int, packed: Any, tokens: int) -> Floats:
+    """A float vector of an entry, of the length that it must have."""
+    found = np.frombuffer(packed, "<f4")
+    if len(found) != tokens:
+        raise _inconsistent(batch, s, f"has {tokens} response tokens and {len(found)} advantages of tokens")
+    return found

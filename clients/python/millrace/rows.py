@@ -1,0 +1,242 @@
+"""Fields of many records as columns, whoever read them."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Dict, List, Protocol, Sequence, Tuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from millrace.avro import Record
+
+#: millrace._records; None where the package was installed without a compiler, or is not installed
+compiled: Any
+try:
+    compiled = importlib.import_module("millrace._records")
+except ImportError:
+    compiled = None
+
+Ints = NDArray[np.int64]
+
+
+class NotSideBySide(Exception):
+    """The records must be read one by one."""
+
+
+class Rows(Protocol):
+    """Fields of records, each as a column. Names of nested fields are joined by dots."""
+
+    def __len__(self) -> int: ...
+
+    def numbers(self, name: str) -> "NDArray[Any]":
+        """int64 or float64. Of a field of an array's items: those of all records, one behind the other."""
+
+    def there(self, name: str) -> "NDArray[np.bool_]":
+        """Where the field is not null."""
+
+    def lengths(self, name: str) -> Ints:
+        """In bytes; -1 where it is null."""
+
+    def vectors(self, name: str) -> List[Any]:
+        """Bytes of each record's; None where it is null."""
+
+    def texts(self, name: str) -> List[bytes]:
+        """In UTF-8."""
+
+    def packed_texts(self, name: str) -> Tuple[Ints, "NDArray[np.uint8]"]:
+        """How many bytes each has, and all of them."""
+
+    def all_are(self, name: str, text: bytes) -> bool:
+        """Whether every record has this text there."""
+
+    def joined(self, names: Sequence[str], dtype: Any) -> "NDArray[Any]":
+        """Vectors that every record has, one record's behind the other's; of several names those of a record beside each other."""
+
+    def of(self, rows: Ints) -> "Rows":
+        """Some of them, in that order."""
+
+
+class SingleRows:
+    """Records that were read one by one, as dicts."""
+
+    def __init__(self, records: Sequence[Record]):
+        self._records = records
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def _values(self, name: str) -> List[Any]:
+        found: List[Any] = list(self._records)
+        for part in name.split("."):
+            found = [None if each is None else each.get(part) for each in found]
+        return found
+
+    def numbers(self, name: str) -> "NDArray[Any]":
+        first, _, rest = name.partition(".")
+        values = [item[rest] for r in self._records for item in r[first]] if rest else [r[first] for r in self._records]
+        return np.array(values, np.float64 if values and isinstance(values[0], float) else np.int64)
+
+    def there(self, name: str) -> "NDArray[np.bool_]":
+        return np.array([value is not None for value in self._values(name)], np.bool_)
+
+    def lengths(self, name: str) -> Ints:
+        return np.array([-1 if value is None else len(value) for value in self._values(name)], np.int64)
+
+    def vectors(self, name: str) -> List[Any]:
+        return self._values(name)
+
+    def texts(self, name: str) -> List[bytes]:
+        return [value.encode() for value in self._values(name)]
+
+    def packed_texts(self, name: str) -> Tuple[Ints, "NDArray[np.uint8]"]:
+        texts = self.texts(name)
+        return np.array(list(map(len, texts)), np.int64), joined(texts, np.uint8)
+
+    def all_are(self, name: str, text: bytes) -> bool:
+        return all(each == text for each in self.texts(name))
+
+    def joined(self, names: Sequence[str], dtype: Any) -> "NDArray[Any]":
+        return joined([each for together in zip(*map(self.vectors, names)) for each in together], dtype)
+
+    def of(self, rows: Ints) -> "SingleRows":
+        return SingleRows([self._records[row] for row in rows.tolist()])
+
+
+class Columns:
+    """Records that were read side by side: numbers, and where in the bytes the rest is.
+
+    :param found: by name a column of numbers, of truths, or (begins, ends) in the bytes, which are -1 where there is none
+    """
+
+    def __init__(self, data: bytes, rows: int, found: Dict[str, Any]):
+        self._data = data
+        self._rows = rows
+        self._found = found
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def numbers(self, name: str) -> "NDArray[Any]":
+        found = self._found[name]
+        numbers: NDArray[Any] = found.values if isinstance(found, Items) else found
+        return numbers
+
+    def there(self, name: str) -> "NDArray[np.bool_]":
+        found = self._found.get(name)
+        if found is None:
+            return np.zeros(self._rows, np.bool_)
+        there: NDArray[np.bool_] = found[0] >= 0 if isinstance(found, tuple) else found
+        return there
+
+    def lengths(self, name: str) -> Ints:
+        if name not in self._found:
+            return np.full(self._rows, -1)
+        begins, ends = self._found[name]
+        return np.where(begins < 0, -1, ends - begins)
+
+    def vectors(self, name: str) -> List[Any]:
+        if name not in self._found:
+            return [None] * self._rows
+        begins, ends = self._found[name]
+        data = self._data
+        return [data[p:q] if p >= 0 else None for p, q in zip(begins.tolist(), ends.tolist())]
+
+    def texts(self, name: str) -> List[bytes]:
+        return self.vectors(name)
+
+    def packed_texts(self, name: str) -> Tuple[Ints, "NDArray[np.uint8]"]:
+        return self.lengths(name), self.joined((name,), np.uint8)
+
+    def all_are(self, name: str, text: bytes) -> bool:
+        begins, ends = self._found[name]
+        if (ends - begins != len(text)).any():
+            return False
+        bytes_of = np.frombuffer(self._data, np.uint8).take(begins[:, None] + np.arange(len(text)))
+        return bool((bytes_of == np.frombuffer(text, np.uint8)).all())
+
+    def joined(self, names: Sequence[str], dtype: Any) -> "NDArray[Any]":
+        if compiled is None:
+            return joined([each for together in zip(*map(self.vectors, names)) for each in together], dtype)
+        begins, ends = self._found[names[0]]
+        if len(names) > 1:
+            begins, ends = (np.stack([self._found[name][edge] for name in names], 1).reshape(-1) for edge in (0, 1))
+        out = np.empty(int((ends - begins).sum()), np.uint8)
+        compiled.gather(out, self._data, begins, ends)
+        return out.view(dtype)
+
+    def of(self, rows: Ints) -> "Columns":
+        # those that follow one another, as most of a batch do, are views
+        some: Any = rows
+        if len(rows) and int(rows[-1]) - int(rows[0]) == len(rows) - 1 and (rows[1:] > rows[:-1]).all():
+            some = slice(int(rows[0]), int(rows[-1]) + 1)
+        found = {}
+        for name, column in self._found.items():
+            if isinstance(column, Items):
+                found[name] = column.of(some)
+            else:
+                found[name] = tuple([each[some] for each in column]) if isinstance(column, tuple) else column[some]
+        return Columns(self._data, len(rows), found)
+
+
+class JoinedRows:
+    """Some rows behind others."""
+
+    def __init__(self, parts: Sequence[Rows]):
+        self._parts = parts
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    def numbers(self, name: str) -> "NDArray[Any]":
+        return np.concatenate([part.numbers(name) for part in self._parts])
+
+    def there(self, name: str) -> "NDArray[np.bool_]":
+        return np.concatenate([part.there(name) for part in self._parts])
+
+    def lengths(self, name: str) -> Ints:
+        return np.concatenate([part.lengths(name) for part in self._parts])
+
+    def vectors(self, name: str) -> List[Any]:
+        return [each for part in self._parts for each in part.vectors(name)]
+
+    def texts(self, name: str) -> List[bytes]:
+        return [each for part in self._parts for each in part.texts(name)]
+
+    def packed_texts(self, name: str) -> Tuple[Ints, "NDArray[np.uint8]"]:
+        lengths, texts = zip(*(part.packed_texts(name) for part in self._parts))
+        return np.concatenate(lengths), np.concatenate(texts)
+
+    def all_are(self, name: str, text: bytes) -> bool:
+        return all(part.all_are(name, text) for part in self._parts)
+
+    def joined(self, names: Sequence[str], dtype: Any) -> "NDArray[Any]":
+        return np.concatenate([part.joined(names, dtype) for part in self._parts])
+
+    def of(self, rows: Ints) -> "Rows":
+        starts = np.cumsum([0, *map(len, self._parts)])
+        parts = np.searchsorted(starts, rows, "right") - 1
+        edges = [0, *(np.flatnonzero(np.diff(parts)) + 1).tolist(), len(rows)]
+        return JoinedRows([self._parts[parts[i]].of(rows[i:j] - starts[parts[i]]) for i, j in zip(edges, edges[1:]) if j > i])
+
+
+class Items:
+    """Numbers of arrays' items, those of a record together, and how many each record has."""
+
+    def __init__(self, values: "NDArray[Any]", counts: Ints):
+        self.values = values
+        self.counts = counts
+        self.ends = np.cumsum(counts)
+
+    def of(self, rows: Any) -> "Items":
+        counts = self.counts[rows]
+        if isinstance(rows, slice):
+            return Items(self.values[int(self.ends[rows.start]) - int(counts[0]):int(self.ends[rows.stop - 1])], counts)
+        first = np.cumsum(counts) - counts
+        at = np.arange(int(counts.sum())) + np.repeat(self.ends[rows] - counts - first, counts)
+        return Items(self.values[at], counts)
+
+
+def joined(vectors: Sequence[Any], dtype: Any) -> "NDArray[Any]":
+    """Bytes as one array, which may be written to."""
+    return np.frombuffer(bytearray().join(vectors), dtype)

@@ -1,0 +1,5 @@
+"""What pyproject.toml cannot say: the compiled reader of records, which nothing needs where it cannot be built."""
+
+from setuptools import Extension, setup
+
+setup(ext_modules=[Extension("millrace._records", ["millrace/_records.c"], extra_compile_args=["-O2"], optional=True)])
