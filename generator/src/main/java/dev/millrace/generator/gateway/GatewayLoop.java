@@ -5,12 +5,12 @@ import dev.millrace.api.tokenizer.Tokenizer;
 import dev.millrace.generator.sampling.GeneratorConfig;
 import dev.millrace.generator.sampling.PromptCheck;
 import dev.millrace.generator.sampling.PromptSource;
+import dev.millrace.generator.sampling.QuarantineWatch;
 import dev.millrace.generator.sampling.RefusedPrompt;
 import dev.millrace.generator.sampling.TurnEngine;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.quarantine.Quarantines;
 import dev.millrace.schemas.FinishReason;
-import dev.millrace.schemas.Quarantine;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.ServerRole;
 import dev.millrace.schemas.Serving;
@@ -21,7 +21,6 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
 import java.util.concurrent.BlockingQueue;
@@ -32,8 +31,6 @@ import java.util.stream.LongStream;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.jspecify.annotations.Nullable;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /**
  * What the role's thread does, over and over: read prompts, go on with sessions that were open before, end those whose time is over,
@@ -42,7 +39,6 @@ import org.slf4j.LoggerFactory;
  * <p>Owned by that thread, save {@link #end}.
  */
 final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
-    private static final Logger LOG = LoggerFactory.getLogger(GatewayLoop.class);
     private static final Duration POLL = Duration.ofMillis(2); // a turn waits for half of it
     private static final long LOOK_MS = 100;
 
@@ -54,14 +50,13 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
     private final SessionFence fence;
     private final EndWriter writer;
     private final TurnEngine engine;
-    private final Quarantines quarantines;
+    private final QuarantineWatch quarantine;
     private final GatewayMeters meters;
     private final Clock clock;
     private final PromptSource prompts;
     private final BlockingQueue<SessionEnding> ends = new LinkedBlockingQueue<>();
 
     private List<SessionEnding> notWritten = new ArrayList<>();
-    private boolean inQuarantine;
     private long lookedAtMs;
     private long heartbeatAtMs;
     private long servedVersion = -1;
@@ -90,17 +85,17 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
         this.fence = fence;
         this.writer = writer;
         this.engine = engine;
-        this.quarantines = quarantines;
         this.meters = meters;
         this.clock = clock;
         this.prompts = new PromptSource(connection, config, check, this);
+        this.quarantine = new QuarantineWatch(config.id(), "gateway", quarantines, prompts);
     }
 
     /** Goes on until it is stopped; ends that were asked for by then are written. Sessions stay open on the log. */
     void run(BooleanSupplier stopped) {
         while (!stopped.getAsBoolean()) {
             engine.requireAlive();
-            standAsideInQuarantine();
+            quarantine.look();
             prompts.poll(POLL);
             fence.answer(prompts);
             takePrompts();
@@ -114,23 +109,6 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
     /** A session is to end; from any thread. Its ending says when it is written. */
     void end(SessionEnding ending) {
         ends.add(ending);
-    }
-
-    private void standAsideInQuarantine() {
-        Optional<Quarantine> quarantine = quarantines.of(config.id());
-        if (quarantine.isPresent() == inQuarantine) {
-            return;
-        }
-        inQuarantine = quarantine.isPresent();
-        if (inQuarantine) {
-            LOG.warn(
-                    "gateway {} is in quarantine and leaves its prompts and sessions to others: {}",
-                    config.id(),
-                    quarantine.get().getSentence());
-        } else {
-            LOG.info("gateway {} is in quarantine no longer", config.id());
-        }
-        prompts.stayAway(inQuarantine);
     }
 
     private void takePrompts() {

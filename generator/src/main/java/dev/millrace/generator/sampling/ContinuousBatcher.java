@@ -9,13 +9,11 @@ import dev.millrace.policy.session.PreparedWeights;
 import dev.millrace.policy.weights.Weights;
 import java.util.Collections;
 import java.util.IdentityHashMap;
-import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
 import java.util.concurrent.Executor;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
-import java.util.stream.IntStream;
 import org.apache.kafka.common.TopicPartition;
 import org.jspecify.annotations.Nullable;
 
@@ -45,11 +43,10 @@ final class ContinuousBatcher implements AutoCloseable {
     private final boolean[] taking; // known tokens in before that
     private final long[] heldVersion; // under which the slot's keys and values were made; -1 before its first call
     private final boolean[] mixed; // some of them were made under another version before
-    private @Nullable PrefixCache prefixes;
+    private @Nullable KeptPrefixes prefixes;
     private @Nullable DecodeSteps computed; // between compute and take
     private long sampledTokens;
     private long forcedTokens;
-    private long reusedTokens;
 
     ContinuousBatcher(Engine engine, DecoderShape shape, GeneratorConfig config) {
         this(engine, shape, config, config.prepared(engine), Runnable::run);
@@ -82,7 +79,7 @@ final class ContinuousBatcher implements AutoCloseable {
      * version made takes in only the rest. Its log-probs may then differ in their last bits from those of the whole prompt.
      */
     void keepPrefixes(PrefixCache cache) {
-        prefixes = cache;
+        prefixes = new KeptPrefixes(session, cache);
     }
 
     int active() {
@@ -105,7 +102,7 @@ final class ContinuousBatcher implements AutoCloseable {
 
     /** Tokens of prompts that did not have to, since another slot held them, or they were kept. */
     long copiedTokens() {
-        return intake.copiedTokens() + renewal.copiedTokens() + reusedTokens;
+        return intake.copiedTokens() + renewal.copiedTokens() + (prefixes == null ? 0 : prefixes.reusedTokens());
     }
 
     /** From now on a version may stand for other weights than it did; no sequence is in a slot. */
@@ -121,12 +118,9 @@ final class ContinuousBatcher implements AutoCloseable {
         mixed[slot] = false;
         intake.begin(slot, 1);
         hold(slot, sequence);
-        PrefixCache kept = prefixes;
-        if (kept != null && sequence.under() >= 0) {
-            Optional<PrefixCache.Found> found = kept.find(sequence.prompt().tokens(), sequence.under());
-            if (found.isPresent()) {
-                goOn(slot, sequence, found.get());
-            }
+        if (prefixes != null && sequence.under() >= 0 && prefixes.goOn(slot, sequence)) {
+            intake.begin(slot, sequence.held());
+            heldVersion[slot] = sequence.under();
         }
     }
 
@@ -134,26 +128,6 @@ final class ContinuousBatcher implements AutoCloseable {
         session.reset(slot, sequence.sequenceToken(0));
         sequence.hold(1);
         sequence.reuse(0);
-    }
-
-    private void goOn(int slot, RunningSequence sequence, PrefixCache.Found found) {
-        int held = found.tokens() + 1;
-        session.resume(slot, found.held(), found.tokens(), sequence.sequenceToken(found.tokens()));
-        intake.begin(slot, held);
-        heldVersion[slot] = sequence.under();
-        sequence.hold(held);
-        sequence.reuse(found.tokens());
-        reusedTokens += found.tokens();
-    }
-
-    /** All that was fed to a finished sequence, if one version alone made it. */
-    private void keep(int slot, RunningSequence sequence) {
-        PrefixCache kept = prefixes;
-        int fed = sequence.held() - 1;
-        if (kept != null && fed > 0 && heldVersion[slot] >= 0 && !mixed[slot]) {
-            int[] tokens = IntStream.range(0, fed).map(sequence::sequenceToken).toArray();
-            kept.keep(tokens, heldVersion[slot], session.prefixBytes(fed), () -> session.take(slot, fed));
-        }
     }
 
     /** Milliseconds that computing all keys and values again would take, by what intake has taken so far. */
@@ -265,7 +239,9 @@ final class ContinuousBatcher implements AutoCloseable {
             if (sequence.recordsRouting()) {
                 session.routing(slot, sequence.held()).ifPresent(sequence::routed);
             }
-            keep(slot, sequence);
+            if (prefixes != null && heldVersion[slot] >= 0 && !mixed[slot]) { // one version alone made it
+                prefixes.keep(slot, sequence, heldVersion[slot]);
+            }
             free(slot);
             finished.accept(sequence);
         }

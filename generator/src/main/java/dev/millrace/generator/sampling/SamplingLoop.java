@@ -1,23 +1,18 @@
 package dev.millrace.generator.sampling;
 
 import dev.millrace.generator.sampling.RolloutWriter.Finished;
-import dev.millrace.generator.sampling.RolloutWriter.Work;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.quarantine.Quarantines;
 import dev.millrace.policy.decoder.Precision;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.schemas.EngineIdentity;
-import dev.millrace.schemas.Quarantine;
 import dev.millrace.schemas.ServerRole;
 import dev.millrace.schemas.Serving;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.weights.NewestWeights;
 import java.time.Clock;
 import java.time.Duration;
-import java.util.ArrayList;
-import java.util.HashSet;
 import java.util.List;
-import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
 import java.util.concurrent.locks.LockSupport;
@@ -39,22 +34,17 @@ final class SamplingLoop implements PromptSource.Moves {
     private static final Duration VERSION_POLL = Duration.ofMillis(2);
     private static final long ENVIRONMENT_POLL_NANOS = 500_000;
     private static final long POLL_INTERVAL_MS = 2;
-    private static final int MAX_UNCOMMITTED_FILLINGS = 4;
-    private static final int MAX_UNJUDGED_FILLINGS = 4;
 
     private final RunIdentity run;
     private final GeneratorConfig config;
     private final GeneratorMeters meters;
     private final Clock clock;
-    private final RolloutWriter writer;
     private final EngineIdentity engine;
     private final SlotPool batcher;
     private final int vocabSize;
     private final PromptSource prompts;
-    private final Quarantines quarantines;
-    private boolean inQuarantine;
-    private final List<Finished> judging = new ArrayList<>(); // over, and whoever rewards them has not answered yet
-    private List<Finished> finished = new ArrayList<>();
+    private final QuarantineWatch quarantine;
+    private final FinishedRollouts finished;
     private final ResidentVersions versions;
     private long servingSinceMs;
     private boolean leaving;
@@ -64,7 +54,6 @@ final class SamplingLoop implements PromptSource.Moves {
     private boolean heldBack; // prompts wait for weights: those that admission knew, or those that are to be taken up
     private final VersionWait versionWait;
     private long lastPoll;
-    private long lastCommit;
     private long lastHeartbeat;
     private boolean heartbeatIsDue = true;
 
@@ -79,18 +68,18 @@ final class SamplingLoop implements PromptSource.Moves {
             int vocabSize,
             PromptCheck check,
             Quarantines quarantines) {
-        this.quarantines = quarantines;
         this.run = connection.run();
         this.config = config;
         this.meters = meters;
         this.clock = clock;
-        this.writer = writer;
         this.versions = new ResidentVersions(weights, config.weightUpdate(), batcher, meters);
         this.engine = identity(config.precision());
         this.batcher = batcher;
         this.vocabSize = vocabSize;
         this.versionWait = new VersionWait(config);
         this.prompts = new PromptSource(connection, config, check, this);
+        this.quarantine = new QuarantineWatch(config.id(), "generator", quarantines, prompts);
+        this.finished = new FinishedRollouts(config, meters, writer, prompts);
     }
 
     static EngineIdentity identity(Precision precision) {
@@ -109,12 +98,12 @@ final class SamplingLoop implements PromptSource.Moves {
     /** Goes on until it is stopped, then finishes what is in flight. */
     void run(BooleanSupplier stopped) {
         while (!stopped.getAsBoolean()) {
-            standAsideInQuarantine();
+            quarantine.look();
             readPrompts();
             takeUpNewestWeights();
             fillSlots();
             advance();
-            takeJudged();
+            finished.takeJudged();
             commitIfDue();
         }
         drain();
@@ -132,32 +121,12 @@ final class SamplingLoop implements PromptSource.Moves {
             prompts.poll(
                     heldBack
                             ? VERSION_POLL
-                            : finished.isEmpty() && judging.isEmpty()
-                                    ? IDLE_WAIT
-                                    : Duration.ofMillis(config.commitIntervalMs()));
+                            : finished.isEmpty() ? IDLE_WAIT : Duration.ofMillis(config.commitIntervalMs()));
             meters.idle(System.nanoTime() - from);
         } else if (now - lastPoll >= POLL_INTERVAL_MS) {
             lastPoll = now;
             prompts.poll(Duration.ZERO);
         }
-    }
-
-    /** What it would sample would be refused: its prompts go to others, until somebody lifts the quarantine. */
-    private void standAsideInQuarantine() {
-        Optional<Quarantine> quarantine = quarantines.of(config.id());
-        if (quarantine.isPresent() == inQuarantine) {
-            return;
-        }
-        inQuarantine = quarantine.isPresent();
-        if (inQuarantine) {
-            LOG.warn(
-                    "generator {} is in quarantine and leaves its prompts to others: {}",
-                    config.id(),
-                    quarantine.get().getSentence());
-        } else {
-            LOG.info("generator {} is in quarantine no longer and samples again", config.id());
-        }
-        prompts.stayAway(inQuarantine);
     }
 
     private boolean nothingToSample() {
@@ -175,7 +144,7 @@ final class SamplingLoop implements PromptSource.Moves {
         while (batcher.hasRoom()
                 && !prompts.isEmpty()
                 && versions.mayBegin(prompts.hasBegunGroup())
-                && judging.size() < MAX_UNJUDGED_FILLINGS * config.slots()
+                && finished.haveRoom()
                 && (prompts.hasBegunGroup()
                         || versionWait.mayBegin(prompts.nextAdmittedVersion(), versions.version()))) {
             versions.begin(prompts.next(vocabSize, clock.millis()));
@@ -209,102 +178,47 @@ final class SamplingLoop implements PromptSource.Moves {
     }
 
     private void finish(RunningSequence sequence) {
-        sequence.judge();
-        judging.add(new Finished(sequence, clock.millis()));
-    }
-
-    /** Those that are rewarded, or never will be, can be committed. */
-    private void takeJudged() {
-        if (judging.isEmpty()) {
-            return;
-        }
-        judging.removeIf(over -> {
-            boolean isJudged = over.sequence().isJudged();
-            if (isJudged) {
-                finished.add(over);
-                prompts.finished(over.sequence().prompt());
-            }
-            return isJudged;
-        });
-        meters.unjudged(judging.size());
+        finished.add(new Finished(sequence, clock.millis()));
     }
 
     private void commitIfDue() {
-        long now = monotonicMs();
-        boolean heartbeat = heartbeatIsDue || now - lastHeartbeat >= config.heartbeatMs();
-        boolean something = !finished.isEmpty() || prompts.hasRefused();
-        if (finished.size() > MAX_UNCOMMITTED_FILLINGS * config.slots()) {
-            settle(); // commits are slower than sampling: wait for one, so that memory stays bounded
-        }
-        boolean worthIt = nothingToSample() || now - lastCommit >= config.commitIntervalMs();
-        if (!writer.isBusy() && (heartbeat || something && worthIt)) {
-            settle();
-            commit(heartbeat);
+        boolean isHeartbeatDue = heartbeatIsDue || monotonicMs() - lastHeartbeat >= config.heartbeatMs();
+        if (finished.areDue(isHeartbeatDue, nothingToSample())) {
+            finished.commit(isHeartbeatDue ? serving() : null);
         }
     }
 
-    private void commit(boolean heartbeat) {
-        lastCommit = monotonicMs();
-        Serving record = null;
-        if (heartbeat && versions.version() >= 0) {
-            lastHeartbeat = lastCommit;
-            heartbeatIsDue = false;
-            record = new Serving(
-                    run.runId(),
-                    run.epoch(),
-                    config.id(),
-                    ServerRole.GENERATOR,
-                    run.policyId(),
-                    versions.version(),
-                    servingSinceMs,
-                    clock.millis(),
-                    totalTokens,
-                    // a rollout that moves to the log does so in the transaction that no longer names its version here
-                    orNull(oldestInFlight()),
-                    leaving,
-                    engine,
-                    List.of(),
-                    orNull(versions.olderVersion()));
+    private @Nullable Serving serving() {
+        if (versions.version() < 0) {
+            return null;
         }
-        List<Finished> rollouts = finished;
-        finished = new ArrayList<>();
-        List<RefusedPrompt> refused = prompts.takeRefused();
-        writer.submit(new Work(
-                rollouts,
-                refused,
-                record,
-                prompts.takeOffsets(partitionsOf(rollouts, refused), writer.nextMark()),
-                prompts.groupMetadata()));
-    }
-
-    /** Their offsets go along even where they stay as they are: by them it is found out whether the rest is committed. */
-    private static Set<TopicPartition> partitionsOf(List<Finished> rollouts, List<RefusedPrompt> refused) {
-        Set<TopicPartition> partitions = new HashSet<>();
-        rollouts.forEach(rollout -> partitions.add(rollout.sequence().prompt().partition()));
-        refused.forEach(prompt -> partitions.add(
-                new TopicPartition(prompt.record().topic(), prompt.record().partition())));
-        return partitions;
+        lastHeartbeat = monotonicMs();
+        heartbeatIsDue = false;
+        return new Serving(
+                run.runId(),
+                run.epoch(),
+                config.id(),
+                ServerRole.GENERATOR,
+                run.policyId(),
+                versions.version(),
+                servingSinceMs,
+                clock.millis(),
+                totalTokens,
+                // a rollout that moves to the log does so in the transaction that no longer names its version here
+                orNull(oldestInFlight()),
+                leaving,
+                engine,
+                List.of(),
+                orNull(versions.olderVersion()));
     }
 
     private OptionalLong oldestInFlight() {
-        return LongStream.concat(
-                        versions.oldestInFlight().stream(),
-                        judging.stream().flatMapToLong(over -> over.sequence().spans().oldest().stream()))
+        return LongStream.concat(versions.oldestInFlight().stream(), finished.oldestUnjudged().stream())
                 .min();
     }
 
     static @Nullable Long orNull(OptionalLong version) {
         return version.isPresent() ? version.getAsLong() : null;
-    }
-
-    /** Ends the transaction under way; what the group did not take is to be committed again. */
-    private void settle() {
-        writer.await(prompts::isCommitted).ifPresent(notWritten -> {
-            List<Finished> again = new ArrayList<>(notWritten.rollouts());
-            again.addAll(finished);
-            finished = again;
-            prompts.requeue(notWritten.refused(), notWritten.offsets().keySet());
-        });
     }
 
     private void drain() {
@@ -314,8 +228,8 @@ final class SamplingLoop implements PromptSource.Moves {
         while (isUnfinished() && monotonicMs() < deadline) {
             fillSlots();
             advance();
-            takeJudged();
-            if (batcher.active() == 0 && !judging.isEmpty()) {
+            finished.takeJudged();
+            if (batcher.active() == 0 && finished.unjudged() > 0) {
                 awaitEnvironments();
             }
             commitIfDue();
@@ -324,40 +238,29 @@ final class SamplingLoop implements PromptSource.Moves {
             LOG.info(
                     "generator {} gives up {} rollouts in flight after {} ms (drain_ms); they will be sampled again",
                     config.id(),
-                    batcher.active() + judging.size(),
+                    batcher.active() + finished.unjudged(),
                     config.drainMs());
         }
-        settle();
+        finished.settle();
         batcher.dropAll(); // what is left is sampled again by whoever takes its prompts
-        judging.forEach(over -> over.sequence().abandon());
-        judging.clear();
+        finished.giveUpUnjudged();
         leaving = true;
-        commit(true);
-        settle();
+        finished.write(serving());
     }
 
     private boolean isUnfinished() {
-        return batcher.active() > 0 || !prompts.isEmpty() || !judging.isEmpty();
+        return batcher.active() > 0 || !prompts.isEmpty() || finished.unjudged() > 0;
     }
 
     @Override
     public void beforeMove() {
-        settle();
-        commit(false);
-        settle();
+        finished.write(null);
     }
 
     @Override
     public void moved(Set<TopicPartition> partitions) {
-        settle(); // or what it puts back could belong to somebody else by then
+        finished.settle(); // or what it puts back could belong to somebody else by then
         batcher.revoke(partitions);
-        finished.removeIf(f -> partitions.contains(f.sequence().prompt().partition()));
-        judging.removeIf(over -> {
-            boolean isGone = partitions.contains(over.sequence().prompt().partition());
-            if (isGone) {
-                over.sequence().abandon();
-            }
-            return isGone;
-        });
+        finished.revoke(partitions);
     }
 }

@@ -2,11 +2,9 @@ package dev.millrace.generator.sampling;
 
 import dev.millrace.generator.random.CounterBasedRandom;
 import dev.millrace.generator.sampling.RolloutWriter.Finished;
-import dev.millrace.generator.sampling.RolloutWriter.Work;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.quarantine.Quarantines;
 import dev.millrace.schemas.PromptRequest;
-import dev.millrace.schemas.Quarantine;
 import dev.millrace.schemas.Sampler;
 import dev.millrace.schemas.SamplingParameters;
 import dev.millrace.schemas.ServerRole;
@@ -15,7 +13,6 @@ import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.run.RunIdentity;
 import java.time.Clock;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -41,32 +38,24 @@ import org.slf4j.LoggerFactory;
 final class TurnLoop implements PromptSource.Moves {
     private static final Logger LOG = LoggerFactory.getLogger(TurnLoop.class);
     private static final Duration POLL = Duration.ofMillis(5);
-    private static final int MAX_UNCOMMITTED_FILLINGS = 4;
-    private static final int MAX_UNJUDGED_FILLINGS = 4;
     private static final long TURN_STREAM = 2;
 
     private final RunIdentity run;
     private final GeneratorConfig config;
     private final GeneratorMeters meters;
     private final Clock clock;
-    private final RolloutWriter writer;
     private final TurnEngine engine;
     private final List<Integer> stopTokens;
     private final int vocabSize;
     private final PromptSource prompts;
-    private final Quarantines quarantines;
+    private final QuarantineWatch quarantine;
+    private final FinishedRollouts finished;
     /** With the turn that each waits for; none where its environment is to be asked again. */
     private final Map<RunningSequence, Optional<CompletableFuture<SampledTurn>>> playing = new LinkedHashMap<>();
 
-    /** Over, and not rewarded yet. */
-    private final List<Finished> judging = new ArrayList<>();
-
-    private List<Finished> finished = new ArrayList<>();
-    private boolean inQuarantine;
     private boolean leaving;
     private long servedVersion = -1;
     private long servedSinceMs;
-    private long lastCommit;
     private long lastHeartbeat;
 
     TurnLoop(
@@ -84,12 +73,12 @@ final class TurnLoop implements PromptSource.Moves {
         this.config = config;
         this.meters = meters;
         this.clock = clock;
-        this.writer = writer;
         this.engine = engine;
         this.stopTokens = stopTokens;
         this.vocabSize = vocabSize;
-        this.quarantines = quarantines;
         this.prompts = new PromptSource(connection, config, check, this);
+        this.quarantine = new QuarantineWatch(config.id(), "generator", quarantines, prompts);
+        this.finished = new FinishedRollouts(config, meters, writer, prompts);
     }
 
     /** Its prompts; whoever made the loop closes them. */
@@ -101,11 +90,11 @@ final class TurnLoop implements PromptSource.Moves {
     void run(BooleanSupplier stopped) {
         while (!stopped.getAsBoolean()) {
             engine.requireAlive();
-            standAsideInQuarantine();
+            quarantine.look();
             read();
             begin();
             play();
-            takeJudged();
+            finished.takeJudged();
             commitIfDue();
         }
         drain();
@@ -114,34 +103,13 @@ final class TurnLoop implements PromptSource.Moves {
     private void read() {
         long from = System.nanoTime();
         prompts.poll(POLL);
-        if (playing.isEmpty() && judging.isEmpty()) {
+        if (playing.isEmpty() && finished.unjudged() == 0) {
             meters.idle(System.nanoTime() - from);
         }
     }
 
-    /** What it would sample would be refused: its prompts go to others, until somebody lifts the quarantine. */
-    private void standAsideInQuarantine() {
-        Optional<Quarantine> quarantine = quarantines.of(config.id());
-        if (quarantine.isPresent() == inQuarantine) {
-            return;
-        }
-        inQuarantine = quarantine.isPresent();
-        if (inQuarantine) {
-            LOG.warn(
-                    "generator {} is in quarantine and leaves its prompts to others: {}",
-                    config.id(),
-                    quarantine.get().getSentence());
-        } else {
-            LOG.info("generator {} is in quarantine no longer and samples again", config.id());
-        }
-        prompts.stayAway(inQuarantine);
-    }
-
     private void begin() {
-        while (playing.size() < config.slots()
-                && !prompts.isEmpty()
-                && judging.size() < MAX_UNJUDGED_FILLINGS * config.slots()
-                && engine.version() >= 0) {
+        while (playing.size() < config.slots() && !prompts.isEmpty() && finished.haveRoom() && engine.version() >= 0) {
             goOn(prompts.next(vocabSize, clock.millis()));
         }
     }
@@ -212,8 +180,7 @@ final class TurnLoop implements PromptSource.Moves {
     private void goOn(RunningSequence sequence) {
         if (sequence.finishReason() != null) {
             playing.remove(sequence);
-            sequence.judge();
-            judging.add(
+            finished.add(
                     new Finished(sequence, clock.millis(), new Sampler(run.policyId(), null, null, engine.identity())));
         } else if (sequence.waits()) {
             playing.put(sequence, Optional.empty());
@@ -222,60 +189,20 @@ final class TurnLoop implements PromptSource.Moves {
         }
     }
 
-    /** Those that are rewarded, or never will be, can be committed. */
-    private void takeJudged() {
-        if (judging.isEmpty()) {
-            return;
-        }
-        judging.removeIf(over -> {
-            boolean isJudged = over.sequence().isJudged();
-            if (isJudged) {
-                finished.add(over);
-                prompts.finished(over.sequence().prompt());
-            }
-            return isJudged;
-        });
-        meters.unjudged(judging.size());
-    }
-
     private boolean nothingToSample() {
         return playing.isEmpty() && prompts.isEmpty();
     }
 
     private void commitIfDue() {
-        long now = SamplingLoop.monotonicMs();
         boolean isNew = engine.version() != servedVersion;
-        boolean heartbeat = isNew || now - lastHeartbeat >= config.heartbeatMs();
-        boolean something = !finished.isEmpty() || prompts.hasRefused();
-        if (finished.size() > MAX_UNCOMMITTED_FILLINGS * config.slots()) {
-            settle(); // commits are slower than sampling: wait for one, so that memory stays bounded
+        boolean isHeartbeatDue = isNew || SamplingLoop.monotonicMs() - lastHeartbeat >= config.heartbeatMs();
+        if (finished.areDue(isHeartbeatDue, nothingToSample())) {
+            finished.commit(isHeartbeatDue ? serving() : null);
         }
-        boolean worthIt = nothingToSample() || now - lastCommit >= config.commitIntervalMs();
-        if (!writer.isBusy() && (heartbeat || something && worthIt)) {
-            settle();
-            commit(heartbeat);
-        }
-    }
-
-    private void commit(boolean heartbeat) {
-        lastCommit = SamplingLoop.monotonicMs();
-        List<Finished> rollouts = finished;
-        finished = new ArrayList<>();
-        List<RefusedPrompt> refused = prompts.takeRefused();
-        Set<TopicPartition> partitions = new HashSet<>();
-        rollouts.forEach(rollout -> partitions.add(rollout.sequence().prompt().partition()));
-        refused.forEach(prompt -> partitions.add(
-                new TopicPartition(prompt.record().topic(), prompt.record().partition())));
-        writer.submit(new Work(
-                rollouts,
-                refused,
-                heartbeat ? serving() : null,
-                prompts.takeOffsets(partitions, writer.nextMark()),
-                prompts.groupMetadata()));
     }
 
     private @Nullable Serving serving() {
-        lastHeartbeat = lastCommit;
+        lastHeartbeat = SamplingLoop.monotonicMs();
         long version = engine.version();
         if (version < 0) {
             return null;
@@ -309,21 +236,9 @@ final class TurnLoop implements PromptSource.Moves {
             OptionalLong its = sequence.spans().oldest();
             oldest = Math.min(oldest, its.orElse(Long.MAX_VALUE));
         }
-        for (Finished over : judging) {
-            oldest = Math.min(oldest, over.sequence().spans().oldest().orElse(Long.MAX_VALUE));
-        }
+        oldest = Math.min(oldest, finished.oldestUnjudged().orElse(Long.MAX_VALUE));
         oldest = Math.min(oldest, engine.oldestVersion().orElse(Long.MAX_VALUE));
         return oldest == Long.MAX_VALUE ? null : oldest;
-    }
-
-    /** Ends the transaction under way; what the group did not take is to be committed again. */
-    private void settle() {
-        writer.await(prompts::isCommitted).ifPresent(notWritten -> {
-            List<Finished> again = new ArrayList<>(notWritten.rollouts());
-            again.addAll(finished);
-            finished = again;
-            prompts.requeue(notWritten.refused(), notWritten.offsets().keySet());
-        });
     }
 
     private void drain() {
@@ -333,7 +248,7 @@ final class TurnLoop implements PromptSource.Moves {
             engine.requireAlive();
             begin();
             play();
-            takeJudged();
+            finished.takeJudged();
             commitIfDue();
             SamplingLoop.awaitEnvironments();
         }
@@ -341,20 +256,18 @@ final class TurnLoop implements PromptSource.Moves {
             LOG.info(
                     "generator {} gives up {} rollouts under way after {} ms (drain_ms); they will be sampled again",
                     config.id(),
-                    playing.size() + judging.size(),
+                    playing.size() + finished.unjudged(),
                     config.drainMs());
         }
-        settle();
+        finished.settle();
         drop(Set.copyOf(playing.keySet())); // what is left is sampled again by whoever takes its prompts
-        judging.forEach(over -> over.sequence().abandon());
-        judging.clear();
+        finished.giveUpUnjudged();
         leaving = true;
-        commit(true);
-        settle();
+        finished.write(serving());
     }
 
     private boolean isUnfinished() {
-        return !nothingToSample() || !judging.isEmpty();
+        return !nothingToSample() || finished.unjudged() > 0;
     }
 
     private void drop(Set<RunningSequence> sequences) {
@@ -369,26 +282,17 @@ final class TurnLoop implements PromptSource.Moves {
 
     @Override
     public void beforeMove() {
-        settle();
-        commit(false);
-        settle();
+        finished.write(null);
     }
 
     @Override
     public void moved(Set<TopicPartition> partitions) {
-        settle(); // or what it puts back could belong to somebody else by then
+        finished.settle(); // or what it puts back could belong to somebody else by then
         Set<RunningSequence> gone = new HashSet<>();
         playing.keySet().stream()
                 .filter(sequence -> partitions.contains(sequence.prompt().partition()))
                 .forEach(gone::add);
         drop(gone);
-        finished.removeIf(f -> partitions.contains(f.sequence().prompt().partition()));
-        judging.removeIf(over -> {
-            boolean isGone = partitions.contains(over.sequence().prompt().partition());
-            if (isGone) {
-                over.sequence().abandon();
-            }
-            return isGone;
-        });
+        finished.revoke(partitions);
     }
 }

@@ -1,0 +1,52 @@
+package dev.millrace.generator.sampling;
+
+import dev.millrace.log.quarantine.Quarantines;
+import dev.millrace.schemas.Quarantine;
+import java.util.Optional;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Has a generator stand aside as long as it is in quarantine: what it would sample would be refused, so its prompts go to others, until somebody lifts
+ * it.
+ *
+ * <p>Owned by the thread that reads the prompts.
+ */
+public final class QuarantineWatch {
+    private static final Logger LOG = LoggerFactory.getLogger(QuarantineWatch.class);
+
+    private final String id;
+    private final String who;
+    private final Quarantines quarantines;
+    private final PromptSource prompts;
+    private boolean isAside;
+
+    /**
+     * @param id of the generator
+     * @param role that it plays, for sentences
+     */
+    public QuarantineWatch(String id, String role, Quarantines quarantines, PromptSource prompts) {
+        this.id = id;
+        this.who = role + " " + id;
+        this.quarantines = quarantines;
+        this.prompts = prompts;
+    }
+
+    /** Leaves the prompts or takes them again, if anything has changed. */
+    public void look() {
+        Optional<Quarantine> quarantine = quarantines.of(id);
+        if (quarantine.isPresent() == isAside) {
+            return;
+        }
+        isAside = quarantine.isPresent();
+        if (isAside) {
+            LOG.warn(
+                    "{} is in quarantine and leaves its prompts to others: {}",
+                    who,
+                    quarantine.get().getSentence());
+        } else {
+            LOG.info("{} is in quarantine no longer and samples again", who);
+        }
+        prompts.stayAway(isAside);
+    }
+}
