@@ -11,78 +11,105 @@ import dev.millrace.policy.session.KnownTokens;
 import dev.millrace.policy.session.PreparedWeights;
 import dev.millrace.policy.session.Sampling;
 import dev.millrace.policy.weights.Weights;
+import java.lang.management.ManagementFactory;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import java.util.SplittableRandom;
+import org.jspecify.annotations.Nullable;
 
 /**
- * One conversation of four turns on one thread, each with something new to take in and an answer behind: taken in whole every time, and gone on
- * with from what was kept of the turn before. Every round takes each once, in turns, so that what else runs on the machine meets both
- * alike. Answers are the same tokens by the same draws, unless log-probs differ by more than a draw's distance from its bound; how much
+ * Conversations side by side on one thread, each with something new to take in and an answer behind in every turn: taken in whole every time, and
+ * gone on with from what was kept of the turn before. Every round takes each way once, in turns, so that what else runs on the machine meets
+ * both alike. Answers are the same tokens by the same draws, unless log-probs differ by more than a draw's distance from its bound; how much
  * they differ is said.
  *
- * <p>Arguments: a {@link RandomLlama}, how many rounds, and a {@link Precision}.
+ * <p>Arguments: a {@link RandomLlama}, how many rounds, and a {@link Precision}; then, for others than one conversation of four turns behind 256
+ * tokens, of which each adds 128 and samples 64, those five numbers.
  */
 public final class ConversationSpeed {
-    private static final int TURNS = 4;
-    private static final int FIRST = 256;
-    private static final int NEW = 128;
-    private static final int ANSWER = 64;
     private static final int PIECE = 256;
     private static final int PER_CALL = 4;
 
     private ConversationSpeed() {}
 
+    /**
+     * What is said.
+     *
+     * @param sides  conversations at once
+     * @param first  tokens before its first turn, such as a system text
+     * @param added  tokens that each turn adds
+     * @param answer tokens that are sampled in each turn
+     */
+    private record Plan(int sides, int turns, int first, int added, int answer) {
+        static Plan of(String[] arguments) {
+            return arguments.length < 8
+                    ? new Plan(1, 4, 256, 128, 64)
+                    : new Plan(
+                            Integer.parseInt(arguments[3]),
+                            Integer.parseInt(arguments[4]),
+                            Integer.parseInt(arguments[5]),
+                            Integer.parseInt(arguments[6]),
+                            Integer.parseInt(arguments[7]));
+        }
+
+        int longest() {
+            return first + turns * (added + answer);
+        }
+    }
+
     /** What a conversation took, and what was said. */
     private record Played(double[] seconds, int[] tokens, float[] logProbs) {}
 
     public static void main(String[] arguments) {
-        DecoderShape shape = RandomLlama.shape(arguments[0]);
         int rounds = Integer.parseInt(arguments[1]);
         Precision precision = Precision.valueOf(arguments[2].toUpperCase(Locale.ROOT));
-        int longest = FIRST + TURNS * (NEW + ANSWER);
+        Plan plan = Plan.of(arguments);
+        DecoderShape shape = RandomLlama.shape(arguments[0], plan.longest());
         System.out.printf(
                 Locale.ROOT,
-                "%s, %d processors, %s %s, %.1f M parameters, %s, %d turns, %d tokens at first, %d new ones and %d sampled a turn%n",
+                "%s, %d processors, load average %.1f, %s %s, %.1f M parameters, %s, %d conversations of %d turns, %d tokens at first, %d new ones and %d sampled a turn%n",
                 System.getProperty("os.arch"),
                 Runtime.getRuntime().availableProcessors(),
+                ManagementFactory.getOperatingSystemMXBean().getSystemLoadAverage(),
                 System.getProperty("java.vm.name"),
                 Runtime.version(),
                 shape.parameterCount() / 1e6,
                 precision,
-                TURNS,
-                FIRST,
-                NEW,
-                ANSWER);
+                plan.sides(),
+                plan.turns(),
+                plan.first(),
+                plan.added(),
+                plan.answer());
         Weights weights = Weights.random(shape, 1);
         PreparedWeights prepared = new PreparedWeights(precision);
         prepared.prepare(weights);
-        try (DecodeSession session = new DecodeSession(Engine.cpu(), shape, 1, longest, PER_CALL, prepared)) {
-            double[][] whole = new double[TURNS + 1][rounds];
-            double[][] kept = new double[TURNS + 1][rounds];
+        try (DecodeSession session =
+                new DecodeSession(Engine.cpu(), shape, plan.sides(), plan.longest(), PER_CALL, prepared)) {
+            double[][] whole = new double[plan.turns() + 1][rounds];
+            double[][] kept = new double[plan.turns() + 1][rounds];
             double furthest = 0;
             int other = 0;
             for (int round = -1; round < rounds; round++) {
-                Played one = play(session, weights, round, false);
-                Played two = play(session, weights, round, true);
+                Played one = play(session, weights, plan, round, false);
+                Played two = play(session, weights, plan, round, true);
                 int same = Arrays.mismatch(one.tokens(), two.tokens());
                 same = same < 0 ? one.tokens().length : same;
                 other += same < one.tokens().length ? 1 : 0;
                 for (int i = 0; i < same; i++) {
                     furthest = Math.max(furthest, Math.abs(one.logProbs()[i] - two.logProbs()[i]));
                 }
-                for (int turn = 0; round >= 0 && turn <= TURNS; turn++) {
+                for (int turn = 0; round >= 0 && turn <= plan.turns(); turn++) {
                     whole[turn][round] = one.seconds()[turn];
                     kept[turn][round] = two.seconds()[turn];
                 }
             }
-            for (int turn = 0; turn <= TURNS; turn++) {
-                report(turn < TURNS ? "turn " + (turn + 1) : "all turns", whole[turn], kept[turn]);
+            for (int turn = 0; turn <= plan.turns(); turn++) {
+                report(turn < plan.turns() ? "turn " + (turn + 1) : "all turns", whole[turn], kept[turn]);
             }
             System.out.printf(
                     Locale.ROOT,
-                    "log-probs differ by at most %.1e; of %d conversations %d went another way from some token on; kept: %.1f kB a token%n",
+                    "log-probs differ by at most %.1e; of %d rounds %d went another way from some token on; kept: %.1f kB a token%n",
                     furthest,
                     rounds + 1,
                     other,
@@ -111,50 +138,72 @@ public final class ConversationSpeed {
         return sorted[sorted.length / 2];
     }
 
-    private static Played play(DecodeSession session, Weights weights, int round, boolean keeps) {
+    private static Played play(DecodeSession session, Weights weights, Plan plan, int round, boolean keeps) {
         SplittableRandom random = new SplittableRandom(round);
         int vocabSize = weights.shape().vocabSize();
-        int[] tokens = random.ints(FIRST, 0, vocabSize).toArray();
-        double[] seconds = new double[TURNS + 1];
-        int[] said = new int[TURNS * ANSWER];
-        float[] logProbs = new float[TURNS * ANSWER];
-        HeldPrefix held = null;
-        for (int turn = 0; turn < TURNS; turn++) {
-            int before = tokens.length;
-            tokens = Arrays.copyOf(tokens, before + NEW + ANSWER);
-            System.arraycopy(random.ints(NEW, 0, vocabSize).toArray(), 0, tokens, before, NEW);
-            int known = before + NEW;
+        int[][] tokens = new int[plan.sides()][];
+        Arrays.setAll(tokens, side -> random.ints(plan.first(), 0, vocabSize).toArray());
+        double[] seconds = new double[plan.turns() + 1];
+        int[] said = new int[plan.turns() * plan.answer() * plan.sides()];
+        float[] logProbs = new float[said.length];
+        @Nullable HeldPrefix[] held = new HeldPrefix[plan.sides()];
+        for (int turn = 0; turn < plan.turns(); turn++) {
+            int before = tokens[0].length;
+            int known = before + plan.added();
+            for (int side = 0; side < plan.sides(); side++) {
+                tokens[side] = Arrays.copyOf(tokens[side], known + plan.answer());
+                System.arraycopy(
+                        random.ints(plan.added(), 0, vocabSize).toArray(), 0, tokens[side], before, plan.added());
+            }
             long start = System.nanoTime();
+            takeIn(session, weights, tokens, known, held);
+            int saidBefore = turn * plan.answer() * plan.sides();
+            DecodeInput in = new DecodeInput(plan.sides(), PER_CALL);
+            for (int from = 0; from < plan.answer(); from += PER_CALL) {
+                in.clear();
+                for (int side = 0; side < plan.sides(); side++) {
+                    in.activate(side, PER_CALL, Sampling.of(1));
+                    for (int step = 0; step < PER_CALL; step++) {
+                        in.sample(step, side, (float) (random.nextInt(1 << 24) * 0x1p-24));
+                    }
+                }
+                DecodeSteps done = session.advance(weights, in);
+                for (int step = 0; step < PER_CALL; step++) {
+                    for (int side = 0; side < plan.sides(); side++) {
+                        int at = saidBefore + (from + step) * plan.sides() + side;
+                        tokens[side][known + from + step] = done.token(step, side);
+                        said[at] = done.token(step, side);
+                        logProbs[at] = done.logProb(step, side);
+                    }
+                }
+            }
+            for (int side = 0; keeps && side < plan.sides(); side++) {
+                held[side] = session.take(side, tokens[side].length - 1);
+            }
+            seconds[turn] = (System.nanoTime() - start) / 1e9;
+            seconds[plan.turns()] += seconds[turn];
+        }
+        return new Played(seconds, said, logProbs);
+    }
+
+    /** Piece by piece, one conversation after the other. */
+    private static void takeIn(
+            DecodeSession session, Weights weights, int[][] tokens, int known, @Nullable HeldPrefix[] held) {
+        for (int side = 0; side < tokens.length; side++) {
+            HeldPrefix its = held[side];
             int at = 1;
-            if (held == null) {
-                session.reset(0, tokens[0]);
+            if (its == null) {
+                session.reset(side, tokens[side][0]);
             } else {
-                at = held.tokens() + 1;
-                session.resume(0, held, held.tokens(), tokens[held.tokens()]);
+                at = its.tokens() + 1;
+                session.resume(side, its, its.tokens(), tokens[side][its.tokens()]);
             }
             for (; at < known; at += PIECE) {
                 session.prefill(
                         weights,
-                        List.of(new KnownTokens(0, Arrays.copyOfRange(tokens, at, Math.min(known, at + PIECE)))));
+                        List.of(new KnownTokens(
+                                side, Arrays.copyOfRange(tokens[side], at, Math.min(known, at + PIECE)))));
             }
-            DecodeInput in = new DecodeInput(1, PER_CALL);
-            for (int from = 0; from < ANSWER; from += PER_CALL) {
-                in.clear();
-                in.activate(0, PER_CALL, Sampling.of(1));
-                for (int step = 0; step < PER_CALL; step++) {
-                    in.sample(step, 0, (float) (random.nextInt(1 << 24) * 0x1p-24));
-                }
-                DecodeSteps done = session.advance(weights, in);
-                for (int step = 0; step < PER_CALL; step++) {
-                    tokens[known + from + step] = done.token(step, 0);
-                    said[turn * ANSWER + from + step] = done.token(step, 0);
-                    logProbs[turn * ANSWER + from + step] = done.logProb(step, 0);
-                }
-            }
-            held = keeps ? session.take(0, tokens.length - 1) : null;
-            seconds[turn] = (System.nanoTime() - start) / 1e9;
-            seconds[TURNS] += seconds[turn];
         }
-        return new Played(seconds, said, logProbs);
     }
 }
