@@ -12,7 +12,8 @@ import numpy as np
 from confluent_kafka import KafkaError
 from numpy.typing import NDArray
 
-from millrace.avro import Record, packed_bytes
+from millrace.avro import Record
+from millrace.avro_writer import packed_bytes
 from millrace.errors import Malformed, Missing, NotCommitted, Refused, Unreachable
 from millrace.log import LOG, Kafka, Records, Schemas, refuse
 from millrace.producing import Offsets, Transactions

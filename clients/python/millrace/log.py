@@ -13,7 +13,8 @@ from typing import Any, Callable, Collection, Dict, Iterator, List, Mapping, Opt
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from millrace.avro import Reader, Record, Schema, compiled_reader, compiled_writer
+from millrace.avro import Reader, Record, Schema, compiled_reader
+from millrace.avro_writer import compiled_writer
 from millrace.columns import ColumnReader
 from millrace.errors import Malformed, MillraceError, Missing, Refused, Unreachable
 from millrace.settings import ClientSettings, followed

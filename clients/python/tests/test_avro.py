@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from millrace.avro import PACKED, Schema, compiled_reader, compiled_writer, packed_bytes
+from millrace.avro import PACKED, Schema, compiled_reader
+from millrace.avro_writer import compiled_writer, packed_bytes
 from millrace.errors import Malformed, Refused
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -4,7 +4,8 @@ import unittest
 
 import numpy as np
 
-from millrace.avro import Schema, compiled_reader, compiled_writer
+from millrace.avro import Schema, compiled_reader
+from millrace.avro_writer import compiled_writer
 from millrace.batch_log import _COLUMNS_OF_ENTRY, _COLUMNS_OF_TRAJECTORY, _OF_TRAJECTORY
 from millrace.columns import ColumnReader
 from millrace.rows import JoinedRows, NotSideBySide, SingleRows

@@ -11,7 +11,8 @@ import unittest
 import numpy as np
 
 from millrace import rows
-from millrace.avro import Schema, compiled_reader, compiled_writer
+from millrace.avro import Schema, compiled_reader
+from millrace.avro_writer import compiled_writer
 from millrace.columns import ColumnReader
 from millrace.rows import NotSideBySide
 from millrace.walker import NotCompiled, Walker, places_of

@@ -1,0 +1,200 @@
+"""Avro's binary encoding, by writers that are compiled from a schema. They write what the readers of avro.py read."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Callable, Mapping
+
+import numpy as np
+
+from millrace.avro import PACKED, Schema
+from millrace.errors import Malformed, Refused
+
+Writer = Callable[[bytearray, Any], None]
+
+
+def _put_number(out: bytearray, value: int) -> None:
+    n = (value << 1) ^ (value >> 63)
+    while n > 127:
+        out.append(n & 127 | 128)
+        n >>= 7
+    out.append(n)
+
+
+def packed_bytes(value: Any, logical: str, where: str) -> bytes:
+    """A vector's bytes: of an array, a sequence of numbers, or what has been packed already."""
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    if hasattr(value, "detach"):  # torch's
+        value = value.detach().cpu().numpy()
+    array = np.asarray(value)
+    dtype = PACKED[logical]
+    if array.size == 0:
+        return b""
+    if array.ndim != 1:
+        raise Refused(f"{where} is a vector, one number for each token, and this has the shape {array.shape}")
+    if dtype.kind == "i":
+        if array.dtype.kind not in "iub":
+            raise Refused(f"{where} holds whole numbers, and this is of {array.dtype}")
+        limits = np.iinfo(dtype)
+        if array.max() > limits.max or array.min() < limits.min:
+            raise Refused(f"{where} holds numbers from {limits.min} to {limits.max}, and this has {array.min()} to {array.max()}")
+    elif array.dtype.kind not in "iubf":
+        raise Refused(f"{where} holds numbers, and this is of {array.dtype}")
+    data: bytes = np.ascontiguousarray(array, dtype).tobytes()
+    return data
+
+
+class _Writers:
+    def __init__(self, schema: Schema):
+        self.schema = schema
+
+    def of(self, node: Any, where: str) -> Writer:
+        node = self.schema.resolve(node)
+        kind = "union" if isinstance(node, list) else node if isinstance(node, str) else node["type"]
+        writer: Writer = getattr(self, "_" + kind)(node, where)
+        return writer
+
+    def _null(self, node: Any, where: str) -> Writer:
+        def write(out: bytearray, value: Any) -> None:
+            if value is not None:
+                raise Refused(f"{where} must be None, not {value!r}")
+        return write
+
+    def _boolean(self, node: Any, where: str) -> Writer:
+        def write(out: bytearray, value: Any) -> None:
+            if not isinstance(value, (bool, np.bool_)):
+                raise Refused(f"{where} must be True or False, not {value!r}")
+            out.append(1 if value else 0)
+        return write
+
+    def _whole(self, bits: int, where: str) -> Writer:
+        low, high = -(1 << bits - 1), (1 << bits - 1) - 1
+
+        def write(out: bytearray, value: Any) -> None:
+            if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or not low <= value <= high:
+                raise Refused(f"{where} must be a whole number from {low} to {high}, not {value!r}")
+            _put_number(out, int(value))
+        return write
+
+    def _int(self, node: Any, where: str) -> Writer:
+        return self._whole(32, where)
+
+    def _long(self, node: Any, where: str) -> Writer:
+        return self._whole(64, where)
+
+    def _real(self, layout: str, where: str) -> Writer:
+        pack = struct.Struct(layout).pack
+
+        def write(out: bytearray, value: Any) -> None:
+            if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+                raise Refused(f"{where} must be a number, not {value!r}")
+            out += pack(float(value))
+        return write
+
+    def _float(self, node: Any, where: str) -> Writer:
+        return self._real("<f", where)
+
+    def _double(self, node: Any, where: str) -> Writer:
+        return self._real("<d", where)
+
+    def _string(self, node: Any, where: str) -> Writer:
+        def write(out: bytearray, value: Any) -> None:
+            if not isinstance(value, str):
+                raise Refused(f"{where} must be text, not {value!r}")
+            data = value.encode()
+            _put_number(out, len(data))
+            out += data
+        return write
+
+    def _bytes(self, node: Any, where: str) -> Writer:
+        logical = node.get("logicalType") if isinstance(node, dict) else None
+
+        def write(out: bytearray, value: Any) -> None:
+            if logical in PACKED:
+                value = packed_bytes(value, logical, where)
+            elif not isinstance(value, (bytes, bytearray, memoryview)):
+                raise Refused(f"{where} must be bytes, not {type(value).__name__}")
+            _put_number(out, len(value))
+            out += value
+        return write
+
+    def _enum(self, node: Any, where: str) -> Writer:
+        indices = {symbol: i for i, symbol in enumerate(node["symbols"])}
+
+        def write(out: bytearray, value: Any) -> None:
+            if value not in indices:
+                raise Refused(f"{where} must be one of {', '.join(indices)}, not {value!r}")
+            _put_number(out, indices[value])
+        return write
+
+    def _union(self, node: Any, where: str) -> Writer:
+        empty = [i for i, branch in enumerate(node) if branch == "null"]
+        others = [(i, self.of(branch, where)) for i, branch in enumerate(node) if branch != "null"]
+        if len(others) != 1:
+            raise Malformed(f"{where} may be of several kinds, which no record of Millrace's has")
+        index, other = others[0]
+
+        def write(out: bytearray, value: Any) -> None:
+            if value is None and empty:
+                _put_number(out, empty[0])
+            else:
+                _put_number(out, index)
+                other(out, value)
+        return write
+
+    def _array(self, node: Any, where: str) -> Writer:
+        item = self.of(node["items"], where + "[]")
+
+        def write(out: bytearray, value: Any) -> None:
+            if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__len__"):
+                raise Refused(f"{where} must be a list, not {value!r}")
+            if len(value):
+                _put_number(out, len(value))
+                for each in value:
+                    item(out, each)
+            out.append(0)
+        return write
+
+    def _map(self, node: Any, where: str) -> Writer:
+        item, key = self.of(node["values"], where + ".*"), self._string("string", where + "'s key")
+
+        def write(out: bytearray, value: Any) -> None:
+            if not isinstance(value, Mapping):
+                raise Refused(f"{where} must be a dict, not {value!r}")
+            if value:
+                _put_number(out, len(value))
+                for name, each in value.items():
+                    key(out, name)
+                    item(out, each)
+            out.append(0)
+        return write
+
+    def _record(self, node: Any, where: str) -> Writer:
+        prefix = where + "." if where else ""
+        fields = [(f["name"], self.of(f["type"], prefix + f["name"]), "default" in f, f.get("default")) for f in node["fields"]]
+        names = {f["name"] for f in node["fields"]}
+
+        def write(out: bytearray, value: Any) -> None:
+            if not isinstance(value, Mapping):
+                raise Refused(f"{where or node['name']} must be a dict, not {value!r}")
+            unknown = set(value) - names
+            if unknown:
+                raise Refused(f"a {node['name']} has no field {', '.join(sorted(unknown))}; its fields are {', '.join(sorted(names))}")
+            for name, field, optional, default in fields:
+                if name not in value and not optional:
+                    raise Refused(f"a {node['name']} needs the field {prefix}{name}")
+                field(out, value.get(name, default))
+        return write
+
+
+def compiled_writer(schema: Schema) -> Callable[[Mapping[str, Any]], bytes]:
+    """A function from a record to its bytes. Fields that have a default may be absent. It throws Refused, naming the field."""
+    write = _Writers(schema).of(schema.root, "")
+
+    def encode(record: Mapping[str, Any]) -> bytes:
+        out = bytearray()
+        write(out, record)
+        return bytes(out)
+
+    return encode
