@@ -129,7 +129,8 @@ public final class RecomputeSpeed {
         command.addAll(ManagementFactory.getRuntimeMXBean().getInputArguments());
         command.addAll(List.of(RecomputeSpeed.class.getName(), size, "memory", Boolean.toString(recompute)));
         ProcessBuilder process = new ProcessBuilder(command).inheritIO();
-        process.environment().put("CLASSPATH", System.getProperty("java.class.path")); // the runtime takes no long command
+        process.environment()
+                .put("CLASSPATH", System.getProperty("java.class.path")); // the runtime takes no long command
         return process.start().waitFor();
     }
 
