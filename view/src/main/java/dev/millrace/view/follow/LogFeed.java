@@ -29,6 +29,10 @@ import org.jspecify.annotations.Nullable;
 final class LogFeed implements AutoCloseable {
     private static final long LOOK_NANOS = 1_000_000_000;
     private static final int RECORDS = 4000;
+    /** Of a run that goes on, the broker gathers what is new for so long, and does not answer for each record by itself. */
+    private static final int GATHERED_MS = 400;
+
+    private static final int GATHERED_BYTES = 1 << 20;
     /** Of one processor, what reading the rollouts of a run that goes on may take. */
     private static final double SHARE = 0.01;
     /** A rest; longer ones, which a cold start would ask for, would leave the page behind the run. */
@@ -53,8 +57,8 @@ final class LogFeed implements AutoCloseable {
         this.feeds = feeds;
         this.growing = growing;
         this.mayGrow = mayGrow;
-        this.newest = reader(connection, 500);
-        this.many = reader(connection, growing ? RECORDS / 8 : RECORDS);
+        this.newest = reader(connection, 500, growing);
+        this.many = reader(connection, growing ? RECORDS / 8 : RECORDS, growing);
     }
 
     /** Reads until the log has ended or {@link #stop} was called, on the thread that calls it. */
@@ -112,14 +116,17 @@ final class LogFeed implements AutoCloseable {
         }
     }
 
-    private static LogReader reader(LogConnection connection, int records) {
-        return new LogReader(
-                connection,
-                Map.of(
-                        ConsumerConfig.MAX_POLL_RECORDS_CONFIG,
-                        records,
-                        ConsumerConfig.MAX_PARTITION_FETCH_BYTES_CONFIG,
-                        2 << 20));
+    private static LogReader reader(LogConnection connection, int records, boolean growing) {
+        Map<String, Object> settings = new HashMap<>(Map.of(
+                ConsumerConfig.MAX_POLL_RECORDS_CONFIG,
+                records,
+                ConsumerConfig.MAX_PARTITION_FETCH_BYTES_CONFIG,
+                2 << 20));
+        if (growing) {
+            settings.put(ConsumerConfig.FETCH_MIN_BYTES_CONFIG, GATHERED_BYTES);
+            settings.put(ConsumerConfig.FETCH_MAX_WAIT_MS_CONFIG, GATHERED_MS);
+        }
+        return new LogReader(connection, settings);
     }
 
     private static List<TopicPartition> partitions(LogReader reader, List<String> topics) {
