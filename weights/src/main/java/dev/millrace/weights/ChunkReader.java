@@ -42,6 +42,11 @@ final class ChunkReader implements ChunkLog, AutoCloseable {
         this.limit = limit;
     }
 
+    /** First offset of a location's partition that is still there. */
+    synchronized long begin(TensorLocation location) {
+        return log.begin(new TopicPartition(location.getTopic(), location.getPartition()), limit);
+    }
+
     /** @throws VersionUnavailableException if chunks are not on the log, or do not arrive within the limit */
     @Override
     public synchronized void read(PolicyVersion manifest, TensorLocation location, Taker taker) {

@@ -7,6 +7,8 @@ import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.TensorEntry;
+import dev.millrace.schemas.TensorLocation;
 import java.time.Duration;
 import java.util.Optional;
 import java.util.function.BooleanSupplier;
@@ -57,6 +59,25 @@ public final class PolicyFeed implements AutoCloseable {
         this.place = connection.clientProperties().get("bootstrap.servers") + "/"
                 + connection.topics().weights() + "/" + connection.run().runId() + "/"
                 + connection.run().policyId();
+    }
+
+    /**
+     * Connects, for who asks for one version by its number: it knows manifests as far back as that one's, however many came since, where a
+     * reader that follows knows {@code kept_manifests}. Waits for what is committed.
+     *
+     * @throws VersionUnavailableException as {@link #newestCommitted()}
+     */
+    public static PolicyFeed reaching(long version, LogConnection connection, WeightsConfig config) {
+        PolicyFeed feed = new PolicyFeed(connection, config);
+        long back = feed.newestCommitted()
+                .map(newest -> newest.getVersion() - version)
+                .orElse(0L);
+        int needed = config.manifestsBackTo(back);
+        if (needed <= config.keptManifests()) {
+            return feed;
+        }
+        feed.close();
+        return new PolicyFeed(connection, config.knowing(needed));
     }
 
     /** What a reader that follows the newest version does when one cannot be put together. */
@@ -143,6 +164,29 @@ public final class PolicyFeed implements AutoCloseable {
      */
     public PolicyVersion manifest(long version) {
         return follower.manifest(version);
+    }
+
+    /**
+     * How much of the weights topic a version needs, and how much there is; empty where its weights lie in an object store.
+     *
+     * @throws VersionUnavailableException if its manifest is not known, or that of its anchor
+     */
+    public Optional<VersionStretch> stretch(long version) {
+        Long of = manifest(version).getWeights().getAnchorVersion();
+        long anchor = of == null ? version : of;
+        TensorLocation location = manifest(anchor).getWeights();
+        if (location.getUri() != null) {
+            return Optional.empty();
+        }
+        long newest = newest().orElseThrow().getVersion();
+        long bytes = 0;
+        for (long each = anchor; each <= newest; each++) {
+            for (TensorEntry tensor : manifest(each).getWeights().getTensors()) {
+                bytes += tensor.getEncodedBytes() == null ? tensor.getBytes() : tensor.getEncodedBytes();
+            }
+        }
+        return Optional.of(
+                new VersionStretch(location.getTopic(), location.getFirstOffset(), chunks.begin(location), bytes));
     }
 
     /** Records on {@code policy-versions} that were not taken: another run's, or not to be decoded. */

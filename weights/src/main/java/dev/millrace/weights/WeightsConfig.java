@@ -142,6 +142,29 @@ public record WeightsConfig(
                 sendTimeoutMs);
     }
 
+    /** How many of the newest manifests a reader must know that reads a version so far back: those of its anchor's chain, too. */
+    int manifestsBackTo(long versionsBack) {
+        int chain = anchorEvery == 0 ? LONG_CHAIN : anchorEvery;
+        return (int) Math.min(Integer.MAX_VALUE, Math.max(0, versionsBack) + chain + 1L);
+    }
+
+    /** The same for a reader that knows so many manifests. */
+    WeightsConfig knowing(int manifests) {
+        return new WeightsConfig(
+                store,
+                optimizerStore,
+                dtype,
+                anchorEvery,
+                checkpointEvery,
+                keepVersions,
+                unservedAlarmMs,
+                onBrokenVersion,
+                chunkBytes,
+                manifests,
+                readTimeoutMs,
+                sendTimeoutMs);
+    }
+
     private static void atLeastOne(String key, long value) {
         if (value < 1) {
             throw new IllegalArgumentException(key + " must be at least 1: " + value);

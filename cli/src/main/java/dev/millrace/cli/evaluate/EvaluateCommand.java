@@ -200,18 +200,20 @@ public final class EvaluateCommand implements Callable<Integer> {
     private void tried(EvaluatedRun evaluated, PrintWriter out) {
         MillraceConfig config = evaluated.config();
         config.requirePartners();
+        long wanted = version(evaluated);
         try {
-            long wanted = version(evaluated);
             HeldOutTrial trial =
                     new HeldOutTrial(evaluated.run(), config, held(config), asked(config), engine(), Clock.systemUTC());
-            VersionEvaluation evaluation = trial.of(evaluated.versions(), wanted, 0, () -> {});
+            VersionEvaluation evaluation = trial.of(evaluated.versions(wanted), wanted, 0, () -> {});
             if (json) {
                 out.println(EvaluationJson.whole(evaluation).toPrettyString());
             } else {
                 EvaluationTable.one(evaluation).forEach(out::println);
             }
         } catch (VersionUnavailableException | CorruptVersionException e) {
-            throw new NotFoundException(e.getMessage() + "; give --version one whose weights are kept");
+            throw BEST.equals(way.version)
+                    ? BestVersion.gone(evaluated.evaluations(), String.valueOf(e.getMessage()), evaluated::isKept)
+                    : new NotFoundException(e.getMessage() + "; give --version one whose weights are kept");
         } catch (UnjudgedException e) {
             throw new RefusedRequestException(String.valueOf(e.getMessage()), e);
         }
@@ -222,13 +224,7 @@ public final class EvaluateCommand implements Callable<Integer> {
         long newest =
                 evaluated.newest().orElseThrow(() -> new NotFoundException("the run has published no version yet"));
         if (asked.equals(BEST)) {
-            return evaluated
-                    .evaluations()
-                    .best()
-                    .orElseThrow(() -> new NotFoundException(
-                            "no version of the run was evaluated on held-out prompts, so none is known as the best; give"
-                                    + " --version a number, or last"))
-                    .getVersion();
+            return BestVersion.of(evaluated.evaluations()).getVersion();
         }
         if (asked.equals(LAST)) {
             return newest;

@@ -15,7 +15,9 @@ import dev.millrace.runtime.evaluation.HeldOutTrial.Versions;
 import dev.millrace.runtime.files.TokenizerFiles;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.weights.CorruptVersionException;
 import dev.millrace.weights.PolicyFeed;
+import dev.millrace.weights.VersionUnavailableException;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Optional;
@@ -39,7 +41,11 @@ interface EvaluatedRun extends AutoCloseable {
     /** What was recorded of its versions. */
     Evaluations evaluations();
 
-    Versions versions();
+    /** Where versions come from, as far back as this one however many came since. */
+    Versions versions(long version);
+
+    /** Whether the weights of a version are still there. */
+    boolean isKept(long version);
 
     /** The newest version; empty before the first was published. */
     OptionalLong newest();
@@ -85,8 +91,27 @@ interface EvaluatedRun extends AutoCloseable {
             }
 
             @Override
-            public Versions versions() {
-                return Versions.of(feed());
+            public Versions versions(long version) {
+                if (feed == null || !isKnown(feed, version)) {
+                    close(feed);
+                    feed = PolicyFeed.reaching(
+                            version, audited.connection(), audited.config().weights());
+                }
+                return Versions.of(feed);
+            }
+
+            private static boolean isKnown(PolicyFeed feed, long version) {
+                try {
+                    feed.manifest(version);
+                    return true;
+                } catch (VersionUnavailableException e) {
+                    return false;
+                }
+            }
+
+            @Override
+            public boolean isKept(long version) {
+                return BestVersion.isKept(audited.connection(), audited.config().weights(), version);
             }
 
             @Override
@@ -96,11 +121,15 @@ interface EvaluatedRun extends AutoCloseable {
                         .findFirst();
             }
 
-            @Override
-            public void close() {
+            private static void close(@Nullable PolicyFeed feed) {
                 if (feed != null) {
                     feed.close();
                 }
+            }
+
+            @Override
+            public void close() {
+                close(feed);
                 audited.close();
             }
         };
@@ -165,10 +194,20 @@ interface EvaluatedRun extends AutoCloseable {
             }
 
             @Override
-            public Versions versions() {
+            public Versions versions(long version) {
                 return new Versions(
-                        version -> recordedVersions().manifest(version),
-                        version -> recordedVersions().load(version, other -> null));
+                        each -> recordedVersions().manifest(each),
+                        each -> recordedVersions().load(each, other -> null));
+            }
+
+            @Override
+            public boolean isKept(long version) {
+                try {
+                    recordedVersions().load(version, other -> null);
+                    return true;
+                } catch (VersionUnavailableException | CorruptVersionException e) {
+                    return false;
+                }
             }
 
             @Override

@@ -1,15 +1,20 @@
 package dev.millrace.cli.model;
 
 import dev.millrace.cli.audit.RunOptions;
+import dev.millrace.cli.evaluate.BestVersion;
+import dev.millrace.log.evaluation.EvaluationLog;
+import dev.millrace.log.evaluation.Evaluations;
 import dev.millrace.report.Lines;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.audit.AuditedRun;
 import dev.millrace.runtime.model.ModelExport;
 import dev.millrace.runtime.model.ModelExport.Done;
+import dev.millrace.weights.VersionUnavailableException;
 import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.Locale;
 import java.util.Optional;
 import java.util.OptionalLong;
@@ -36,9 +41,11 @@ import picocli.CommandLine.Spec;
             "",
             "millrace model export --run-dir runs/<run id> --to my-model",
             "millrace model export --bootstrap-servers kafka:9092 --run my-run --version 40 --to my-model",
+            "millrace model export --run-dir runs/<run id> --version best --to my-model",
             "millrace model export --run-dir runs/<run id> --adapter --to my-adapter",
             "",
-            "Exit codes: 0 the directory is there; 1 a failure; 2 a mistake in the command line."
+            "Exit codes: 0 the directory is there; 1 a failure; 2 a mistake in the command line; 5 --version best, and there is",
+            "no such version any more."
         })
 public final class ExportModelCommand implements Callable<Integer> {
     /** What a tensor's numbers are written as. */
@@ -54,11 +61,18 @@ public final class ExportModelCommand implements Callable<Integer> {
         }
     }
 
+    private static final String BEST = "best";
+    private static final String LAST = "last";
+    private static final Duration PATIENCE = Duration.ofSeconds(30);
+
     @Option(
             names = "--version",
-            paramLabel = "N",
-            description = "Version to write; without it the newest. Its weights must still be kept.")
-    private Long version;
+            paramLabel = "V",
+            description = {
+                "Version to write: a number, last, or best, which is the one with the highest recorded reward on held-out prompts",
+                "(default: last). Its weights must still be kept."
+            })
+    private String version = LAST;
 
     @Option(names = "--to", paramLabel = "DIR", required = true, description = "New directory; nothing is overwritten.")
     private Path to;
@@ -97,14 +111,12 @@ public final class ExportModelCommand implements Callable<Integer> {
             throw new CommandLine.ParameterException(
                     spec.commandLine(), "--adapter writes the adapter as it is, bit for bit; leave --dtype out");
         }
+        OptionalLong number = version.equals(BEST) ? OptionalLong.empty() : numbered();
         try (AuditedRun audited = run.open()) {
             out.println(audited.title());
             out.flush();
             ModelExport export = new ModelExport(audited.connection(), audited.config());
-            OptionalLong wanted = version == null ? OptionalLong.empty() : OptionalLong.of(version);
-            Done done = adapter
-                    ? export.adapterTo(to, wanted)
-                    : export.to(to, wanted, Optional.ofNullable(type).map(given -> given.name));
+            Done done = version.equals(BEST) ? best(audited, export) : write(export, number);
             say(
                     out,
                     String.format(
@@ -129,6 +141,40 @@ public final class ExportModelCommand implements Callable<Integer> {
                                                     + " and there is no tokenizer")));
             out.flush();
             return 0;
+        }
+    }
+
+    private Done write(ModelExport export, OptionalLong wanted) {
+        return adapter
+                ? export.adapterTo(to, wanted)
+                : export.to(to, wanted, Optional.ofNullable(type).map(given -> given.name));
+    }
+
+    private Done best(AuditedRun audited, ModelExport export) {
+        Evaluations evaluations = EvaluationLog.read(audited.connection(), PATIENCE);
+        try {
+            return write(export, OptionalLong.of(BestVersion.of(evaluations).getVersion()));
+        } catch (RefusedRequestException e) {
+            if (e.getCause() instanceof VersionUnavailableException gone) {
+                throw BestVersion.gone(
+                        evaluations,
+                        String.valueOf(gone.getMessage()),
+                        each -> BestVersion.isKept(
+                                audited.connection(), audited.config().weights(), each));
+            }
+            throw e;
+        }
+    }
+
+    private OptionalLong numbered() {
+        if (version.equals(LAST)) {
+            return OptionalLong.empty();
+        }
+        try {
+            return OptionalLong.of(Long.parseLong(version));
+        } catch (NumberFormatException e) {
+            throw new CommandLine.ParameterException(
+                    spec.commandLine(), "--version must be a number, last or best: '" + version + "'", e);
         }
     }
 

@@ -97,6 +97,15 @@ public final class EmbeddedBroker implements AutoCloseable {
     }
 
     /**
+     * As {@link #start(Path, BrokerConfig)}.
+     *
+     * @param settings by Kafka's own names, over those made here
+     */
+    public static EmbeddedBroker start(Path directory, BrokerConfig config, Map<String, String> settings) {
+        return start(directory, config, Optional.empty(), settings);
+    }
+
+    /**
      * @param given which node of which cluster it is; empty for a cluster of one
      * @param settings by Kafka's own names, over those made here
      */

@@ -135,7 +135,9 @@ public final class ModelExport {
     }
 
     private Done write(Path directory, OptionalLong version, Writing writing) {
-        try (PolicyFeed feed = new PolicyFeed(connection, config.weights())) {
+        try (PolicyFeed feed = version.isPresent()
+                ? PolicyFeed.reaching(version.getAsLong(), connection, config.weights())
+                : new PolicyFeed(connection, config.weights())) {
             PolicyVersion newest = feed.newestCommitted()
                     .orElseThrow(() -> new RefusedRequestException("the run has published no version yet"));
             PolicyVersion manifest = version.isPresent() ? feed.manifest(version.getAsLong()) : newest;

@@ -31,6 +31,7 @@ public final class Doctor {
         LedgerRules.lost(examination, findings);
         StepRules.frozen(examination.steps(), findings);
         StepRules.training(examination.steps(), findings);
+        HeldOutRules.heldOut(examination, findings);
         StepRules.idle(examination.steps(), findings);
         findings.sort(Comparator.comparing(Finding::weight)); // stable
         return findings;

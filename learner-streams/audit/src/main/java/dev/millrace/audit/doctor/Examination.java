@@ -19,6 +19,7 @@ import java.util.OptionalLong;
  * @param serving the last record of each generator and scorer
  * @param newestVersion that was published; empty if none was
  * @param offPolicy why sampler and learner disagree, over the last steps; empty if there is no step yet
+ * @param heldOut how its versions do on held-out prompts
  * @param lags records that each consumer group has still to consume, by role
  * @param alarms that last, as far as they are known to the one who asks
  * @param atMs when, Unix milliseconds
@@ -29,6 +30,7 @@ public record Examination(
         List<Serving> serving,
         OptionalLong newestVersion,
         Optional<Diagnosis> offPolicy,
+        HeldOut heldOut,
         Map<String, Long> lags,
         List<Alarm> alarms,
         long atMs) {

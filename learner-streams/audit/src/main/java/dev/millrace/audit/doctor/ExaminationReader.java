@@ -9,6 +9,8 @@ import dev.millrace.corrections.diagnostics.TreeBounds;
 import dev.millrace.corrections.stage.StageFacts;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.alarm.Alarm;
+import dev.millrace.log.evaluation.EvaluationLog;
+import dev.millrace.log.evaluation.Evaluations;
 import dev.millrace.log.scan.ConsistentCut;
 import dev.millrace.log.scan.TopicScan;
 import dev.millrace.schemas.BatchEntry;
@@ -16,6 +18,7 @@ import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.Serving;
 import dev.millrace.schemas.StageReport;
+import dev.millrace.schemas.TensorLocation;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.run.RunTopics;
@@ -33,6 +36,7 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.NavigableMap;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalLong;
@@ -43,6 +47,7 @@ import org.apache.avro.specific.SpecificRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Deserializer;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Reads what a {@link Doctor} looks at: the ledger, who serves what, and the trajectories of the last
@@ -73,8 +78,12 @@ public final class ExaminationReader {
     public Examination read(Map<String, Long> lags, List<Alarm> alarms) {
         Account account = new LedgerReader(connection).read(patience);
         try (TopicScan scan = new TopicScan(connection, patience)) {
-            ConsistentCut cut = scan.cut(
-                    List.of(topics.serving(), topics.policyVersions(), topics.batches(), topics.trajectories()));
+            ConsistentCut cut = scan.cut(List.of(
+                    topics.serving(),
+                    topics.policyVersions(),
+                    topics.weights(),
+                    topics.batches(),
+                    topics.trajectories()));
             Map<String, Serving> serving = new TreeMap<>();
             scan.read(
                     topics.serving(),
@@ -82,18 +91,19 @@ public final class ExaminationReader {
                     record -> decoded(record, Serving.class)
                             .filter(it -> owns(it.getRunId(), it.getEpoch()))
                             .ifPresent(it -> serving.put(it.getServerId(), it)));
-            long[] newest = {-1};
+            NavigableMap<Long, Chunks> versions = new TreeMap<>();
             scan.read(
                     topics.policyVersions(),
                     cut,
                     record -> decoded(record, PolicyVersion.class)
                             .filter(it -> owns(it.getRunId(), it.getEpoch()))
-                            .ifPresent(it -> newest[0] = Math.max(newest[0], it.getVersion())));
+                            .ifPresent(it -> versions.put(it.getVersion(), Chunks.of(it))));
+            Evaluations evaluations = EvaluationLog.read(connection, patience);
             return new Examination(
                     connection.run().epoch(),
                     account,
                     List.copyOf(serving.values()),
-                    newest[0] < 0 ? OptionalLong.empty() : OptionalLong.of(newest[0]),
+                    versions.isEmpty() ? OptionalLong.empty() : OptionalLong.of(versions.lastKey()),
                     diagnosis(
                             scan,
                             cut,
@@ -101,10 +111,39 @@ public final class ExaminationReader {
                                     .filter(step ->
                                             step.getEpoch() == connection.run().epoch())
                                     .toList()),
+                    new HeldOut(
+                            evaluations,
+                            evaluations
+                                    .best()
+                                    .map(best -> isKept(best.getVersion(), versions, cut))
+                                    .orElse(true)),
                     lags,
                     alarms,
                     clock.millis());
         }
+    }
+
+    /** Where a version's weights begin, without what a manifest says of every tensor. */
+    private record Chunks(@Nullable Long anchor, boolean inStore, int partition, long firstOffset) {
+        static Chunks of(PolicyVersion manifest) {
+            TensorLocation weights = manifest.getWeights();
+            return new Chunks(
+                    weights.getAnchorVersion(),
+                    weights.getUri() != null,
+                    weights.getPartition(),
+                    weights.getFirstOffset());
+        }
+    }
+
+    /** Whether the log begins no later than the version's anchor; what lies in a store, or was made in an older epoch, counts as kept. */
+    private boolean isKept(long version, Map<Long, Chunks> versions, ConsistentCut cut) {
+        return Optional.ofNullable(versions.get(version))
+                .map(of -> of.anchor() == null ? of : versions.get(of.anchor()))
+                .filter(anchor -> !anchor.inStore())
+                .map(anchor -> cut.of(new TopicPartition(topics.weights(), anchor.partition()))
+                                .begin()
+                        <= anchor.firstOffset())
+                .orElse(true);
     }
 
     private boolean owns(String runId, int epoch) {

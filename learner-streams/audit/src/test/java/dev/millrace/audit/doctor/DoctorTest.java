@@ -119,6 +119,7 @@ class DoctorTest {
                         serving,
                         OptionalLong.of(12),
                         offPolicy,
+                        HeldOut.NONE,
                         Map.of(),
                         List.of(),
                         NOW));
@@ -168,6 +169,7 @@ class DoctorTest {
                 List.of(),
                 OptionalLong.of(12),
                 Optional.empty(),
+                HeldOut.NONE,
                 Map.of(),
                 List.of(),
                 NOW);
@@ -187,6 +189,7 @@ class DoctorTest {
                 List.of(),
                 OptionalLong.empty(),
                 Optional.empty(),
+                HeldOut.NONE,
                 Map.of(),
                 List.of(new Alarm(
                         "open-transaction", "rollouts-3", "stands still at 17", "kafka-transactions abort", 5)),

@@ -19,7 +19,7 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.OptionalLong;
+import java.util.Optional;
 import java.util.concurrent.TimeoutException;
 import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.Admin;
@@ -28,7 +28,7 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Looks after published versions on a thread of its own: says who does not serve them, and removes those that nobody
- * needs.
+ * needs, and watches that Kafka's own limit does not take the best one without a word.
  *
  * <p>There is one, beside the learner that publishes. The learner does not wait for it and does not stop if it fails; it
  * then says why and tries again. Meters: {@code millrace.serving.unserved.seconds} by server, there only while it is an
@@ -38,6 +38,8 @@ public final class VersionRetention implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(VersionRetention.class);
     private static final Duration PERIOD = Duration.ofSeconds(1);
     private static final Duration LIMIT = Duration.ofSeconds(5);
+    /** Between looks at whether the best version stays; the broker itself looks every five minutes unless told otherwise. */
+    private static final Duration LOOK = Duration.ofSeconds(5);
     /** Removal reads who needs what, so it comes once in a sixteenth of the versions kept. */
     private static final int REMOVALS_PER_WINDOW = 16;
 
@@ -54,6 +56,7 @@ public final class VersionRetention implements AutoCloseable {
     private final Map<String, Long> saidAtAgeMs = new HashMap<>();
 
     private long lastRemoval = -1;
+    private long lookedAtMs;
     private long failures;
     private volatile long oldestKept;
     private volatile boolean closed;
@@ -98,8 +101,9 @@ public final class VersionRetention implements AutoCloseable {
                     UnscoredRollouts unscored = new UnscoredRollouts(connection, admin);
                     EvaluationLog evaluated = new EvaluationLog(connection)) {
                 VersionRemoval removal = new VersionRemoval(connection, admin, feed, stores(), LIMIT.toMillis());
+                BestVersionWatch watch = new BestVersionWatch(connection, admin, feed, LIMIT.toMillis());
                 do {
-                    retain(feed, board, unscored, evaluated, removal);
+                    retain(feed, board, unscored, evaluated, removal, watch);
                 } while (pause());
             } catch (InterruptedException e) {
                 return;
@@ -135,7 +139,8 @@ public final class VersionRetention implements AutoCloseable {
             ServingVersions board,
             UnscoredRollouts unscored,
             EvaluationLog evaluated,
-            VersionRemoval removal)
+            VersionRemoval removal,
+            BestVersionWatch watch)
             throws InterruptedException {
         PolicyVersion newest = feed.newest().orElse(null);
         if (newest == null) {
@@ -146,8 +151,8 @@ public final class VersionRetention implements AutoCloseable {
         report(unservedVersions.find(
                 newest.getVersion(), servers, version -> publishedAt(feed, version), clock.millis()));
         int period = Math.max(1, config.keepVersions() / REMOVALS_PER_WINDOW);
-        if (config.keepVersions() > 0 && newest.getVersion() >= lastRemoval + period) {
-            try {
+        try {
+            if (config.keepVersions() > 0 && newest.getVersion() >= lastRemoval + period) {
                 // servers first: what leaves them for the log in the meantime is then found there
                 RetainedVersions needed = RetainedVersions.of(
                         newest.getVersion(),
@@ -155,23 +160,27 @@ public final class VersionRetention implements AutoCloseable {
                         servers,
                         fixed,
                         unscored.oldestVersion(LIMIT),
-                        best(evaluated));
+                        best(evaluated).stream()
+                                .mapToLong(VersionEvaluation::getVersion)
+                                .findFirst());
                 oldestKept = removal.remove(needed, newest.getVersion());
                 lastRemoval = newest.getVersion();
-            } catch (TimeoutException e) {
-                failed(e);
             }
+            if (clock.millis() - lookedAtMs >= LOOK.toMillis()) {
+                watch.look(best(evaluated));
+                lookedAtMs = clock.millis();
+            }
+        } catch (TimeoutException e) {
+            failed(e);
         }
     }
 
     /** @throws TimeoutException if it cannot be known in time: then nothing is removed */
-    private static OptionalLong best(EvaluationLog evaluated) throws TimeoutException {
+    private static Optional<VersionEvaluation> best(EvaluationLog evaluated) throws TimeoutException {
         if (!evaluated.update(LIMIT)) {
             throw new TimeoutException("the evaluations could not be read within " + LIMIT.toMillis() + " ms");
         }
-        return evaluated.best().stream()
-                .mapToLong(VersionEvaluation::getVersion)
-                .findFirst();
+        return evaluated.best();
     }
 
     private static long publishedAt(PolicyFeed feed, long version) {
