@@ -329,7 +329,9 @@ class TrainingIT {
             "millrace_evaluator_passed_over_versions_total",
             "millrace_evaluator_reward",
             "millrace_evaluator_reward_low",
-            "millrace_evaluator_reward_high");
+            "millrace_evaluator_reward_high",
+            "millrace_evaluator_pass_at_k",
+            "millrace_evaluator_start_log_prob");
 
     @Test
     void shouldHaveEveryMeterThatADashboardOrAnAlertAsksFor() throws Exception {

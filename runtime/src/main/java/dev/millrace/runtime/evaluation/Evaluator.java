@@ -18,8 +18,6 @@ import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.concurrent.CancellationException;
 import java.util.function.BooleanSupplier;
-import java.util.function.Function;
-import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -32,7 +30,7 @@ import org.slf4j.LoggerFactory;
  *
  * <p>{@link #run} and then {@link #evaluateLast} belong to one thread at a time; the rest may be called by any. Meters: {@code
  * millrace.evaluator.tokens}, {@code .idle.seconds}, {@code .evaluations}, {@code .passed.over.versions}, {@code .failed.responses},
- * {@code .reward} with {@code .reward.low} and {@code .reward.high}, and {@code millrace.policy.version} of the role.
+ * {@code millrace.policy.version} of the role, and every figure of the newest evaluation.
  */
 public final class Evaluator implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(Evaluator.class);
@@ -43,6 +41,7 @@ public final class Evaluator implements AutoCloseable {
     private final HeldOutTrial trial;
     private final EvaluationSchedule schedule;
     private final EvaluationJournal journal;
+    private final EvaluationOutputs outputs;
     private final Counter tokens;
     private final Counter idle;
     private final Counter made;
@@ -66,6 +65,7 @@ public final class Evaluator implements AutoCloseable {
         this.schedule =
                 new EvaluationSchedule(config.evaluation(), config.learner().maxSteps());
         this.journal = new EvaluationJournal(connection, clock);
+        this.outputs = new EvaluationOutputs(config.metrics(), connection, meters, trial.dataSha256());
         this.tokens = Counter.builder("millrace.evaluator.tokens")
                 .description("tokens of evaluations that the policy wrote")
                 .register(meters);
@@ -82,24 +82,9 @@ public final class Evaluator implements AutoCloseable {
         this.failed = Counter.builder("millrace.evaluator.failed.responses")
                 .description("responses to held-out prompts that could not be judged")
                 .register(meters);
-        Gauge.builder("millrace.evaluator.reward", this, it -> it.last(VersionEvaluation::getRewardMean))
-                .description("mean reward of the version evaluated last on held-out prompts")
-                .register(meters);
-        Gauge.builder("millrace.evaluator.reward.low", this, it -> it.last(VersionEvaluation::getRewardLow))
-                .description("lower end of its interval of 95 %")
-                .register(meters);
-        Gauge.builder("millrace.evaluator.reward.high", this, it -> it.last(VersionEvaluation::getRewardHigh))
-                .description("upper end of its interval of 95 %")
-                .register(meters);
         Gauge.builder("millrace.policy.version", this, it -> it.evaluating)
                 .tag("role", EvaluationJournal.ROLE)
                 .register(meters);
-    }
-
-    private double last(Function<VersionEvaluation, @Nullable Double> figure) {
-        VersionEvaluation last = evaluations().last().orElse(null);
-        Double value = last == null ? null : figure.apply(last);
-        return value == null ? Double.NaN : value;
     }
 
     /** All so far that can be compared, by version. */
@@ -118,6 +103,7 @@ public final class Evaluator implements AutoCloseable {
         if (first.isEmpty() || !journal.open(() -> stopped)) {
             return;
         }
+        outputs.show(evaluations());
         try {
             follow();
         } catch (TakenOverException e) {
@@ -187,6 +173,7 @@ public final class Evaluator implements AutoCloseable {
             failed.increment(evaluation.getFailed());
             if (journal.write(evaluation, givenUp)) {
                 made.increment();
+                outputs.show(evaluations());
             }
         } catch (VersionUnavailableException
                 | UnjudgedException e) { // the run goes on without a number that it does not need
@@ -201,6 +188,7 @@ public final class Evaluator implements AutoCloseable {
 
     @Override
     public void close() {
+        outputs.close();
         journal.close();
     }
 }

@@ -2,19 +2,22 @@ package dev.millrace.runtime.live;
 
 import dev.millrace.log.LogConnection;
 import dev.millrace.runtime.config.MetricsConfig;
-import dev.millrace.runtime.metrics.StepMeters;
+import dev.millrace.runtime.metrics.Reading;
+import dev.millrace.runtime.metrics.ReadingMeters;
+import dev.millrace.runtime.metrics.StepReadings;
 import dev.millrace.runtime.report.StepRow;
 import dev.millrace.runtime.tensorboard.EventFiles;
 import io.micrometer.core.instrument.MeterRegistry;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Optional;
 
 /** Where the numbers of each step go beside steps.csv: the gauges of the newest one, and TensorBoard's files if they are wanted. */
 public final class StepOutputs implements AutoCloseable {
-    private final StepMeters meters;
+    private final ReadingMeters meters;
     private final Optional<EventFiles> files;
 
-    private StepOutputs(StepMeters meters, Optional<EventFiles> files) {
+    private StepOutputs(ReadingMeters meters, Optional<EventFiles> files) {
         this.meters = meters;
         this.files = files;
     }
@@ -27,7 +30,7 @@ public final class StepOutputs implements AutoCloseable {
     public static StepOutputs open(MetricsConfig config, LogConnection connection, MeterRegistry registry) {
         String directory = config.tensorboard().directory();
         return new StepOutputs(
-                new StepMeters(registry),
+                new ReadingMeters(registry),
                 directory.isEmpty()
                         ? Optional.empty()
                         : Optional.of(EventFiles.open(Path.of(directory), connection.run(), connection.alarms())));
@@ -40,8 +43,9 @@ public final class StepOutputs implements AutoCloseable {
 
     /** The next step of the run, each once and in order. */
     public void show(StepRow step) {
-        meters.show(step);
-        files.ifPresent(all -> all.write(step));
+        List<Reading> readings = StepReadings.of(step);
+        meters.show(readings);
+        files.ifPresent(all -> all.write(step.step(), step.finishedAtMs() / 1e3, readings));
     }
 
     @Override

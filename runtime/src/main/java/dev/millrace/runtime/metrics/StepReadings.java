@@ -34,13 +34,13 @@ public final class StepReadings {
     private static final String LEARNER = "learner";
     private static final String TOPOLOGY = "topology";
 
-    private final List<StepReading> readings = new ArrayList<>();
+    private final List<Reading> readings = new ArrayList<>();
     private final Set<String> curves = new HashSet<>();
 
     private StepReadings() {}
 
     /** Those of a step. */
-    public static List<StepReading> of(StepRow step) {
+    public static List<Reading> of(StepRow step) {
         StepReadings all = new StepReadings();
         Map<String, Double> others = new TreeMap<>(step.metrics());
         for (StepFigure figure : KnownFigures.all()) {
@@ -143,7 +143,7 @@ public final class StepReadings {
     private void add(String meter, Tags tags, String unit, String meaning, String curve, double value) {
         if (Double.isFinite(value)) {
             curves.add(curve);
-            readings.add(new StepReading(meter, tags, unit, meaning, curve, value));
+            readings.add(new Reading(meter, tags, unit, meaning, curve, value));
         }
     }
 }

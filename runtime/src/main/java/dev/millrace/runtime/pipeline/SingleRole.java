@@ -17,6 +17,7 @@ import dev.millrace.runtime.live.StepFollower;
 import dev.millrace.runtime.live.StepOutputs;
 import dev.millrace.runtime.metrics.ClientMeters;
 import dev.millrace.runtime.metrics.Meters;
+import dev.millrace.runtime.metrics.RunMeters;
 import dev.millrace.runtime.report.StepRow;
 import java.io.PrintWriter;
 import java.time.Clock;
@@ -71,6 +72,7 @@ public final class SingleRole {
     public boolean run(Function<Pipeline, Role> made) throws Exception {
         MillraceConfig config = stop.starting(this::configured);
         try (Meters meters = new Meters(config.metrics(), config.run().id())) {
+            RunMeters.bind(config, meters.registry());
             Map<String, Object> client = ClientMeters.reportingTo(meters.registry(), config.clientSettings());
             client.put("bootstrap.servers", config.run().bootstrapServers());
             return run(made, config, client, meters);

@@ -2,9 +2,7 @@ package dev.millrace.runtime.tensorboard;
 
 import dev.millrace.log.alarm.Alarms;
 import dev.millrace.runtime.RefusedRequestException;
-import dev.millrace.runtime.metrics.StepReading;
-import dev.millrace.runtime.metrics.StepReadings;
-import dev.millrace.runtime.report.StepRow;
+import dev.millrace.runtime.metrics.Reading;
 import dev.millrace.schemas.run.RunIdentity;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -19,16 +17,19 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The run's steps as TensorBoard's event files, in a folder of the run's name; of a run that was rolled back, each epoch has a folder
- * of its own.
+ * The run's steps, or its evaluations, as TensorBoard's event files, in a folder of the run's name; of a run that was rolled back, each
+ * epoch has a folder of its own.
  *
- * <p>Fed with every step of the run from its first: those that the folder has already are passed over. A process that goes on begins
+ * <p>Fed with every step of the run from its first, or every evaluation: those that the folder has already are passed over. A process that goes on begins
  * a new file, which TensorBoard reads as the continuation of those before it. One process writes a folder at a time. Where writing
  * fails, an alarm says so and nothing more is written; the next start writes what is missing, out of the training log. Used by one
  * thread.
  */
 public final class EventFiles implements AutoCloseable {
-    private static final String ALARM = "curves-unwritten";
+    /** The alarm that curves are missing. */
+    public static final String ALARM = "curves-unwritten";
+
+    private static final int PROMPTS_DIGITS = 8;
     private static final String PREFIX = "events.out.tfevents.";
 
     private final Path folder;
@@ -52,7 +53,31 @@ public final class EventFiles implements AutoCloseable {
      * @throws RefusedRequestException if it cannot be written, or another process writes it
      */
     public static EventFiles open(Path directory, RunIdentity run, Alarms alarms) {
-        Path folder = directory.resolve(run.runId() + (run.epoch() == 0 ? "" : "-epoch-" + run.epoch()));
+        return open(ofRun(directory, run), alarms);
+    }
+
+    /**
+     * Takes the folder of the run's evaluations on some prompts, in that of the run: TensorBoard shows it as a run of its own, since the
+     * step of an evaluation is the version that it is of.
+     *
+     * @param dataSha256 identity of the prompts; evaluations on others are no continuation
+     * @throws RefusedRequestException as {@link #open}
+     */
+    public static EventFiles openHeldOut(Path directory, RunIdentity run, String dataSha256, Alarms alarms) {
+        return open(heldOut(directory, run, dataSha256), alarms);
+    }
+
+    /** Where {@link #openHeldOut} writes. */
+    public static Path heldOut(Path directory, RunIdentity run, String dataSha256) {
+        return ofRun(directory, run)
+                .resolve("held-out-" + dataSha256.substring(0, Math.min(PROMPTS_DIGITS, dataSha256.length())));
+    }
+
+    private static Path ofRun(Path directory, RunIdentity run) {
+        return directory.resolve(run.runId() + (run.epoch() == 0 ? "" : "-epoch-" + run.epoch()));
+    }
+
+    private static EventFiles open(Path folder, Alarms alarms) {
         try {
             Files.createDirectories(folder);
             FileChannel lock = FileChannel.open(
@@ -85,7 +110,7 @@ public final class EventFiles implements AutoCloseable {
     }
 
     private static long lastStep(Path folder) throws IOException {
-        long[] last = {0};
+        long[] last = {EventRecord.NO_STEP};
         for (Path file : files(folder)) {
             EventFraming.read(file, record -> last[0] = Math.max(last[0], EventRecord.step(record)));
         }
@@ -100,32 +125,35 @@ public final class EventFiles implements AutoCloseable {
         }
     }
 
-    /** Writes a step, unless it is there. */
-    public void write(StepRow step) {
-        if (failed || step.step() <= lastStep) {
+    /**
+     * Writes what is known of a step, unless it is there.
+     *
+     * @param step later than every step before; of an evaluation its version
+     * @param wallSeconds when it ended, Unix seconds
+     */
+    public void write(long step, double wallSeconds, List<Reading> readings) {
+        if (failed || step <= lastStep) {
             return;
         }
         try {
-            double wallSeconds = step.finishedAtMs() / 1e3;
             if (file == null) {
                 file = begun(wallSeconds);
             }
-            append(file, EventRecord.ofStep(wallSeconds, step.step(), curves(step)));
-            lastStep = step.step();
+            append(file, EventRecord.ofStep(wallSeconds, step, curves(readings)));
+            lastStep = step;
         } catch (IOException e) {
             failed = true;
             alarms.raise(
                     ALARM,
                     folder.toString(),
-                    "step " + step.step() + " and those after it are not in TensorBoard's files in " + folder + ": "
-                            + e,
+                    "step " + step + " and those after it are not in TensorBoard's files in " + folder + ": " + e,
                     "make room or mend the folder; the next start of this process writes what is missing");
         }
     }
 
     /** A number of 32 bits cannot say when something was to the second, and wall time says it already. */
-    private static List<StepReading> curves(StepRow step) {
-        return StepReadings.of(step).stream()
+    private static List<Reading> curves(List<Reading> readings) {
+        return readings.stream()
                 .filter(reading -> !reading.curve().endsWith("_at_ms"))
                 .toList();
     }

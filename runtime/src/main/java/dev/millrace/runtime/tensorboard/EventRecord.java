@@ -3,7 +3,7 @@ package dev.millrace.runtime.tensorboard;
 import com.google.protobuf.CodedInputStream;
 import com.google.protobuf.CodedOutputStream;
 import com.google.protobuf.WireFormat;
-import dev.millrace.runtime.metrics.StepReading;
+import dev.millrace.runtime.metrics.Reading;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -25,6 +25,9 @@ final class EventRecord {
     private static final int TAG = 1;
     private static final int SIMPLE_VALUE = 2;
 
+    /** That of a record without a step, such as the one that a file begins with. */
+    static final long NO_STEP = -1;
+
     private EventRecord() {}
 
     /** What every file begins with. */
@@ -36,9 +39,9 @@ final class EventRecord {
     }
 
     /** All numbers of a step: together in one record, so that a step is there whole or not at all. */
-    static byte[] ofStep(double wallSeconds, long step, List<StepReading> readings) {
+    static byte[] ofStep(double wallSeconds, long step, List<Reading> readings) {
         byte[] summary = message(out -> {
-            for (StepReading reading : readings) {
+            for (Reading reading : readings) {
                 out.writeByteArray(VALUE, message(value -> {
                     value.writeString(TAG, reading.curve());
                     value.writeFloat(SIMPLE_VALUE, (float) reading.value());
@@ -52,7 +55,7 @@ final class EventRecord {
         });
     }
 
-    /** The step of a record; 0 of one without. */
+    /** The step of a record; {@link #NO_STEP} of one without. */
     static long step(byte[] record) {
         try {
             CodedInputStream in = CodedInputStream.newInstance(record);
@@ -62,7 +65,7 @@ final class EventRecord {
                 }
                 in.skipField(tag);
             }
-            return 0;
+            return NO_STEP;
         } catch (IOException e) {
             throw new UncheckedIOException("a record with a right checksum is no event", e);
         }

@@ -33,6 +33,7 @@ import dev.millrace.runtime.live.StepLog;
 import dev.millrace.runtime.live.StepOutputs;
 import dev.millrace.runtime.metrics.ClientMeters;
 import dev.millrace.runtime.metrics.Meters;
+import dev.millrace.runtime.metrics.RunMeters;
 import dev.millrace.runtime.model.EndModels;
 import dev.millrace.runtime.pipeline.EpochEnd;
 import dev.millrace.runtime.pipeline.Pipeline;
@@ -169,6 +170,7 @@ public final class TrainRun {
         try (Meters meters = new Meters(config.metrics(), config.run().id());
                 HttpEndpoint endpoint =
                         HttpEndpoint.openIfWanted(config.metrics().port(), meters.registry())) {
+            RunMeters.bind(config, meters.registry());
             if (endpoint.port() >= 0) {
                 say("metrics at http://127.0.0.1:" + endpoint.port() + "/metrics");
             }

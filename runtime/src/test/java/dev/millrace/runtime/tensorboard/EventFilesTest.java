@@ -6,7 +6,9 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.millrace.log.alarm.Alarm;
 import dev.millrace.log.alarm.Alarms;
 import dev.millrace.runtime.RefusedRequestException;
-import dev.millrace.runtime.metrics.StepReading;
+import dev.millrace.runtime.metrics.Reading;
+import dev.millrace.runtime.metrics.StepReadings;
+import dev.millrace.runtime.report.StepRow;
 import dev.millrace.runtime.report.StepRows;
 import dev.millrace.schemas.run.RunIdentity;
 import io.micrometer.core.instrument.Tags;
@@ -33,9 +35,13 @@ class EventFilesTest {
     private void write(int from, int to) {
         try (EventFiles files = EventFiles.open(folder, RUN, alarms)) {
             for (int step = from; step <= to; step++) {
-                files.write(StepRows.of(step, Map.of("entropy", 1.0 / step)));
+                write(files, StepRows.of(step, Map.of("entropy", 1.0 / step)));
             }
         }
+    }
+
+    private static void write(EventFiles files, StepRow step) {
+        files.write(step.step(), step.finishedAtMs() / 1e3, StepReadings.of(step));
     }
 
     private List<Path> files() throws IOException {
@@ -50,8 +56,8 @@ class EventFilesTest {
         return WrittenEvent.ofRun(folder.resolve("r-1"));
     }
 
-    private static StepReading reading(String curve, double value) {
-        return new StepReading("m", Tags.empty(), "", "", curve, value);
+    private static Reading reading(String curve, double value) {
+        return new Reading("m", Tags.empty(), "", "", curve, value);
     }
 
     /** Bytes by an encoder of another language, whose first twelve are those with which every file of TensorFlow's begins. */
@@ -122,7 +128,7 @@ class EventFilesTest {
             assertThatThrownBy(() -> EventFiles.open(folder, RUN, alarms))
                     .isInstanceOf(RefusedRequestException.class)
                     .hasMessageContaining("another process writes TensorBoard's files to " + folder.resolve("r-1"));
-            first.write(StepRows.of(1, Map.of()));
+            write(first, StepRows.of(1, Map.of()));
         }
         Path file = Files.writeString(folder.resolve("file"), "");
         assertThatThrownBy(() -> EventFiles.open(file, RUN, alarms))
@@ -135,8 +141,8 @@ class EventFilesTest {
         try (EventFiles files = EventFiles.open(folder, RUN, alarms)) {
             Path moved = folder.resolve("moved");
             Files.move(folder.resolve("r-1"), moved);
-            files.write(StepRows.of(1, Map.of()));
-            files.write(StepRows.of(2, Map.of()));
+            write(files, StepRows.of(1, Map.of()));
+            write(files, StepRows.of(2, Map.of()));
 
             assertThat(alarms.standing()).extracting(Alarm::name).containsExactly("curves-unwritten");
             Files.move(moved, folder.resolve("r-1"));

@@ -16,9 +16,9 @@ import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 
-class StepMetersTest {
+class ReadingMetersTest {
     private final MeterRegistry registry = new SimpleMeterRegistry();
-    private final StepMeters meters = new StepMeters(registry);
+    private final ReadingMeters meters = new ReadingMeters(registry);
 
     private static final StepRow STEP = StepRows.of(
             4,
@@ -42,7 +42,7 @@ class StepMetersTest {
 
     @Test
     void shouldShowEveryNumberOfTheNewestStepUnderVerlsNamesOrOurs() {
-        meters.show(STEP);
+        meters.show(StepReadings.of(STEP));
 
         assertThat(gauge("millrace.critic.score.mean", "role", "learner")).isEqualTo(0.25);
         assertThat(gauge("millrace.actor.entropy")).isEqualTo(1.25);
@@ -64,7 +64,7 @@ class StepMetersTest {
 
     @Test
     void shouldCountTimesInSecondsAndSaySo() {
-        meters.show(STEP);
+        meters.show(StepReadings.of(STEP));
 
         Gauge finished = registry.get("millrace.step.finished.timestamp").gauge();
         assertThat(finished.value()).isCloseTo(5.5, within(1e-9));
@@ -78,8 +78,8 @@ class StepMetersTest {
 
     @Test
     void shouldHaveNoGaugeForWhatTheNewestStepDidNotCompute() {
-        meters.show(STEP);
-        meters.show(StepRows.starved(5));
+        meters.show(StepReadings.of(STEP));
+        meters.show(StepReadings.of(StepRows.starved(5)));
 
         assertThat(gauge("millrace.training.global_step")).isEqualTo(5);
         assertThat(gauge("millrace.step.starved")).isEqualTo(1);
@@ -87,7 +87,7 @@ class StepMetersTest {
                 List.of("millrace.step.ess_ratio", "millrace.step.staleness_mean", "millrace.actor.entropy")) {
             assertThat(registry.find(gone).gauge()).as(gone).isNull();
         }
-        meters.show(STEP);
+        meters.show(StepReadings.of(STEP));
         assertThat(gauge("millrace.step.ess_ratio")).isEqualTo(0.5);
         meters.close();
         assertThat(registry.getMeters()).isEmpty();
@@ -109,11 +109,11 @@ class StepMetersTest {
     @Test
     void shouldNotGrowWithTheNamesThatOthersGive() {
         try (Meters all = new Meters(MetricsConfig.defaults(), "r");
-                StepMeters bounded = new StepMeters(all.registry())) {
+                ReadingMeters bounded = new ReadingMeters(all.registry())) {
             int before = all.registry().getMeters().size();
             for (int step = 1; step <= 300; step++) {
-                bounded.show(StepRows.of(
-                        step, Map.of("figure-" + step, 1.0, "stage.stage-" + step + ".tokens_changed", 1.0)));
+                bounded.show(StepReadings.of(StepRows.of(
+                        step, Map.of("figure-" + step, 1.0, "stage.stage-" + step + ".tokens_changed", 1.0))));
             }
             assertThat(all.registry().getMeters()).hasSizeLessThan(before + 60);
 
@@ -125,7 +125,7 @@ class StepMetersTest {
                         .counter("millrace.generator.met", "generator", "g-" + stage)
                         .increment();
             }
-            bounded.show(StepRows.of(301, many));
+            bounded.show(StepReadings.of(StepRows.of(301, many)));
             assertThat(all.registry().find("millrace.step.other").gauges()).hasSize(SeriesBound.MOST);
             assertThat(all.registry().find("millrace.generator.met").counters()).hasSize(SeriesBound.MOST);
             assertThat(all.registry().getMeters()).hasSizeLessThan(before + 60 + 8 * SeriesBound.MOST);
@@ -135,7 +135,7 @@ class StepMetersTest {
                             .count())
                     .isGreaterThan(9000);
 
-            bounded.show(StepRows.of(302, Map.of("figure-9999", 7.0)));
+            bounded.show(StepReadings.of(StepRows.of(302, Map.of("figure-9999", 7.0))));
             assertThat(all.registry()
                             .get("millrace.step.other")
                             .tag("figure", "figure-9999")

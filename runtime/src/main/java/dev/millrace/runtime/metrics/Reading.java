@@ -3,7 +3,7 @@ package dev.millrace.runtime.metrics;
 import io.micrometer.core.instrument.Tags;
 
 /**
- * One number of a step, and where it is shown.
+ * One number of a step or an evaluation, and where it is shown.
  *
  * @param meter name of the gauge, with dots
  * @param tags of the gauge; the same keys for every gauge of that name
@@ -12,4 +12,4 @@ import io.micrometer.core.instrument.Tags;
  * @param curve its name in TensorBoard: verl's, where verl has the same figure
  * @param value finite
  */
-public record StepReading(String meter, Tags tags, String unit, String meaning, String curve, double value) {}
+public record Reading(String meter, Tags tags, String unit, String meaning, String curve, double value) {}

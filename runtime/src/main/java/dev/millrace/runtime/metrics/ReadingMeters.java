@@ -1,17 +1,17 @@
 package dev.millrace.runtime.metrics;
 
-import dev.millrace.runtime.report.StepRow;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.Tags;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 
 /**
- * Gauges of the newest step: every number of its record, and no other. What a step did not compute has no gauge until one does, so
- * that there are never more than the newest step has numbers. Thread-safe.
+ * Gauges of the newest step, or evaluation: every number of its record, and no other. What it did not compute has no gauge until one
+ * does, so that there are never more than the newest has numbers. Thread-safe.
  */
-public final class StepMeters implements AutoCloseable {
+public final class ReadingMeters implements AutoCloseable {
     private final MeterRegistry registry;
     private final Map<Series, Shown> shown = new HashMap<>();
 
@@ -22,7 +22,7 @@ public final class StepMeters implements AutoCloseable {
         private final Gauge gauge;
         private volatile double value;
 
-        private Shown(StepReading reading, MeterRegistry registry) {
+        private Shown(Reading reading, MeterRegistry registry) {
             this.value = reading.value();
             this.gauge = Gauge.builder(reading.meter(), this, of -> of.value)
                     .tags(reading.tags())
@@ -34,14 +34,14 @@ public final class StepMeters implements AutoCloseable {
     }
 
     /** @param registry takes the gauges */
-    public StepMeters(MeterRegistry registry) {
+    public ReadingMeters(MeterRegistry registry) {
         this.registry = registry;
     }
 
-    /** From now on the gauges are this step's. */
-    public synchronized void show(StepRow step) {
-        Map<Series, StepReading> now = new HashMap<>();
-        StepReadings.of(step).forEach(reading -> now.put(new Series(reading.meter(), reading.tags()), reading));
+    /** From now on the gauges are these. */
+    public synchronized void show(List<Reading> readings) {
+        Map<Series, Reading> now = new HashMap<>();
+        readings.forEach(reading -> now.put(new Series(reading.meter(), reading.tags()), reading));
         shown.entrySet().removeIf(before -> {
             boolean isOver = !now.containsKey(before.getKey());
             if (isOver) {
