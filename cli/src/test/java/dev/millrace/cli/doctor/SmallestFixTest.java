@@ -348,7 +348,7 @@ class SmallestFixTest {
                 .isEqualTo("epochs=1, which no replay of decisions can try");
         assertThat(TreatmentReport.section(treatment).notes())
                 .anyMatch(note -> note.contains("./millrace replay --retrain --corrections PATCH.yaml"))
-                .contains("elsewhere: learner.step.learning_rate: half of it");
+                .contains("elsewhere: learner.step.optimizer.learning_rate: half of it");
         assertThat(TreatmentReport.section(treatment).listing())
                 .isEqualTo("# or: --set algorithm.epochs=1\nalgorithm:\n  epochs: 1\n");
     }
@@ -387,6 +387,47 @@ class SmallestFixTest {
         assertThat(TreatmentReport.section(treatment).notes().get(0))
                 .contains("tried on batches 7 to 11: 5 steps of 80 rollouts")
                 .contains("(at most 5 batches and 30 s)");
+    }
+
+    /** Far-off tokens at every other step, and at the last: an alarm that comes and goes whatever is done. */
+    @Test
+    void shouldSayThatAnAlarmWouldAlsoHaveGoneByChance() throws IOException {
+        int[] token = {0};
+        recorded("", (s, t, p) -> {
+            int step = token[0]++ / (SEQUENCES * TOKENS);
+            return new double[] {step % 2 == 1 && t % 20 == 0 ? p - Math.log(6) : p, Double.NaN, p};
+        });
+        JsonNode treatment = treatment(4);
+
+        assertThat(treatment.at("/trial/recorded/cause_steps").asInt()).isEqualTo(6);
+        assertThat(treatment.at("/trial/unpatched/followed").asInt()).isEqualTo(5);
+        assertThat(treatment.at("/trial/unpatched/gone").asInt()).isEqualTo(5);
+        assertThat(treatment.path("answer").asText())
+                .endsWith(
+                        "ends the alarm on the recorded batches; but it goes by chance, too: unpatched it was gone a step later"
+                                + " after 5 of 5 steps that had it");
+    }
+
+    @Test
+    void shouldSayWhetherAnAlarmStoodLongEnoughToTell() throws IOException {
+        int[] token = {0};
+        recorded("", (s, t, p) -> {
+            int step = token[0]++ / (SEQUENCES * TOKENS);
+            return new double[] {step >= STEPS - 2 && t % 20 == 0 ? p - Math.log(6) : p, Double.NaN, p};
+        });
+        assertThat(treatment(4).path("answer").asText())
+                .endsWith(
+                        "; whether it would have gone by chance is not known: it stood at the last 2 steps alone, and the"
+                                + " tree looks over 8");
+    }
+
+    @Test
+    void shouldSayThatAnAlarmStoodAllTheTimeUnpatched() throws IOException {
+        recorded("", (s, t, p) -> new double[] {t % 20 == 0 ? p - Math.log(6) : p, Double.NaN, p});
+
+        assertThat(treatment(4).path("answer").asText())
+                .endsWith(
+                        "ends the alarm on the recorded batches; unpatched it stood at each of the 11 steps that followed one with it");
     }
 
     @Test

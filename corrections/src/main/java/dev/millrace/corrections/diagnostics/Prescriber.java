@@ -32,7 +32,7 @@ final class Prescriber {
             "the precision of the scorer's engine; './millrace doctor mismatch' says what each leaves of the gap");
     private static final Elsewhere ROUTING = new Elsewhere(
             "algorithm.routing_replay", "generator, where experts are routed; nothing that is recorded can try it");
-    private static final Elsewhere HALF_RATE = new Elsewhere("learner.step.learning_rate", "half of it");
+    private static final Elsewhere HALF_RATE = new Elsewhere("learner.step.optimizer.learning_rate", "half of it");
 
     private final Algorithm inForce;
 

@@ -46,6 +46,7 @@ final class ClusterTrial {
     private static final int OVERHEAD_BYTES = 1024;
 
     private static final int SMALL_BYTES = 100;
+    private static final String LEFT_MS = Long.toString(TimeUnit.HOURS.toMillis(1));
     private static final long SPARE_BYTES = 1L << 20;
     /** Beyond this, records of two machines seem to be in another order than they were written in. */
     private static final double FAR_SECONDS = 10;
@@ -80,6 +81,8 @@ final class ClusterTrial {
                     Map.of(
                             TopicConfig.MESSAGE_TIMESTAMP_TYPE_CONFIG,
                             "LogAppendTime",
+                            TopicConfig.RETENTION_MS_CONFIG,
+                            LEFT_MS, // where it may not be removed, it is at least empty soon
                             TopicConfig.MAX_MESSAGE_BYTES_CONFIG,
                             Integer.toString(config.maxRecordBytes())))));
             checks.add(PreflightCheck.ok("topics", "one was made under " + name));
@@ -282,8 +285,13 @@ final class ClusterTrial {
         } catch (KafkaException | ExecutionException | TimeoutException e) {
             checks.add(PreflightCheck.doubt(
                     "clean-up",
-                    "the topic " + name + " stays: " + refusal(e)
-                            + "; remove it with kafka-topics --delete. A run needs DELETE on the topics of weights alone, for its"
+                    "left behind: the topic " + name + ", with records of " + config.maxRecordBytes()
+                            + " bytes at most, and the group "
+                            + name + ", which goes by itself. The topic could not be removed: " + refusal(e)
+                            + "; who may remove it enters: kafka-topics.sh --bootstrap-server "
+                            + client.get("bootstrap.servers")
+                            + " --delete --topic " + name
+                            + ". A run needs DELETE on the topics of weights alone, for its"
                             + " learner, which cannot be tried before they are there"));
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();

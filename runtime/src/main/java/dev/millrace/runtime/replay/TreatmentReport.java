@@ -5,6 +5,8 @@ import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.corrections.diagnostics.AlgorithmPatch.Effect;
 import dev.millrace.corrections.diagnostics.Cause;
+import dev.millrace.corrections.diagnostics.DiagnosticsCourse;
+import dev.millrace.replay.trial.AlarmPersistence;
 import dev.millrace.replay.trial.Trial;
 import dev.millrace.replay.trial.TrialCourse;
 import dev.millrace.replay.trial.TrialFigure;
@@ -56,8 +58,10 @@ public final class TreatmentReport {
             TrialCourse course = mending.get();
             return Conclusion.of(
                             asked,
-                            course.name() + ": " + came(trial, course),
-                            course.lost() > MUCH_LOST * course.tokens().of() ? Health.LOOK : Health.OK)
+                            course.name() + ": " + came(trial, course) + byChance(trial),
+                            course.lost() > MUCH_LOST * course.tokens().of() || isPerhapsChance(trial)
+                                    ? Health.LOOK
+                                    : Health.OK)
                     .resting(
                             "steps with the alarm",
                             say(
@@ -87,6 +91,31 @@ public final class TreatmentReport {
                                 : "no patch of algorithm goes with this run; " + elsewhere(),
                         Health.ILL)
                 .sure("by the rules of the decision tree; nothing was tried");
+    }
+
+    /** Lengths surge under every patch, and are answered by a rule that acted or did not: nothing there is chance. */
+    private static boolean isPerhapsChance(Trial trial) {
+        AlarmPersistence unpatched = trial.unpatched();
+        return trial.cause() != Cause.LENGTH_SURGE && (unpatched.goesByItself() || !unpatched.isKnown());
+    }
+
+    /** What the same figure says of the run without a patch, so that nobody takes for an effect what comes of nothing, too. */
+    private static String byChance(Trial trial) {
+        AlarmPersistence unpatched = trial.unpatched();
+        if (trial.cause() == Cause.LENGTH_SURGE) {
+            return "";
+        }
+        if (unpatched.goesByItself()) {
+            return say(
+                    "; but it goes by chance, too: unpatched it was gone a step later after %d of %d steps that had it",
+                    unpatched.gone(), unpatched.followed());
+        }
+        return unpatched.isKnown()
+                ? say("; unpatched it stood at each of the %d steps that followed one with it", unpatched.followed())
+                : say(
+                        "; whether it would have gone by chance is not known: it stood at the last %s alone, and the tree looks over %d",
+                        unpatched.followed() == 0 ? "step" : unpatched.followed() + 1 + " steps",
+                        DiagnosticsCourse.WINDOW);
     }
 
     private String elsewhere() {
@@ -255,6 +284,9 @@ public final class TreatmentReport {
                 .put("seconds", trial.seconds())
                 .put("cut", trial.isCut())
                 .put("not_as_recorded", trial.notAsRecorded());
+        json.putObject("unpatched")
+                .put("followed", trial.unpatched().followed())
+                .put("gone", trial.unpatched().gone());
         json.set("recorded", json(trial.recorded(), false));
         ArrayNode patched = json.putArray("patched");
         trial.patched().forEach(course -> patched.add(json(course, trial.isMended(course))));

@@ -247,7 +247,10 @@ class LeastRightsIT {
                         assertThat(check.subject()).isEqualTo("clean-up");
                         assertThat(check.outcome()).isEqualTo(Outcome.DOUBT);
                         assertThat(check.sentence())
-                                .contains("the topic millrace.not-yet.preflight-enough stays")
+                                .startsWith("left behind: the topic millrace.not-yet.preflight-enough, ")
+                                .contains("; who may remove it enters: kafka-topics.sh --bootstrap-server "
+                                        + broker.client(ROLE).get("bootstrap.servers")
+                                        + " --delete --topic millrace.not-yet.preflight-enough. ")
                                 .contains("needs DELETE on the topics of weights alone");
                     });
             Map<AclBinding, String> failing = new LinkedHashMap<>();

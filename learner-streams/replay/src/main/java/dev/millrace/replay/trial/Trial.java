@@ -52,6 +52,11 @@ public record Trial(
                         .noneMatch(branch -> branch.cause().compareTo(cause) < 0 && !recorded.endsWith(branch.cause()));
     }
 
+    /** Whether the alarm goes by itself, as far as the run as it went shows it. */
+    public AlarmPersistence unpatched() {
+        return AlarmPersistence.of(recorded.causeAt());
+    }
+
     /** The first of the patches, so the smallest, that answers the cause. */
     public Optional<TrialCourse> smallest() {
         return patched.stream().filter(this::isMended).findFirst();

@@ -5,8 +5,10 @@ import dev.millrace.corrections.diagnostics.Diagnosis;
 import dev.millrace.corrections.diagnostics.Diagnosis.Branch;
 import dev.millrace.replay.MaskedShare;
 import dev.millrace.replay.ReplayedStep;
+import java.util.ArrayList;
 import java.util.Collections;
 import java.util.EnumMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalDouble;
@@ -17,7 +19,7 @@ import org.jspecify.annotations.Nullable;
  * The tried batches under one algorithm.
  *
  * @param name for people
- * @param causeSteps steps at which the tree names the cause that is tried, the most severe or not
+ * @param causeAt by step, in order: whether the tree names the cause that is tried, the most severe or not
  * @param alarmSteps steps at which it names any
  * @param firstAlarm the first of those
  * @param last what it says at the last of them; empty if nothing of it could be trained on
@@ -29,7 +31,7 @@ import org.jspecify.annotations.Nullable;
  */
 public record TrialCourse(
         String name,
-        int causeSteps,
+        List<Boolean> causeAt,
         int alarmSteps,
         OptionalLong firstAlarm,
         Optional<Diagnosis> last,
@@ -39,7 +41,13 @@ public record TrialCourse(
         int guardedSteps,
         Map<TrialFigure, Double> means) {
     public TrialCourse {
+        causeAt = List.copyOf(causeAt);
         means = means.isEmpty() ? Map.of() : Collections.unmodifiableMap(new EnumMap<>(means));
+    }
+
+    /** Steps at which the tree names the cause that is tried. */
+    public int causeSteps() {
+        return (int) causeAt.stream().filter(at -> at).count();
     }
 
     /** Tokens that could have been trained on and count for nothing: masked, or without a weight. */
@@ -67,7 +75,7 @@ public record TrialCourse(
         private final Cause cause;
         private final double[] sums = new double[TrialFigure.values().length];
         private final long[] known = new long[sums.length];
-        private int causeSteps;
+        private final List<Boolean> causeAt = new ArrayList<>();
         private int alarmSteps;
         private OptionalLong firstAlarm = OptionalLong.empty();
         private @Nullable Diagnosis last;
@@ -94,10 +102,10 @@ public record TrialCourse(
             sequences = sequences.plus(figures.sequences());
             guardedSteps += isGuarded ? 1 : 0;
             last = step.diagnoses().get(alternative).orElse(null);
+            causeAt.add(last != null && last.branches().stream().anyMatch(branch -> branch.cause() == cause));
             if (last != null && !last.isHealthy()) {
                 alarmSteps++;
                 firstAlarm = firstAlarm.isPresent() ? firstAlarm : OptionalLong.of(step.batchId());
-                causeSteps += last.branches().stream().anyMatch(branch -> branch.cause() == cause) ? 1 : 0;
             }
         }
 
@@ -110,7 +118,7 @@ public record TrialCourse(
             }
             return new TrialCourse(
                     name,
-                    causeSteps,
+                    causeAt,
                     alarmSteps,
                     firstAlarm,
                     Optional.ofNullable(last),
