@@ -24,6 +24,7 @@ import dev.millrace.cli.rollback.RollbackCommand;
 import dev.millrace.cli.trace.TraceCommand;
 import dev.millrace.cli.train.TrainCommand;
 import dev.millrace.cli.view.ViewCommand;
+import java.io.PrintWriter;
 import java.util.concurrent.Callable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
@@ -78,7 +79,7 @@ public final class Main implements Callable<Integer> {
     /** A command line that answers a user's mistake with a sentence and everything else with its cause. */
     public static CommandLine commandLine() {
         Main millrace = new Main();
-        return OptionList.in(CommandList.in(new CommandLine(millrace)))
+        return OptionList.in(CommandList.in(HelpText.in(new CommandLine(millrace))))
                 .setExecutionStrategy(parsed -> {
                     millrace.plugins.load(parsed.commandSpec().commandLine());
                     return new CommandLine.RunLast().execute(parsed);
@@ -90,10 +91,23 @@ public final class Main implements Callable<Integer> {
     }
 
     public static void main(String[] arguments) {
-        int status = commandLine().execute(arguments);
+        int status = fitted(commandLine()).execute(arguments);
         System.out.flush();
         System.err.flush();
         System.exit(status);
+    }
+
+    /** Lines no wider than the terminals that the launcher has found; what is sent elsewhere is as it comes. */
+    private static CommandLine fitted(CommandLine command) {
+        Integer out = Integer.getInteger("millrace.columns.out");
+        Integer err = Integer.getInteger("millrace.columns.err");
+        if (out != null && out > 0) {
+            command.setOut(new PrintWriter(new FittedWriter(command.getOut(), out), true));
+        }
+        if (err != null && err > 0) {
+            command.setErr(new PrintWriter(new FittedWriter(command.getErr(), err), true));
+        }
+        return command;
     }
 
     /** Without a command: what there is, as a mistake. */

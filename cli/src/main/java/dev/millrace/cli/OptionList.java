@@ -37,7 +37,12 @@ final class OptionList implements IHelpSectionRenderer {
             if (!heading.isEmpty()) {
                 text.append(String.format("%n%s%n", help.colorScheme().text("@|bold " + heading + "|@")));
             }
-            Help.Layout layout = help.createDefaultLayout(options, List.of(), help.colorScheme());
+            Help.Layout layout = new Help.Layout(
+                    help.colorScheme(),
+                    help.createDefaultLayout(options, List.of(), help.colorScheme())
+                            .textTable(),
+                    HelpText.inOnePiece(help.createDefaultOptionRenderer()),
+                    help.createDefaultParameterRenderer());
             layout.addOptions(options, help.parameterLabelRenderer());
             text.append(layout);
         });

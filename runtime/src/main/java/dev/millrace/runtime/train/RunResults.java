@@ -3,6 +3,7 @@ package dev.millrace.runtime.train;
 import dev.millrace.audit.ledger.Tally;
 import dev.millrace.log.evaluation.Evaluations;
 import dev.millrace.report.CsvFile;
+import dev.millrace.report.Lines;
 import dev.millrace.report.WholeFile;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.evaluation.EvaluationFile;
@@ -161,12 +162,14 @@ final class RunResults {
                 out,
                 "rollouts",
                 format(
-                        "%,d generated %s %,d trained + %,d masked + %s",
-                        all.generated(), balance.addsUp() ? "=" : "IS NOT", all.trained(), all.maskedInAll(), dropped));
-        row(
-                out,
-                "",
-                format("+ %,d dead-lettered + %,d in flight", all.deadLetteredInAll(), all.inFlight() + all.untold())
+                                "%,d generated %s %,d trained + %,d masked + %s + %,d dead-lettered + %,d in flight",
+                                all.generated(),
+                                balance.addsUp() ? "=" : "IS NOT",
+                                all.trained(),
+                                all.maskedInAll(),
+                                dropped,
+                                all.deadLetteredInAll(),
+                                all.inFlight() + all.untold())
                         + (all.superseded() == 0 ? "" : format(" + %,d superseded", all.superseded())));
         balance.contradictions().forEach(sentence -> row(out, "", sentence));
         summary.alarms().forEach(alarm -> row(out, "alarm", alarm.text()));
@@ -179,7 +182,7 @@ final class RunResults {
     }
 
     private static void row(PrintWriter out, String label, String text) {
-        out.println("  " + label + " ".repeat(Math.max(1, 11 - label.length())) + text);
+        Lines.labelled(label, text).forEach(out::println);
     }
 
     private static String known(String pattern, double value) {

@@ -1,0 +1,65 @@
+package dev.millrace.cli;
+
+import java.util.ArrayList;
+import java.util.List;
+import picocli.CommandLine;
+import picocli.CommandLine.Help.Ansi.Text;
+import picocli.CommandLine.Help.IOptionRenderer;
+import picocli.CommandLine.Model.UsageMessageSpec;
+
+/**
+ * What a usage message says in sentences, as paragraphs that fill the terminal. In the source a sentence is broken where a line of code
+ * ends; broken there again, a narrow terminal would show every other line half empty.
+ */
+final class HelpText {
+    /** A line of source that ends a sentence before this column ends a paragraph, for the next word would have fitted. */
+    private static final int FULL_LINE = 100;
+
+    private static final int DESCRIPTION = 4;
+
+    private HelpText() {}
+
+    /** Has a command, and all below it, say what they do in paragraphs. */
+    static CommandLine in(CommandLine command) {
+        UsageMessageSpec usage = command.getCommandSpec().usageMessage();
+        usage.description(paragraphs(usage.description()).toArray(String[]::new));
+        command.getSubcommands().values().forEach(HelpText::in);
+        return command;
+    }
+
+    /** @param lines as they are in the source */
+    static List<String> paragraphs(String[] lines) {
+        List<String> paragraphs = new ArrayList<>();
+        boolean goesOn = false;
+        for (String line : lines) {
+            if (goesOn && !line.isBlank()) {
+                paragraphs.set(paragraphs.size() - 1, paragraphs.get(paragraphs.size() - 1) + " " + line);
+            } else {
+                paragraphs.add(line);
+            }
+            goesOn = !line.isBlank() && !(line.endsWith(".") && line.length() < FULL_LINE);
+        }
+        return paragraphs;
+    }
+
+    /** An option's description in one piece. */
+    static IOptionRenderer inOnePiece(IOptionRenderer renderer) {
+        return (option, label, scheme) -> {
+            Text[][] rows = renderer.render(option, label, scheme);
+            List<Text[]> joined = new ArrayList<>();
+            for (Text[] row : rows) {
+                boolean goesOn = !joined.isEmpty();
+                for (int column = 0; column < DESCRIPTION; column++) {
+                    goesOn &= row[column].plainString().isEmpty();
+                }
+                Text[] last = goesOn ? joined.get(joined.size() - 1) : row;
+                if (goesOn && !last[DESCRIPTION].plainString().isEmpty()) {
+                    last[DESCRIPTION] = last[DESCRIPTION].concat(" ").concat(row[DESCRIPTION]);
+                } else {
+                    joined.add(row);
+                }
+            }
+            return joined.toArray(Text[][]::new);
+        };
+    }
+}
