@@ -4,12 +4,14 @@ import dev.millrace.experiments.Correction;
 import dev.millrace.experiments.Grid;
 import dev.millrace.experiments.GridRunner;
 import dev.millrace.experiments.RunFiles;
+import dev.millrace.experiments.StalenessPicture;
 import dev.millrace.experiments.StalenessReport;
 import dev.millrace.experiments.StalenessRuns;
 import dev.millrace.experiments.StalenessSettings;
 import dev.millrace.report.ReportText;
 import java.io.IOException;
 import java.io.PrintWriter;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
@@ -139,13 +141,23 @@ public final class StalenessCommand implements Callable<Integer> {
                     "Run nothing: write the tables and the picture of the runs that are there. Also while others are under way.")
     private boolean noRuns;
 
+    @Option(
+            names = "--rows",
+            paramLabel = "FILE",
+            description =
+                    "Run nothing: draw the rows of an experiment that is over, its runs.csv, as staleness.png in the report's directory.")
+    private Path rows;
+
     @Spec
     private CommandSpec spec;
 
     @Override
     public Integer call() throws IOException, InterruptedException {
-        Grid grid = grid();
         PrintWriter out = spec.commandLine().getOut();
+        if (rows != null) {
+            return drawn(out);
+        }
+        Grid grid = grid();
         RunFiles files = RunFiles.open(report, grid.settings(), resume || noRuns);
         if (!noRuns) {
             new GridRunner(new StalenessRuns(grid.settings()), files, parallel, out).run(grid);
@@ -155,6 +167,19 @@ public final class StalenessCommand implements Callable<Integer> {
         out.println();
         out.print(ReportText.markdown(made.report()));
         out.println("written to " + report);
+        out.flush();
+        return 0;
+    }
+
+    private int drawn(PrintWriter out) throws IOException {
+        try {
+            StalenessPicture picture = StalenessPicture.of(rows);
+            Files.createDirectories(report);
+            picture.write(report.resolve("staleness.png"));
+        } catch (IllegalArgumentException e) {
+            throw new CommandLine.ParameterException(spec.commandLine(), "--rows: " + e.getMessage(), e);
+        }
+        out.println("written to " + report.resolve("staleness.png"));
         out.flush();
         return 0;
     }

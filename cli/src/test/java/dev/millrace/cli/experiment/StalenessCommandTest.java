@@ -203,4 +203,30 @@ class StalenessCommandTest {
                         "--seeds must name each value once: [1, 1]",
                         "--parallel must be at least 1: 0");
     }
+
+    @Test
+    void shouldDrawTheRowsThatArePublishedAndNameALineThatIsNone() throws IOException {
+        Path rows = Path.of("..", "docs", "measurements", "staleness.csv");
+        assertThat(run(
+                        "--rows",
+                        rows.toString(),
+                        "--report",
+                        folder.resolve("drawn").toString()))
+                .as(err.toString())
+                .isZero();
+        assertThat(ImageIO.read(folder.resolve("drawn/staleness.png").toFile()).getWidth())
+                .isGreaterThan(500);
+
+        Path broken = Files.writeString(
+                folder.resolve("broken.csv"),
+                "lag,correction,last_reward,ess_ratio\n4,none,0.5,0.9\n4,nothing,0.5,0.9\n");
+        assertThat(run(
+                        "--rows",
+                        broken.toString(),
+                        "--report",
+                        folder.resolve("none").toString()))
+                .isEqualTo(2);
+        assertThat(err.toString()).contains("broken.csv, line 3, is no run: 4,nothing,0.5,0.9");
+        assertThat(folder.resolve("none")).doesNotExist();
+    }
 }
