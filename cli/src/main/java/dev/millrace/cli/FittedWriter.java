@@ -54,7 +54,7 @@ final class FittedWriter extends Writer {
         String rest = whole;
         while (rest.length() > columns) {
             int end = rest.lastIndexOf(' ', columns);
-            if (end <= indent.length() || rest.substring(0, end).isBlank()) { // a word that is longer than the line
+            if (rest.substring(0, Math.max(0, end)).isBlank()) { // a word that is longer than the line
                 end = rest.indexOf(' ', columns);
             }
             if (end < 0) {

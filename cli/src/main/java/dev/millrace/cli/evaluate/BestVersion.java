@@ -46,7 +46,7 @@ public final class BestVersion {
                         + "; "
                         + next.map(left -> "of those whose weights are kept the best is " + said(left) + ": --version "
                                         + left.getVersion())
-                                .orElse("no other version that was evaluated is kept either; --version last is"));
+                                .orElse("no other version that was evaluated is kept either"));
     }
 
     /** Whether the log has all that a version's weights rest on; what lies in a store is not looked for. */

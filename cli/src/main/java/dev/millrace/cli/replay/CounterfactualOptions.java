@@ -20,8 +20,8 @@ final class CounterfactualOptions {
     @Option(
             names = "--live",
             description = {
-                "With --retrain: each variant samples its own rollouts, of the recorded prompts and as many versions behind as the",
-                "recorded ones were, in place of the recorded rollouts, which another policy sampled once it has parted from the run."
+                "With --retrain: each retraining samples new rollouts of the recorded prompts, equally stale, in place of the recorded",
+                "ones, which another policy sampled once it has parted from the run."
             })
     private boolean live;
 

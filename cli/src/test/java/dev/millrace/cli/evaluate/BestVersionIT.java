@@ -107,9 +107,9 @@ class BestVersionIT {
             assertThat(gone.status).as(gone.toString()).isEqualTo(5);
             assertThat(gone.err)
                     .contains(String.format(
-                            "the best version on held-out prompts, %d (reward %.3f), cannot be had: version %d is no longer kept: its"
-                                    + " chunks lay on ",
+                            "the best version on held-out prompts, %d (reward %.3f), cannot be had: version %d ",
                             version, best.path("reward").asDouble(), version))
+                    .contains(" is no longer kept: its chunks lay on ")
                     .contains("no other version that was evaluated is kept either");
         }
         assertThat(folder.resolve("none")).doesNotExist();

@@ -90,7 +90,7 @@ public record StalenessPicture(List<Row> rows) {
                 ? ""
                 : String.format(
                         Locale.ROOT,
-                        "; at lag 0 %.2f to %.2f",
+                        "; at lag 0 from %.2f to %.2f",
                         Arrays.stream(onPolicy).min().orElseThrow(),
                         Arrays.stream(onPolicy).max().orElseThrow());
         return Chart.of(

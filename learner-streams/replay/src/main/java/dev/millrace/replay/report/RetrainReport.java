@@ -51,8 +51,7 @@ public final class RetrainReport {
                 seconds));
         if (found.live()) {
             verdict.add(
-                    "live: every variant samples its own rollouts, of the recorded prompts and as many versions behind"
-                            + " as the recorded ones were"
+                    "live: each retraining samples new rollouts of the recorded prompts, equally stale"
                             + (found.each().size() == 1
                                     ? ""
                                     : "; seed 1 has the recorded draws, and KL is its; the other numbers are means over the seeds"));

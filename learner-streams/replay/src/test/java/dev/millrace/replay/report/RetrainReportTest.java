@@ -59,7 +59,7 @@ class RetrainReportTest {
         assertThat(text(new RetrainSeeds(List.of(fell, held, ended), true)))
                 .contains(
                         "2 variants, 3 seeds in 1.5 s",
-                        "live: every variant samples its own",
+                        "live: each retraining samples new rollouts",
                         "recorded: collapsed with 1 of 3 seeds; reward at the end 0.20 (from 11 on), 0.60, - (ended at version 11: the loss is NaN)",
                         "other: collapsed with none of 3 seeds; reward at the end 0.75, 0.75, 0.75",
                         "other ended 0.35 above recorded, by the mean of the last 4 evaluations, 3 seeds");
