@@ -6,9 +6,6 @@ import dev.millrace.api.environment.TaskSettings;
 import dev.millrace.api.step.StepObserver;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.algorithm.StalenessRules;
-import dev.millrace.corrections.kl.KlConfig;
-import dev.millrace.corrections.kl.ReferenceConfig;
-import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.generator.engine.EngineConfig;
 import dev.millrace.generator.environment.Environments;
 import dev.millrace.generator.environment.OwnVerdict;
@@ -24,7 +21,6 @@ import dev.millrace.generator.staleness.SamplingConfig;
 import dev.millrace.generator.staleness.StalenessControllerConfig;
 import dev.millrace.infra.broker.BrokerConfig;
 import dev.millrace.learner.LearnerConfig;
-import dev.millrace.learner.step.LoraConfig;
 import dev.millrace.learner.step.LoraStart;
 import dev.millrace.log.secret.SecretException;
 import dev.millrace.log.secret.SecretSettings;
@@ -37,7 +33,6 @@ import dev.millrace.scorer.ScorerConfig;
 import dev.millrace.topology.TopologyConfig;
 import dev.millrace.weights.VersionSize;
 import dev.millrace.weights.WeightsConfig;
-import dev.millrace.weights.store.ObjectStore;
 import java.security.SecureRandom;
 import java.time.LocalDateTime;
 import java.time.ZoneId;
@@ -99,43 +94,8 @@ public record MillraceConfig(
         Map<String, SecretText> kafka) {
 
     public MillraceConfig {
-        if (admission.batchSequences() != topology.batch().sequences()) {
-            throw new ConfigException("admission.batch_sequences is " + admission.batchSequences()
-                    + " and topology.batch.sequences is " + topology.batch().sequences()
-                    + "; both say how many samples one step takes, so give both the same value");
-        }
-        if (admission.groupSize() > topology.ingress().maxGroupSize()) {
-            throw new ConfigException("admission.group_size is " + admission.groupSize()
-                    + " and topology.ingress.max_group_size is "
-                    + topology.ingress().maxGroupSize() + "; every rollout would be refused, so raise the latter");
-        }
-        if (topology.groups().minSize() > admission.groupSize()) {
-            throw new ConfigException(
-                    "topology.groups.min_size is " + topology.groups().minSize() + " and admission.group_size is "
-                            + admission.groupSize() + "; no group could ever be trained on, so lower the former");
-        }
-        if (algorithm.staleness().maxVersions() < admission.eta()) {
-            throw new ConfigException(
-                    "admission.eta is " + admission.eta() + " and algorithm.staleness.max_versions is "
-                            + algorithm.staleness().maxVersions()
-                            + "; prompts would be released for rollouts that are then masked as stale, so raise the latter or lower eta");
-        }
+        FlowRules.require(admission, topology, algorithm, weights);
         ClientSettings.check(kafka);
-        if (weights.keepVersions() > 0
-                && weights.keepVersions() < algorithm.staleness().maxVersions() + 2) {
-            throw new ConfigException("weights.keep_versions is " + weights.keepVersions()
-                    + " and algorithm.staleness.max_versions is "
-                    + algorithm.staleness().maxVersions()
-                    + "; versions that rollouts of a batch may name would be removed, so raise"
-                    + " the former to at least "
-                    + (algorithm.staleness().maxVersions() + 2) + ", or 0 to keep all");
-        }
-        if (needsRecordedReference(algorithm.kl()) && !topology.join().reference()) {
-            throw new ConfigException(
-                    "algorithm.kl takes the reference's log-probs from the trajectories (reference.kind=recorded) and"
-                            + " topology.join.reference is false, so no trajectory has them; set the latter to true and scorer.reference to a policy,"
-                            + " or let the learner compute them: algorithm.kl.reference.kind=version");
-        }
         InputSources.require(algorithm, reward, admission.sampling(), scorer, topology.join());
         kafka = Map.copyOf(kafka);
         environments = List.copyOf(environments);
@@ -170,7 +130,7 @@ public record MillraceConfig(
             throw new ConfigException("model: " + e.getMessage(), e);
         }
         if (learner.lora().rank() > 0) {
-            requireAdapters(shape, learner.lora(), model, algorithm, weights, topics);
+            AdapterRules.require(shape, learner.lora(), model, algorithm, weights, topics);
         }
         RoutingRules.require(shape, algorithm, generator, gateway, engine);
         ModelSizes kept = ModelSizes.of(shape, learner.lora().shape(), weights, algorithm);
@@ -207,38 +167,6 @@ public record MillraceConfig(
     /** The adapter that the run's first version is given; empty where the weights themselves are trained. */
     public Optional<LoraStart> adapter() {
         return learner.lora().shape().map(low -> new LoraStart(low, run.seed()));
-    }
-
-    private static void requireAdapters(
-            DecoderShape shape,
-            LoraConfig lora,
-            ModelConfig model,
-            Algorithm algorithm,
-            WeightsConfig weights,
-            TopicsConfig topics) {
-        if (model.checkpoint().isEmpty()) {
-            throw new ConfigException(
-                    "learner.lora.rank is " + lora.rank()
-                            + " and model.checkpoint is empty: random weights with a few trained directions stay random, so"
-                            + " give a pretrained checkpoint, --model DIR, or train the weights themselves, learner.lora.rank=0");
-        }
-        refuseWith("learner.lora", () -> lora.shape().orElseThrow().tensors(shape));
-        if (algorithm.advantage().optionalInputs().contains(StageInput.GRADIENT_NORMS)) {
-            throw new ConfigException("learner.lora.rank is " + lora.rank()
-                    + " and algorithm.advantage.kind is opob, whose norms are those of the gradient by all weights; choose"
-                    + " another advantage, or train the weights themselves, learner.lora.rank=0");
-        }
-        if (topics.weightsRetentionBytes() > 0
-                && ObjectStore.of(weights.store()).isEmpty()) {
-            throw new ConfigException("topics.weights_retention_bytes is " + topics.weightsRetentionBytes()
-                    + " and learner.lora.rank is " + lora.rank()
-                    + ": every adapter is put upon version 0, which lies first on the topic and would be the first to go;"
-                    + " leave the former at 0, or set it to -1");
-        }
-    }
-
-    private static boolean needsRecordedReference(KlConfig kl) {
-        return kl.against().filter(ReferenceConfig.Recorded.class::isInstance).isPresent();
     }
 
     /**
@@ -333,7 +261,7 @@ public record MillraceConfig(
         }
     }
 
-    private static void refuseWith(String path, Runnable check) {
+    static void refuseWith(String path, Runnable check) {
         try {
             check.run();
         } catch (IllegalArgumentException e) {

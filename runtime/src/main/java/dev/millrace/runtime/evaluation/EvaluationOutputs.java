@@ -53,19 +53,16 @@ final class EvaluationOutputs implements AutoCloseable {
     private @Nullable EventFiles files() {
         if (files == null && !directory.isEmpty()) {
             Path root = Path.of(directory);
-            String folder =
-                    EventFiles.heldOut(root, connection.run(), dataSha256).toString();
+            Path folder = EventFiles.heldOut(root, connection.run(), dataSha256);
             try {
                 files = EventFiles.openHeldOut(root, connection.run(), dataSha256, connection.alarms());
-                connection.alarms().lower(EventFiles.ALARM, folder);
+                connection.alarms().lower(EventFiles.ALARM, folder.toString());
             } catch (RefusedRequestException e) {
-                connection
-                        .alarms()
-                        .raise(
-                                EventFiles.ALARM,
-                                folder,
-                                "the evaluations so far are not in TensorBoard's files: " + e.getMessage(),
-                                "the next evaluation writes what is missing, once the folder is free");
+                EventFiles.unwritten(
+                        connection.alarms(),
+                        folder,
+                        "the evaluations so far are not in TensorBoard's files: " + e.getMessage(),
+                        "the next evaluation writes what is missing, once the folder is free");
             }
         }
         return files;

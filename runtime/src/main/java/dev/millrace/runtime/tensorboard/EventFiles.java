@@ -143,12 +143,17 @@ public final class EventFiles implements AutoCloseable {
             lastStep = step;
         } catch (IOException e) {
             failed = true;
-            alarms.raise(
-                    ALARM,
-                    folder.toString(),
+            unwritten(
+                    alarms,
+                    folder,
                     "step " + step + " and those after it are not in TensorBoard's files in " + folder + ": " + e,
                     "make room or mend the folder; the next start of this process writes what is missing");
         }
+    }
+
+    /** Says that curves are missing in a folder, and what writes them. */
+    public static void unwritten(Alarms alarms, Path folder, String sentence, String remedy) {
+        alarms.raise(ALARM, folder.toString(), sentence, remedy);
     }
 
     /** A number of 32 bits cannot say when something was to the second, and wall time says it already. */

@@ -1,0 +1,61 @@
+package dev.millrace.runtime.config;
+
+import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.kl.KlConfig;
+import dev.millrace.corrections.kl.ReferenceConfig;
+import dev.millrace.generator.staleness.StalenessControllerConfig;
+import dev.millrace.topology.TopologyConfig;
+import dev.millrace.weights.WeightsConfig;
+
+/**
+ * What does not go together about how many rollouts are released, assembled, trained on and looked back to: settings of different
+ * roles that name one number, each of which would let the other wait, refuse or remove for good.
+ */
+final class FlowRules {
+    private FlowRules() {}
+
+    /** @throws ConfigException naming both keys, both values and a way out */
+    static void require(
+            StalenessControllerConfig admission, TopologyConfig topology, Algorithm algorithm, WeightsConfig weights) {
+        if (admission.batchSequences() != topology.batch().sequences()) {
+            throw new ConfigException("admission.batch_sequences is " + admission.batchSequences()
+                    + " and topology.batch.sequences is " + topology.batch().sequences()
+                    + "; both say how many samples one step takes, so give both the same value");
+        }
+        if (admission.groupSize() > topology.ingress().maxGroupSize()) {
+            throw new ConfigException("admission.group_size is " + admission.groupSize()
+                    + " and topology.ingress.max_group_size is "
+                    + topology.ingress().maxGroupSize() + "; every rollout would be refused, so raise the latter");
+        }
+        if (topology.groups().minSize() > admission.groupSize()) {
+            throw new ConfigException(
+                    "topology.groups.min_size is " + topology.groups().minSize() + " and admission.group_size is "
+                            + admission.groupSize() + "; no group could ever be trained on, so lower the former");
+        }
+        if (algorithm.staleness().maxVersions() < admission.eta()) {
+            throw new ConfigException(
+                    "admission.eta is " + admission.eta() + " and algorithm.staleness.max_versions is "
+                            + algorithm.staleness().maxVersions()
+                            + "; prompts would be released for rollouts that are then masked as stale, so raise the latter or lower eta");
+        }
+        if (weights.keepVersions() > 0
+                && weights.keepVersions() < algorithm.staleness().maxVersions() + 2) {
+            throw new ConfigException("weights.keep_versions is " + weights.keepVersions()
+                    + " and algorithm.staleness.max_versions is "
+                    + algorithm.staleness().maxVersions()
+                    + "; versions that rollouts of a batch may name would be removed, so raise"
+                    + " the former to at least "
+                    + (algorithm.staleness().maxVersions() + 2) + ", or 0 to keep all");
+        }
+        if (needsRecordedReference(algorithm.kl()) && !topology.join().reference()) {
+            throw new ConfigException(
+                    "algorithm.kl takes the reference's log-probs from the trajectories (reference.kind=recorded) and"
+                            + " topology.join.reference is false, so no trajectory has them; set the latter to true and scorer.reference to a policy,"
+                            + " or let the learner compute them: algorithm.kl.reference.kind=version");
+        }
+    }
+
+    private static boolean needsRecordedReference(KlConfig kl) {
+        return kl.against().filter(ReferenceConfig.Recorded.class::isInstance).isPresent();
+    }
+}
