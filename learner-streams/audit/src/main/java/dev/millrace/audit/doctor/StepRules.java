@@ -23,6 +23,9 @@ final class StepRules {
     /** Steps in a row that leave the weights as they are. */
     private static final int FROZEN = 10;
 
+    /** It sees every token once in each epoch, so that what it saw is no batch. */
+    private static final String OBJECTIVE = "objective";
+
     private static final double MANY_ZERO = 0.5;
     private static final double SHORT_ANSWERS = 0.8;
 
@@ -132,6 +135,7 @@ final class StepRules {
         long trained = 0;
         for (TrainingStep step : last) {
             OptionalLong ofStep = StageReports.of(step).stream()
+                    .filter(report -> !report.getStage().equals(OBJECTIVE))
                     .mapToLong(StageReport::getTokensSeen)
                     .max();
             if (ofStep.isPresent()) {

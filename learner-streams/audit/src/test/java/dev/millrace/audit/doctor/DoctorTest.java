@@ -368,4 +368,25 @@ class DoctorTest {
                 .extracting(Finding::weight, Finding::sentence)
                 .containsExactly(tuple(Weight.NOTE, "stage m2po has changed nothing in the last 50 steps"));
     }
+
+    /** 1,280 tokens trained on, four times each. */
+    @Test
+    void shouldNotTakeTheEpochsOfAStepForTokensThatAreMasked() {
+        assertThat(ofSteps(Map.of("stage.objective.tokens_seen", 5120.0, "stage.objective.tokens_changed", 100.0), 0.9))
+                .isEmpty();
+        assertThat(ofSteps(
+                        Map.of(
+                                "stage.m2po.tokens_seen",
+                                2560.0,
+                                "stage.m2po.tokens_changed",
+                                1280.0,
+                                "stage.objective.tokens_seen",
+                                5120.0,
+                                "stage.objective.tokens_changed",
+                                100.0),
+                        0.9))
+                .singleElement()
+                .satisfies(finding -> assertThat(finding.sentence())
+                        .isEqualTo("the last 1 steps trained on 50 % of their tokens: 1,280 of 2,560"));
+    }
 }

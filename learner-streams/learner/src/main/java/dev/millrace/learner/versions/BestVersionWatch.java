@@ -7,12 +7,14 @@ import dev.millrace.weights.VersionStretch;
 import dev.millrace.weights.VersionUnavailableException;
 import java.util.List;
 import java.util.Locale;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.Config;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.config.TopicConfig;
 
@@ -130,12 +132,14 @@ final class BestVersionWatch {
     private OptionalLong bound(String topic) throws TimeoutException, InterruptedException {
         ConfigResource resource = new ConfigResource(ConfigResource.Type.TOPIC, topic);
         try {
-            long bytes = Long.parseLong(admin.describeConfigs(List.of(resource))
-                    .all()
-                    .get(limitMs, TimeUnit.MILLISECONDS)
-                    .get(resource)
-                    .get(TopicConfig.RETENTION_BYTES_CONFIG)
-                    .value());
+            Config found = Objects.requireNonNull(
+                    admin.describeConfigs(List.of(resource))
+                            .all()
+                            .get(limitMs, TimeUnit.MILLISECONDS)
+                            .get(resource),
+                    topic);
+            long bytes =
+                    Long.parseLong(found.get(TopicConfig.RETENTION_BYTES_CONFIG).value());
             return bytes < 0 ? OptionalLong.empty() : OptionalLong.of(bytes);
         } catch (ExecutionException e) {
             throw new IllegalStateException(

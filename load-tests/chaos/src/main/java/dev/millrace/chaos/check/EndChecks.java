@@ -1,9 +1,7 @@
 package dev.millrace.chaos.check;
 
 import dev.millrace.audit.ledger.Account;
-import dev.millrace.audit.ledger.Balance;
 import dev.millrace.audit.ledger.LedgerReader;
-import dev.millrace.audit.ledger.Tally;
 import dev.millrace.chaos.loss.Lost;
 import dev.millrace.chaos.observe.Holdings;
 import dev.millrace.log.LogConnection;
@@ -32,9 +30,6 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
-import java.util.stream.Stream;
 import org.apache.avro.specific.SpecificRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.serialization.Deserializer;
@@ -58,10 +53,6 @@ public final class EndChecks {
 
     private static final String QUARANTINED = "quarantined";
     private static final String WRONG_EPOCH = "wrong-epoch";
-    private static final Pattern PLACE = Pattern.compile("rollouts-(\\d+)@(\\d+)");
-    /** Topics that say what became of a rollout. */
-    private static final Set<String> DECISIONS =
-            Set.of("outcomes", "training-log", "batches", "trajectories", "dead-letters", "scores");
 
     private final LogConnection connection;
     private final MillraceConfig config;
@@ -98,7 +89,7 @@ public final class EndChecks {
         versions();
         refused();
         Account account = new LedgerReader(connection).read(PATIENCE);
-        ledger(account.balance(), settledBeforeMs);
+        checks.addAll(new LedgerChecks(connection.topics(), losses).of(account.balance(), settledBeforeMs));
         steps(account.steps());
         trained(account.steps());
         rollouts();
@@ -198,62 +189,6 @@ public final class EndChecks {
     /** Whether the log has lost the marker behind a record: what was committed is open then, and ends with the next transaction. */
     private boolean isMarkerLost(Place of) {
         return losses.stream().anyMatch(cut -> cut.covers(of.topic(), of.partition(), of.offset() + 1));
-    }
-
-    private void ledger(Balance balance, long settledBeforeMs) {
-        Tally all = balance.all();
-        long unexplained = balance.contradictions().stream()
-                .filter(contradiction -> !isOfLostPlace(contradiction))
-                .count();
-        long lostPlaces = losses.stream()
-                .filter(cut -> cut.topic().equals(connection.topics().rollouts()))
-                .mapToLong(cut -> cut.to() - cut.from())
-                .sum();
-        boolean isExplained = unexplained == 0 && balance.contradictionCount() <= lostPlaces;
-        check(
-                losses.isEmpty()
-                        ? "the ledger adds up to the record"
-                        : "the ledger adds up to the record, but for places whose rollouts the log has lost",
-                balance.addsUp() || isExplained,
-                balance.addsUp()
-                        ? all.generated() + " generated = " + all.trained() + " trained + " + sum(all.masked())
-                                + " masked + " + sum(all.dropped()) + " dropped + " + sum(all.deadLettered())
-                                + " dead-lettered + "
-                                + (all.waitingForScore() + all.waitingForBatch() + all.waitingForStep())
-                                + " in flight" + (all.superseded() == 0 ? "" : " + " + all.superseded() + " superseded")
-                        : balance.contradictionCount() + " contradictions, the first: "
-                                + balance.contradictions().stream().findFirst().orElse("the sums differ"));
-        List<String> old = balance.oldestWaiting().stream()
-                .filter(waiting -> waiting.sinceMs() < settledBeforeMs)
-                .map(waiting -> waiting.rolloutId() + " waits for " + waiting.stage() + " since "
-                        + (settledBeforeMs - waiting.sinceMs()) / 1_000 + " s before the calm")
-                .toList();
-        List<String> left = Stream.concat(old.stream(), balance.gaps().stream()).toList();
-        boolean mayBe = losses.stream()
-                .anyMatch(cut -> DECISIONS.stream()
-                        .anyMatch(
-                                topic -> cut.topic().equals(connection.topics().prefix() + topic)));
-        check(
-                losses.isEmpty()
-                        ? "no rollout is left over from before the last calm"
-                        : "no rollout is left over from before the last calm, but where the log has lost what became of it",
-                left.isEmpty() || mayBe,
-                left.isEmpty() ? "none" : String.join("; ", left));
-    }
-
-    /** Whether it is about a rollout in whose place on the log there was another one. */
-    private boolean isOfLostPlace(String contradiction) {
-        Matcher place = PLACE.matcher(contradiction);
-        return place.find()
-                && losses.stream()
-                        .anyMatch(cut -> cut.covers(
-                                connection.topics().rollouts(),
-                                Integer.parseInt(place.group(1)),
-                                Long.parseLong(place.group(2))));
-    }
-
-    private static long sum(Map<String, Long> reasons) {
-        return reasons.values().stream().mapToLong(Long::longValue).sum();
     }
 
     private void steps(List<TrainingStep> steps) {
