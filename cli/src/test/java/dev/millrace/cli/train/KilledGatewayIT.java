@@ -161,7 +161,8 @@ class KilledGatewayIT {
                         try {
                             play(random);
                         } catch (OverException e) {
-                            // no gateway stood for longer than a session may be idle; what was acknowledged of it counts on
+                            // no gateway stood for longer than a session may be idle; what was acknowledged of it
+                            // counts on
                         }
                     }
                     return null;
