@@ -2,6 +2,7 @@ package dev.millrace.generator.gateway;
 
 import dev.millrace.api.tokenizer.Tokenizer;
 import dev.millrace.generator.sampling.AcceptedPrompt;
+import dev.millrace.generator.sampling.PromptSource;
 import dev.millrace.schemas.SessionEvent;
 import dev.millrace.schemas.SessionEventKind;
 import dev.millrace.schemas.SessionTurn;
@@ -35,6 +36,8 @@ final class EarlierSessions {
     private final Map<Integer, Map<Long, Set<Integer>>> finishedBefore = new HashMap<>();
     /** Partitions of which what sessions have been through is read. */
     private final Set<Integer> known = new HashSet<>();
+    /** Those that came and of which it is not. */
+    private final Set<TopicPartition> arrived = new HashSet<>();
 
     EarlierSessions(
             SessionTable sessions,
@@ -58,8 +61,33 @@ final class EarlierSessions {
         return !readBack.isEmpty();
     }
 
+    /** The partitions are this gateway's. */
+    void arrive(Set<TopicPartition> partitions) {
+        arrived.addAll(partitions);
+    }
+
+    /**
+     * Learns of partitions in which no prompt waits that their sessions are over: an agent that asks one of them again, since nobody
+     * answered it, hears so, and does not ask for as long as no prompt comes.
+     */
+    void readIdle(PromptSource prompts) {
+        for (TopicPartition partition : Set.copyOf(arrived)) {
+            if (known.contains(partition.partition())) {
+                arrived.remove(partition);
+                continue;
+            }
+            prompts.finishedUpTo(partition).ifPresent(behind -> {
+                log.readEnds(partition.partition(), clock.millis(), this::hasEnded);
+                known.add(partition.partition());
+                arrived.remove(partition);
+                sessions.hasTaken(partition.partition(), behind);
+            });
+        }
+    }
+
     /** The partitions are somebody else's. */
     void forget(Set<TopicPartition> partitions) {
+        arrived.removeAll(partitions);
         partitions.forEach(partition -> {
             known.remove(partition.partition());
             readBack.remove(partition.partition());
@@ -105,7 +133,7 @@ final class EarlierSessions {
                 played.stream().map(events -> events.get(0).getSampleIndex()).collect(Collectors.toSet());
         List<AcceptedPrompt> finished = sessions.add(prompt, over::contains, indexes::contains);
         played.forEach(events -> restore(prompt, events));
-        sessions.hasTaken(prompt);
+        sessions.hasTaken(partition, prompt.offset() + 1);
         return finished;
     }
 

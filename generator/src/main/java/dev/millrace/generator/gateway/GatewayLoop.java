@@ -99,6 +99,7 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
             prompts.poll(POLL);
             fence.answer(prompts);
             takePrompts();
+            earlier.readIdle(prompts);
             endOverdue();
             write(stopped, false);
         }
@@ -245,6 +246,11 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
                 engine.identity(),
                 List.of(),
                 older.isPresent() ? older.getAsLong() : null);
+    }
+
+    @Override
+    public void arrived(Set<TopicPartition> partitions) {
+        earlier.arrive(partitions);
     }
 
     @Override

@@ -174,14 +174,28 @@ final class SessionLog implements AutoCloseable {
      * @param ended is handed the ends of all sessions that come along
      */
     Map<String, List<SessionEvent>> read(AcceptedPrompt first, Consumer<SessionEvent> ended) {
-        TopicPartition partition = new TopicPartition(topic, first.partition().partition());
+        return read(
+                first.partition().partition(), first.offset(), first.request().getReleasedAtMs(), ended);
+    }
+
+    /**
+     * The ends of sessions that play prompts of a partition in which every prompt is finished.
+     *
+     * @param sinceMs ends from about then on
+     */
+    void readEnds(int partition, long sinceMs, Consumer<SessionEvent> ended) {
+        read(partition, Long.MAX_VALUE, sinceMs, ended);
+    }
+
+    private Map<String, List<SessionEvent>> read(
+            int number, long firstOffset, long sinceMs, Consumer<SessionEvent> ended) {
+        TopicPartition partition = new TopicPartition(topic, number);
         Map<String, List<SessionEvent>> found = new LinkedHashMap<>();
         Duration limit = connection.patience();
         long end = endOf(partition, limit);
         try (LogReader log = new LogReader(connection)) {
             OffsetAndTimestamp from = log.consumer()
-                    .offsetsForTimes(
-                            Map.of(partition, Math.max(0, first.request().getReleasedAtMs() - CLOCKS_DIFFER_MS)), limit)
+                    .offsetsForTimes(Map.of(partition, Math.max(0, sinceMs - CLOCKS_DIFFER_MS)), limit)
                     .get(partition);
             if (from == null) {
                 return found;
@@ -190,7 +204,7 @@ final class SessionLog implements AutoCloseable {
             if (!log.readTo(
                     Map.of(partition, end),
                     ReadLimit.withoutProgress(limit),
-                    record -> take(record, first, found, ended))) {
+                    record -> take(record, firstOffset, found, ended))) {
                 throw new IllegalStateException("sessions could not be read back: " + log.progress() + " of " + end
                         + " came within " + limit.toSeconds() + " s (run.patience_seconds)");
             }
@@ -207,7 +221,7 @@ final class SessionLog implements AutoCloseable {
 
     private void take(
             ConsumerRecord<byte[], byte[]> record,
-            AcceptedPrompt first,
+            long firstOffset,
             Map<String, List<SessionEvent>> found,
             Consumer<SessionEvent> ended) {
         SessionEvent event;
@@ -229,7 +243,7 @@ final class SessionLog implements AutoCloseable {
         if (event.getKind() == SessionEventKind.ENDED) {
             ended.accept(event);
         }
-        if (event.getPromptSource().getOffset() >= first.offset()) {
+        if (event.getPromptSource().getOffset() >= firstOffset) {
             found.computeIfAbsent(event.getSessionId(), id -> new ArrayList<>()).add(event);
         }
     }

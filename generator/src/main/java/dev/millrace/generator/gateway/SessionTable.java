@@ -217,9 +217,9 @@ final class SessionTable {
         }
     }
 
-    /** All sessions of a prompt are here that were open before. */
-    synchronized void hasTaken(AcceptedPrompt prompt) {
-        taken.put(prompt.partition().partition(), prompt.offset() + 1);
+    /** All sessions are here that were open before, of the prompts of a partition up to an offset. */
+    synchronized void hasTaken(int partition, long behind) {
+        taken.put(partition, behind);
     }
 
     /** A session was ended at a gateway before this one. */

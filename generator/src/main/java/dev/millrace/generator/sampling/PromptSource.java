@@ -12,6 +12,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.OptionalLong;
 import java.util.Set;
 import java.util.concurrent.locks.LockSupport;
 import org.apache.kafka.clients.consumer.CloseOptions;
@@ -55,6 +56,11 @@ public final class PromptSource implements AutoCloseable {
 
     /** Who must act before partitions go to another generator, and forget their rollouts after. */
     public interface Moves {
+        /** The partitions are ours from now on. */
+        default void arrived(Set<TopicPartition> partitions) {
+            // who keeps nothing of a partition but its prompts waits for these
+        }
+
         /** The partitions are still ours: what is finished can be committed now and not later. */
         void beforeMove();
 
@@ -209,6 +215,25 @@ public final class PromptSource implements AutoCloseable {
         }
     }
 
+    /**
+     * Behind the last prompt of a partition of this generator's, where all of them are finished; empty where some may be under way, or
+     * the log does not say.
+     */
+    public OptionalLong finishedUpTo(TopicPartition partition) {
+        if (isAway
+                || !consumer.assignment().contains(partition)
+                || queue.stream().anyMatch(prompt -> prompt.partition().equals(partition))) {
+            return OptionalLong.empty();
+        }
+        try {
+            long next = consumer.position(partition, CONFIRM_LIMIT);
+            Long end = consumer.endOffsets(Set.of(partition), CONFIRM_LIMIT).get(partition);
+            return end != null && next >= end ? OptionalLong.of(next) : OptionalLong.empty();
+        } catch (TimeoutException | WakeupException e) {
+            return OptionalLong.empty();
+        }
+    }
+
     /** One sample of a prompt is finished. */
     public void finished(AcceptedPrompt prompt) {
         committable.finished(prompt.partition(), prompt.offset());
@@ -321,6 +346,7 @@ public final class PromptSource implements AutoCloseable {
         @Override
         public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
             EpochBeginning.seek(consumer, partitions, lineage); // else the consumer begins at what is committed
+            moves.arrived(Set.copyOf(partitions));
         }
 
         @Override

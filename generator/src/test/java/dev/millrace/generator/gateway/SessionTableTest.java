@@ -121,7 +121,7 @@ class SessionTableTest {
                 .isInstanceOfSatisfying(
                         RefusedCallException.class,
                         refusal -> assertThat(refusal.status()).isEqualTo(503));
-        table.hasTaken(Played.prompt("g", 7, 1));
+        table.hasTaken(Played.prompt("g", 7, 1).partition().partition(), 8);
         assertThatThrownBy(() -> table.session(later))
                 .isInstanceOfSatisfying(
                         RefusedCallException.class,

@@ -904,6 +904,17 @@ class GeneratorIT {
             assertThat(aborted.getFinishReason()).isEqualTo(FinishReason.ABORTED);
             assertThat(aborted.getError()).startsWith("nobody completed the session");
         }
+        try (Gateway gateway = gateway(1_000)) { // every prompt is finished, and none comes
+            RunningRole role = new RunningRole("gateway", gateway::run, gateway::stop);
+            String url = url(gateway);
+            JsonNode again = post(
+                    url + "/v1/sessions/" + session + "/complete", "{\"reward\": 0.5, \"turn_rewards\": [0.5, 0]}");
+            assertThat(again.get("rollout_id").asText()).endsWith("/0");
+            assertThat(send(url + "/sessions/" + forgotten + "/v1/completions", completion("[0, 3, 2]"))
+                            .body())
+                    .contains("the session " + forgotten + " is over");
+            role.stop();
+        }
     }
 
     private static String completion(String prompt) {
@@ -951,16 +962,20 @@ class GeneratorIT {
         return gateway.url().get();
     }
 
+    private static HttpResponse<String> send(String url, String body) throws Exception {
+        return HttpClient.newHttpClient()
+                .send(
+                        HttpRequest.newBuilder(URI.create(url))
+                                .POST(HttpRequest.BodyPublishers.ofString(body))
+                                .build(),
+                        HttpResponse.BodyHandlers.ofString());
+    }
+
     /** As OpenAI's clients do, which try again after 503. */
     private static JsonNode post(String url, String body) throws Exception {
         long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
         while (true) {
-            HttpResponse<String> response = HttpClient.newHttpClient()
-                    .send(
-                            HttpRequest.newBuilder(URI.create(url))
-                                    .POST(HttpRequest.BodyPublishers.ofString(body))
-                                    .build(),
-                            HttpResponse.BodyHandlers.ofString());
+            HttpResponse<String> response = send(url, body);
             if (response.statusCode() != 503) {
                 assertThat(response.statusCode()).as(response.body()).isBetween(200, 201);
                 return new ObjectMapper().readTree(response.body());
