@@ -14,6 +14,7 @@ import java.util.Optional;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeoutException;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.common.errors.GroupAuthorizationException;
 
 /** Who serves what, who is behind, what rings: everything of a run's present that is not in its steps. */
 public final class NowAnswer {
@@ -96,8 +97,14 @@ public final class NowAnswer {
         try {
             new ConsumerLag(admin, groups).read().forEach(json.putObject("behind")::put);
         } catch (ExecutionException e) {
-            why = Optional.of(String.valueOf(
-                    e.getCause() == null ? e.getMessage() : e.getCause().getMessage()));
+            why = Optional.of(
+                    e.getCause() instanceof GroupAuthorizationException
+                            ? "it takes DESCRIBE on groups that begin with "
+                                    + connection.topics().prefix()
+                            : String.valueOf(
+                                    e.getCause() == null
+                                            ? e.getMessage()
+                                            : e.getCause().getMessage()));
         } catch (TimeoutException e) {
             why = Optional.of("the cluster does not answer");
         }

@@ -197,7 +197,7 @@ class ViewRightsIT {
             assertThat(ask(server, "course").path("reward")).hasSize(6);
             assertThat(ask(server, "lags").path("why").asText())
                     .as("what the groups have consumed needs DESCRIBE on them, and the page says so")
-                    .contains("authorized");
+                    .isEqualTo("it takes DESCRIBE on groups that begin with " + prefix);
         }
         assertThat(cluster()).as("nothing was written, and no group made").isEqualTo(before);
         allow(ResourceType.GROUP, PatternType.PREFIXED, prefix, AclOperation.DESCRIBE);
