@@ -2,13 +2,15 @@ package dev.millrace.policy.session;
 
 import ai.onnxruntime.OrtEnvironment;
 import ai.onnxruntime.OrtException;
+import ai.onnxruntime.OrtLoggingLevel;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import org.jspecify.annotations.Nullable;
 
 /**
- * ONNX Runtime's environment, which tells nobody that it is used, and leaves nothing behind: see {@link NativeLibraries}.
+ * ONNX Runtime's environment, which tells nobody that it is used, writes no hints about our graphs to the user's terminal, and leaves nothing
+ * behind: see {@link NativeLibraries}.
  *
  * <p>Since 1.29 the library has a telemetry client on Linux. It copies the process' command line, and from some 4000 bytes on,
  * which a class path reaches easily, it ends the process while the environment is made, without a word. The variable
@@ -27,7 +29,8 @@ final class QuietRuntime {
     static OrtEnvironment environment() {
         require(System.getenv(VARIABLE), commandLineBytes());
         NativeLibraries.share();
-        OrtEnvironment environment = OrtEnvironment.getEnvironment();
+        OrtEnvironment environment =
+                OrtEnvironment.getEnvironment(OrtLoggingLevel.ORT_LOGGING_LEVEL_ERROR, OrtEnvironment.DEFAULT_NAME);
         try {
             environment.setTelemetry(false);
         } catch (OrtException e) {
