@@ -48,7 +48,7 @@ public final class StallDetector {
                     ? before
                     : new Watched(wait.progress(), nowMs);
             kept.put(place, current);
-            if (before != null && current != before) {
+            if (before != null && current.progress() != before.progress()) {
                 remember(place, nowMs - before.sinceMs());
             }
             if (nowMs - current.sinceMs() >= mayLastMs(place)) {
