@@ -20,6 +20,7 @@ import dev.millrace.runtime.pipeline.Pipeline;
 import dev.millrace.runtime.pipeline.RoleThreads;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.SessionEvent;
+import dev.millrace.schemas.SessionEventKind;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.scorer.ScorerPurpose;
@@ -38,10 +39,12 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Random;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -73,6 +76,8 @@ class KilledGatewayIT {
     private final Map<String, List<Integer>> turns = new ConcurrentHashMap<>();
     /** Rollout to the reward that was acknowledged. */
     private final Map<String, Double> completed = new ConcurrentHashMap<>();
+    /** Sessions of which agents were told that they are over. */
+    private final Set<String> givenUp = ConcurrentHashMap.newKeySet();
 
     private volatile String url;
     private int lives;
@@ -158,11 +163,7 @@ class KilledGatewayIT {
                 Random random = new Random(agent);
                 playing.add(agents.submit(() -> {
                     while (!isOver.get()) {
-                        try {
-                            play(random);
-                        } catch (OverException e) {
-                            // no gateway stood for longer than a session may be idle; what it acknowledged counts on
-                        }
+                        play(random);
                     }
                     return null;
                 }));
@@ -266,6 +267,16 @@ class KilledGatewayIT {
     private void play(Random random) throws Exception {
         JsonNode session = post("/v1/sessions", "{}");
         String id = session.get("session").asText();
+        try {
+            playOn(id, session, random);
+        } catch (
+                OverException
+                        e) { // no gateway stood for longer than a session may be idle; what it acknowledged counts on
+            givenUp.add(id);
+        }
+    }
+
+    private void playOn(String id, JsonNode session, Random random) throws Exception {
         JsonNode first = turn(id, session.get("prompt").asText(), null);
         turn(id, session.get("prompt").asText(), first.at("/choices/0/message"));
         double reward = random.nextInt(10) / 10.0;
@@ -320,7 +331,11 @@ class KilledGatewayIT {
 
     private void requireAllIsThere(LogConnection connection) {
         Map<String, List<Integer>> recorded = new HashMap<>();
+        Set<String> ended = new HashSet<>();
         for (SessionEvent event : read(connection, connection.topics().sessions(), SessionEvent.class)) {
+            if (event.getKind() == SessionEventKind.ENDED || event.getKind() == SessionEventKind.RETURNED) {
+                ended.add(event.getSessionId());
+            }
             if (event.getTurn() != null) {
                 recorded.putIfAbsent(
                         event.getSessionId() + "/" + event.getTurn().getTurn(),
@@ -331,6 +346,7 @@ class KilledGatewayIT {
         }
         assertThat(turns).hasSizeGreaterThan(lives * AGENTS);
         assertThat(recorded).as("turns that agents were given").containsAllEntriesOf(turns);
+        assertThat(ended).as("sessions that agents were told are over").containsAll(givenUp);
         Map<String, List<Rollout>> rollouts = read(
                         connection, connection.topics().rollouts(), Rollout.class)
                 .stream()
