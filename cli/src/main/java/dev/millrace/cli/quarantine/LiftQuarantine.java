@@ -19,7 +19,8 @@ import picocli.CommandLine.Spec;
         sortOptions = false,
         description = {
             "Lets a generator back in: from now on its records count again, and a generator of Millrace takes prompts again.",
-            "What was refused meanwhile stays a dead letter; its samples were released to others."
+            "What was refused meanwhile stays a dead letter; its samples were released to others.",
+            "What it sent before and a scorer has still to read counts from now on: should that put it back, lift it again."
         })
 final class LiftQuarantine implements Callable<Integer> {
     @Parameters(paramLabel = "NAME", description = "The generator's id, as 'millrace quarantine list' has it.")

@@ -15,6 +15,9 @@ import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.pipeline.Pipeline;
 import dev.millrace.runtime.pipeline.RoleThreads;
 import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.Score;
+import dev.millrace.schemas.ServerRole;
+import dev.millrace.schemas.Serving;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedMask;
 import dev.millrace.schemas.serde.AvroSerde;
@@ -32,8 +35,10 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
+import java.util.stream.Collectors;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -108,6 +113,9 @@ class QuarantineIT {
             awaitUntil(threads, "versions of what the honest one samples", () -> newest(feed) > before + 2);
             liar.stop();
             lying.join();
+            awaitUntil(threads, "the scores of the last that it sent", () -> scored(connection, "liar"));
+            long heard = heardOfScorer(connection);
+            awaitUntil(threads, "the scorer's next sums, which have them", () -> heardOfScorer(connection) > heard);
             assertThat(entered(found.remedy())).isEqualTo("The quarantine of generator liar is lifted.\n");
             awaitUntil(
                     threads, "the end of the alarm", () -> connection.alarms().standing("quarantine") == 0);
@@ -156,6 +164,33 @@ class QuarantineIT {
         return Rollout.newBuilder(rollout)
                 .setBehaviorLogProbs(PackedFloats.of(constant))
                 .build();
+    }
+
+    /** Whether the scorer has read all that a generator sent: what is compared after the quarantine was lifted counts again. */
+    private static boolean scored(LogConnection connection, String generatorId) {
+        var rollouts = AvroSerde.of(Rollout.class, connection.registry()).deserializer();
+        var scores = AvroSerde.of(Score.class, connection.registry()).deserializer();
+        String scoresTopic = connection.topics().scores();
+        Set<String> scored = read(connection, scoresTopic).stream()
+                .map(record -> scores.deserialize(scoresTopic, record.value()).getRolloutId())
+                .collect(Collectors.toSet());
+        String rolloutsTopic = connection.topics().rollouts();
+        return read(connection, rolloutsTopic).stream()
+                .map(record -> rollouts.deserialize(rolloutsTopic, record.value()))
+                .filter(rollout -> rollout.getGeneratorId().equals(generatorId))
+                .allMatch(rollout -> scored.contains(rollout.getRolloutId()));
+    }
+
+    private static long heardOfScorer(LogConnection connection) {
+        var serving = AvroSerde.of(Serving.class, connection.registry()).deserializer();
+        String topic = connection.topics().serving();
+        return read(connection, topic).stream()
+                .filter(record -> record.value() != null)
+                .map(record -> serving.deserialize(topic, record.value()))
+                .filter(record -> record.getRole() == ServerRole.SCORER)
+                .mapToLong(Serving::getHeartbeatMs)
+                .max()
+                .orElse(0);
     }
 
     private static long newest(PolicyFeed feed) {
