@@ -1,7 +1,8 @@
 """A Llama/Qwen2 decoder in numpy: log-probs of given tokens, and the gradient of a weighted sum of them.
 
 Shapes: B sequences padded on the right to length L, hidden size D, H query heads and K key heads of size E, V tokens.
-Weights are a dict of float32 arrays under their safetensors names; a linear layer is [out, in].
+Weights are a dict of float32 arrays under their safetensors names; a linear layer is [out, in]. A version may have its largest matrices
+in ranges of their rows, `name[0]` and so on: `load` joins them, and what `gradient` is given is joined already.
 
     python3 numpy_decoder.py     # compares the gradient with differences, in double precision
 """
@@ -9,6 +10,8 @@ Weights are a dict of float32 arrays under their safetensors names; a linear lay
 from types import SimpleNamespace
 
 import numpy as np
+
+from millrace.tensors import joined
 
 
 class Decoder:
@@ -25,8 +28,8 @@ class Decoder:
         self.weights = None
 
     def load(self, weights):
-        """Takes the weights that it is called with."""
-        self.weights = weights
+        """Takes the weights of a version; where all its matrices are whole, without a copy."""
+        self.weights = joined(weights)
         return self
 
     def __call__(self, tokens):

@@ -14,6 +14,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: sums in one 
 import numpy as np
 
 import millrace
+from millrace.tensors import joined
 from numpy_decoder import Decoder
 
 
@@ -60,8 +61,8 @@ def main():
         print(f"goes on from version {trainer.version}", flush=True)
         if 0 < args.steps <= trainer.version:
             return
-        decoder, weights = Decoder(trainer.shape), trainer.weights()
-        optimizer = AdamW(weights, trainer.state(), trainer.steps)
+        decoder, weights = Decoder(trainer.shape), joined(trainer.weights())  # publish() cuts them again as the version has them
+        optimizer = AdamW(weights, joined(trainer.state()), trainer.steps)
         for batch in trainer.batches():
             if batch.kept_tokens:
                 sys.exit("the run compares policies over kept tokens (keep_sampling_mask), and this example does so over the whole vocabulary")

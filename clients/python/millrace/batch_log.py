@@ -253,7 +253,8 @@ def _same_rollouts(batch: Record, trajectories: Rows) -> None:
 
 
 def _same_texts(one: Rows, other: Rows, name: str) -> bool:
-    return all(map(np.array_equal, one.packed_texts(name), other.packed_texts(name)))
+    (lengths, texts), (other_lengths, other_texts) = one.packed_texts(name), other.packed_texts(name)
+    return np.array_equal(lengths, other_lengths) and np.array_equal(texts, other_texts)
 
 
 def _shown(text: bytes) -> str:

@@ -170,7 +170,7 @@ class Columns:
         some: Any = rows
         if len(rows) and int(rows[-1]) - int(rows[0]) == len(rows) - 1 and (rows[1:] > rows[:-1]).all():
             some = slice(int(rows[0]), int(rows[-1]) + 1)
-        found = {}
+        found: Dict[str, Any] = {}
         for name, column in self._found.items():
             if isinstance(column, Items):
                 found[name] = column.of(some)

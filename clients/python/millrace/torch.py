@@ -24,7 +24,8 @@ class _Norm(nn.Module):
         self.eps = eps
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.eps) * self.weight
+        out: torch.Tensor = x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.eps) * self.weight
+        return out
 
 
 class _Attention(nn.Module):
@@ -41,7 +42,8 @@ class _Attention(nn.Module):
         batch, length, _ = x.shape
 
         def split(y: torch.Tensor, heads: int) -> torch.Tensor:  # to [batch, heads, length, size]
-            return y.view(batch, length, heads, self.size).transpose(1, 2)
+            parted: torch.Tensor = y.view(batch, length, heads, self.size).transpose(1, 2)
+            return parted
 
         def rotate(y: torch.Tensor) -> torch.Tensor:  # dimension i turns with dimension i + size / 2
             a, b = y.chunk(2, -1)

@@ -10,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 import numpy_decoder
 
 from millrace.errors import Refused
+from millrace.tensors import joined
 
 try:
     import torch
@@ -23,6 +24,22 @@ def shape(**more):
     return {**dict(vocab_size=11, hidden_size=8, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=4,
                    intermediate_size=12, max_position_embeddings=32, rope_theta=100.0, rms_norm_eps=1e-6, tie_word_embeddings=False,
                    attention_bias=False), **more}
+
+
+class RangesOfRowsTest(unittest.TestCase):
+    def test_should_join_the_ranges_of_rows_in_which_a_version_has_a_matrix(self):
+        random = np.random.default_rng(5)
+        weights = {name: random.normal(size=dims).astype(np.float32) for name, dims in numpy_decoder.tensors(shape())}
+        head = weights["lm_head.weight"]  # 11 rows: as eleven tensors, whose numbers have two digits
+        cut = {name: array for name, array in weights.items() if name != "lm_head.weight"}
+        cut.update({f"lm_head.weight[{row:02}]": head[row:row + 1] for row in reversed(range(11))})
+        tokens = random.integers(0, 11, (2, 5))
+
+        whole, decoder = numpy_decoder.Decoder(shape()).load(weights), numpy_decoder.Decoder(shape()).load(cut)
+        self.assertIs(whole.weights["lm_head.weight"], head)
+        np.testing.assert_array_equal(decoder(tokens).logits, whole(tokens).logits)
+        _, grads = decoder.gradient(joined(cut), tokens, np.array([0, 8]), np.array([1, 2]), np.ones(2, np.float32), np.ones(2, np.float32))
+        self.assertEqual({name: g.shape for name, g in grads.items()}, {name: w.shape for name, w in weights.items()})
 
 
 @unittest.skipIf(torch is None, "torch is not installed")

@@ -28,7 +28,7 @@ class PythonPackageTest {
 
     @Test
     void shouldFindTheGradientOfTheExampleInDifferences() throws Exception {
-        PythonInterpreter python = PythonInterpreter.with(directory, "numpy");
+        PythonInterpreter python = PythonInterpreter.with(directory, "confluent_kafka", "numpy");
         Process process = python.example("gradient", "numpy_decoder.py");
 
         assertThat(process.waitFor(100, TimeUnit.SECONDS)).as("ends in time").isTrue();
