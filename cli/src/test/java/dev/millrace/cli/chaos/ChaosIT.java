@@ -27,9 +27,10 @@ class ChaosIT {
     @ParameterizedTest
     @ValueSource(ints = {1, 3})
     void shouldKeepEveryPromiseUnderASeededSeriesOfFaults(int brokers) throws Exception {
-        JsonNode report = chaos("--minutes", "2", "--seed", "16", "--brokers", Integer.toString(brokers));
+        JsonNode report =
+                chaos("--minutes", "10", "--faults", "6", "--seed", "16", "--brokers", Integer.toString(brokers));
 
-        assertThat(report.path("faults").size()).isGreaterThan(4);
+        assertThat(report.path("faults")).hasSize(6);
         assertThat(report.path("lost").asLong()).isZero();
         assertThat(report.path("duplicated").asLong()).isZero();
     }

@@ -39,8 +39,6 @@ public final class LogTable implements AutoCloseable {
     /** Short, because a fetch that waits for records is not woken by the mark of a commit. */
     private static final int FETCH_WAIT_MS = 10;
 
-    private static final long MAX_PAUSE_MS = 100;
-
     private final Map<String, Object> clientProperties;
     private final String topic;
     private final TopicPartition partition;
@@ -97,9 +95,13 @@ public final class LogTable implements AutoCloseable {
      */
     public synchronized void append(Supplier<Map<String, byte[]>> decide) {
         long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(timeoutMs);
+        ContentionPause pause = new ContentionPause(ThreadLocalRandom.current()::nextLong);
         catchUp();
+        long begun = System.nanoTime();
         while (!decide.get().isEmpty() && !appended(decide, deadline)) {
-            letOthersFinish();
+            long now = System.nanoTime();
+            letOthersFinish(pause.nanos(now - begun, deadline - now));
+            begun = System.nanoTime();
             catchUp();
         }
     }
@@ -145,9 +147,9 @@ public final class LogTable implements AutoCloseable {
     }
 
     /** A while of its own for each writer, so that two that fence each other do not go on doing so. */
-    private void letOthersFinish() {
+    private void letOthersFinish(long nanos) {
         try {
-            Thread.sleep(ThreadLocalRandom.current().nextLong(MAX_PAUSE_MS));
+            TimeUnit.NANOSECONDS.sleep(nanos);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw new KafkaException("interrupted while writing to " + topic, e);
