@@ -247,6 +247,11 @@ public final class LogWatch implements AutoCloseable {
         }
     }
 
+    /** Everything behind the log's ends as they are now is new, from a moment that may have passed; asks the broker. */
+    public Mark since(long nanos) {
+        return new Mark(nanos, mark().ends());
+    }
+
     /**
      * Waits for something new that a part committed.
      *
