@@ -52,9 +52,9 @@ class LoadTestIT {
     void shouldMeasureAndReport() throws Exception {
         Path workload = Files.writeString(directory.resolve("tiny.yaml"), """
             warm_up_seconds: 1
-            seconds: 2
+            seconds: 3
             load: {generators: 2}
-            rollouts: {group_size: 4, response_tokens: {kind: uniform, least: 8, most: 40}}
+            rollouts: {group_size: 4, response_tokens: {kind: uniform, least: 400, most: 600}}
             learner: {step_ms: {kind: fixed, value: 10, least: 10, most: 10}}
             backlog: {rollouts: 40}
             topology: {batch: {sequences: 8}}

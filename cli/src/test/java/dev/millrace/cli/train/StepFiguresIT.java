@@ -37,7 +37,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /**
  * Figures that a person steers a run by, against the same ones recomputed by an outsider from what is on the topics.
  */
-@Timeout(240)
+@Timeout(300)
 class StepFiguresIT {
     private static final int SEQUENCES = 32;
 
@@ -106,11 +106,11 @@ class StepFiguresIT {
     }
 
     @ParameterizedTest
-    @ValueSource(ints = {1, 2, 4})
+    @ValueSource(ints = {1, 4})
     void shouldSayHowStaleWhatItTrainedOnWasAndKeepTheBound(int eta) throws Exception {
         Path run = folder.resolve("run");
         String runId = new Millrace(small().set("admission.eta=" + eta)
-                        .set("learner.max_steps=15")
+                        .set("learner.max_steps=10")
                         .resolve())
                 .in(run)
                 .run()
@@ -219,6 +219,7 @@ class StepFiguresIT {
             sizes.add(ess);
             trainedOfAll += trained;
             trainableOfAll += trainable;
+            assertThat(step.getStalenessMax()).isLessThanOrEqualTo(2);
             assertThat(step.getEssRatio()).isCloseTo(ess, within(1e-6));
             assertThat(step.getSecondMoment()).isCloseTo(moment / trained, within(1e-6));
             assertThat(step.getSecondMomentTrained()).isCloseTo(moment / trained, within(1e-6));

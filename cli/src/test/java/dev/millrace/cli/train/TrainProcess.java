@@ -1,5 +1,6 @@
 package dev.millrace.cli.train;
 
+import dev.millrace.cli.start.PackagedCommand;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStream;
@@ -25,7 +26,6 @@ final class TrainProcess implements AutoCloseable {
     static final Duration PATIENCE = Duration.ofMinutes(4);
 
     private static final Pattern STEP = Pattern.compile("  step (\\d+)  ");
-    private static final Path LIBRARIES = Path.of("target", "lib").toAbsolutePath();
     private static final List<String> INTERRUPTIBLE = List.of("env", "--default-signal=INT");
 
     private final Process process;
@@ -51,16 +51,7 @@ final class TrainProcess implements AutoCloseable {
         if (exitStatus(List.of("env", "--default-signal=INT", "true")) == 0) {
             command.addAll(INTERRUPTIBLE); // a build in the background ignores SIGINT, and its children would too
         }
-        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-        command.addAll(List.of(
-                "-Xmx1g",
-                "-XX:+UseSerialGC",
-                "-XX:TieredStopAtLevel=1",
-                "-XX:-UsePerfData",
-                "-Djava.awt.headless=true",
-                "-cp",
-                LIBRARIES + "/*",
-                "dev.millrace.cli.Main"));
+        command.addAll(PackagedCommand.words());
         command.addAll(arguments);
         try {
             ProcessBuilder builder = new ProcessBuilder(command).directory(workingDirectory.toFile());

@@ -1,21 +1,21 @@
-package dev.millrace.docs.tutorial;
+package dev.millrace.cli.tutorial;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.cli.start.PackagedCommand;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /** The commands of the tutorials, as a reader types them one after the other, by the packaged command. */
 class TutorialIT {
-    private static final Path TUTORIALS = Path.of("tutorials");
-    private static final Path LIBRARIES =
-            Path.of("..", "cli", "target", "lib").toAbsolutePath().normalize();
+    private static final Path TUTORIALS = Path.of("..", "docs", "tutorials");
     private static final long PATIENCE_MINUTES = 4;
 
     @TempDir
@@ -66,14 +66,11 @@ class TutorialIT {
         return text.replaceAll("\\s+", " ");
     }
 
-    /** {@code ./millrace}, from the packaged jars, with a compiler that does not wait for what is hot. */
     private void command() throws IOException {
-        Path java = Path.of(System.getProperty("java.home"), "bin", "java");
-        Path command = Files.writeString(
-                folder.resolve("millrace"),
-                "#!/usr/bin/env bash\nexec '" + java
-                        + "' -Xmx1g -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData "
-                        + "-Djava.awt.headless=true -cp '" + LIBRARIES + "/*' dev.millrace.cli.Main \"$@\"\n");
+        String words =
+                PackagedCommand.words().stream().map(word -> "'" + word + "'").collect(Collectors.joining(" "));
+        Path command =
+                Files.writeString(folder.resolve("millrace"), "#!/usr/bin/env bash\nexec " + words + " \"$@\"\n");
         assertThat(command.toFile().setExecutable(true)).isTrue();
     }
 }

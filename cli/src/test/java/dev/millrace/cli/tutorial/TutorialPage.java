@@ -1,4 +1,4 @@
-package dev.millrace.docs.tutorial;
+package dev.millrace.cli.tutorial;
 
 import java.io.IOException;
 import java.nio.file.Files;
