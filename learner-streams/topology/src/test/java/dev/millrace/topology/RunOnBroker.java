@@ -11,7 +11,7 @@ import dev.millrace.schemas.serde.AvroSerde;
 import java.nio.charset.StandardCharsets;
 import java.time.Clock;
 import java.time.Duration;
-import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -19,24 +19,20 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.function.BooleanSupplier;
 import org.apache.avro.specific.SpecificRecord;
-import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
-import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerConfig;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
-import org.apache.kafka.common.PartitionInfo;
-import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /** One run's log on a real broker, with a producer of its rollouts and scores and readers of what comes out. */
 public final class RunOnBroker implements AutoCloseable {
-    private static final Duration PATIENCE = Duration.ofSeconds(60);
+    private static final Duration PATIENCE = Duration.ofSeconds(90);
 
     private final RunLog log;
     private final KafkaProducer<byte[], byte[]> producer;
+    private final Map<String, TopicReader> readers = new HashMap<>();
     public final LogConnection connection;
 
     /** @param prefix of the run's topics, different for each test */
@@ -108,29 +104,9 @@ public final class RunOnBroker implements AutoCloseable {
     }
 
     /** Every committed record of a topic, from its beginning to its end now. */
-    public List<ConsumerRecord<byte[], byte[]>> read(String topic) {
-        try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(
-                connection.consumer(Map.of(
-                        ConsumerConfig.ISOLATION_LEVEL_CONFIG,
-                        "read_committed",
-                        ConsumerConfig.AUTO_OFFSET_RESET_CONFIG,
-                        "earliest")),
-                new ByteArrayDeserializer(),
-                new ByteArrayDeserializer())) {
-            List<TopicPartition> partitions = new ArrayList<>();
-            for (PartitionInfo info : consumer.partitionsFor(topic)) {
-                partitions.add(new TopicPartition(topic, info.partition()));
-            }
-            consumer.assign(partitions);
-            consumer.seekToBeginning(partitions);
-            Map<TopicPartition, Long> ends = consumer.endOffsets(partitions);
-            List<ConsumerRecord<byte[], byte[]>> found = new ArrayList<>();
-            await("the end of " + topic, () -> {
-                consumer.poll(Duration.ofMillis(100)).forEach(found::add);
-                return partitions.stream().allMatch(partition -> consumer.position(partition) >= ends.get(partition));
-            });
-            return found;
-        }
+    public synchronized List<ConsumerRecord<byte[], byte[]>> read(String topic) {
+        return readers.computeIfAbsent(topic, name -> new TopicReader(connection, name))
+                .toItsEnd();
     }
 
     public <T extends SpecificRecord> List<T> read(String topic, Class<T> type) {
@@ -152,7 +128,8 @@ public final class RunOnBroker implements AutoCloseable {
     }
 
     @Override
-    public void close() {
+    public synchronized void close() {
+        readers.values().forEach(TopicReader::close);
         producer.close();
         log.close();
     }

@@ -1,0 +1,61 @@
+package dev.millrace.topology;
+
+import dev.millrace.log.LogConnection;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.clients.consumer.ConsumerConfig;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+
+/**
+ * What is committed on a topic, read on from where it was read before: whoever waits for records looks again and again, and a
+ * consumer for each look would take the processor from those who write them.
+ */
+final class TopicReader implements AutoCloseable {
+    private final String topic;
+    private final KafkaConsumer<byte[], byte[]> consumer;
+    private final List<ConsumerRecord<byte[], byte[]>> found = new ArrayList<>();
+
+    TopicReader(LogConnection connection, String topic) {
+        this.topic = topic;
+        this.consumer = new KafkaConsumer<>(
+                connection.consumer(Map.of(
+                        ConsumerConfig.ISOLATION_LEVEL_CONFIG,
+                        "read_committed",
+                        ConsumerConfig.AUTO_OFFSET_RESET_CONFIG,
+                        "earliest")),
+                new ByteArrayDeserializer(),
+                new ByteArrayDeserializer());
+        List<TopicPartition> partitions = consumer.partitionsFor(topic).stream()
+                .map(info -> new TopicPartition(topic, info.partition()))
+                .toList();
+        consumer.assign(partitions);
+        consumer.seekToBeginning(partitions);
+    }
+
+    /** Every record from the topic's beginning to its end now. */
+    List<ConsumerRecord<byte[], byte[]>> toItsEnd() {
+        Map<TopicPartition, Long> ends = consumer.endOffsets(consumer.assignment());
+        RunOnBroker.await("the end of " + topic, () -> {
+            if (isAt(ends)) {
+                return true;
+            }
+            consumer.poll(Duration.ofMillis(100)).forEach(found::add);
+            return isAt(ends);
+        });
+        return List.copyOf(found);
+    }
+
+    private boolean isAt(Map<TopicPartition, Long> ends) {
+        return ends.entrySet().stream().allMatch(end -> consumer.position(end.getKey()) >= end.getValue());
+    }
+
+    @Override
+    public void close() {
+        consumer.close();
+    }
+}
