@@ -1,0 +1,78 @@
+package dev.millrace.learner.repair;
+
+import dev.millrace.log.scan.OffsetRange;
+import dev.millrace.schemas.LearnerBatch;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Optional;
+
+/** The rollouts that the batches of one epoch name, beside the trajectories that there are. Not thread-safe. */
+final class BatchMembers {
+    private final String topic;
+    /** Which offsets of trajectories each batch needs, by partition. */
+    private final Map<Long, Map<Integer, OffsetRange>> needs = new HashMap<>();
+    /** Which there are. */
+    private final Map<Integer, OffsetRange> trajectories = new HashMap<>();
+
+    /** The first batch that has a rollout. */
+    private final Map<String, Long> batchOf = new HashMap<>();
+    /** By batch, what it has that another had before it. */
+    private final Map<Long, String> repeats = new HashMap<>();
+
+    /** @param topic of trajectories, for sentences */
+    BatchMembers(String topic) {
+        this.topic = topic;
+    }
+
+    /** A batch, in the order of the log; another one of its id changes nothing of what it needs. */
+    void add(LearnerBatch batch) {
+        needs.putIfAbsent(batch.getBatchId(), needs(batch));
+        batch.getEntries().forEach(entry -> {
+            Long first = batchOf.putIfAbsent(entry.getRolloutId(), batch.getBatchId());
+            if (first != null && first != batch.getBatchId()) {
+                repeats.putIfAbsent(
+                        batch.getBatchId(),
+                        "it has rollout " + entry.getRolloutId() + ", which batch " + first
+                                + " had, as where the log has lost how far the topology had read");
+            }
+        });
+    }
+
+    /** The trajectories that a partition holds. */
+    void holds(int partition, OffsetRange range) {
+        trajectories.put(partition, range);
+    }
+
+    private static Map<Integer, OffsetRange> needs(LearnerBatch batch) {
+        Map<Integer, OffsetRange> needs = new HashMap<>();
+        batch.getEntries()
+                .forEach(entry -> needs.merge(
+                        entry.getPartition(),
+                        new OffsetRange(entry.getOffset(), entry.getOffset() + 1),
+                        (one, other) -> new OffsetRange(
+                                Math.min(one.begin(), other.begin()), Math.max(one.end(), other.end()))));
+        return needs;
+    }
+
+    /** Why a batch that is there cannot be trained on, as a clause; empty if it can. */
+    Optional<String> whyUnusable(long batch) {
+        return missing(batch).or(() -> Optional.ofNullable(repeats.get(batch)));
+    }
+
+    /** What a batch needs and the log does not hold, as a clause; empty if it holds all. */
+    private Optional<String> missing(long batch) {
+        for (Map.Entry<Integer, OffsetRange> need :
+                needs.getOrDefault(batch, Map.of()).entrySet()) {
+            OffsetRange there = trajectories.getOrDefault(need.getKey(), new OffsetRange(0, 0));
+            if (need.getValue().begin() < there.begin() || need.getValue().end() > there.end()) {
+                return Optional.of("it names offsets " + words(need.getValue()) + " of " + topic + "-" + need.getKey()
+                        + ", which holds " + words(there));
+            }
+        }
+        return Optional.empty();
+    }
+
+    private static String words(OffsetRange range) {
+        return range.begin() == range.end() ? "none" : range.begin() + " to " + (range.end() - 1);
+    }
+}
