@@ -12,7 +12,6 @@ import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.weights.PolicyPartition;
 import java.time.Duration;
 import java.util.ArrayDeque;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -42,14 +41,7 @@ import org.slf4j.LoggerFactory;
  */
 public final class BatchReader implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(BatchReader.class);
-    private static final String TAIL_LOST = "log-tail-lost";
-    private static final String REMOVED = "records-removed";
-    private static final String FOREIGN = "foreign-batch";
-    private static final int FIRST_LOOK_BACK = 8;
-    /** A batch that could not be trained on is tried again so much later: what is away may have come back. */
-    private static final long RETRY_NANOS = 5_000_000_000L;
 
-    private final LogConnection connection;
     private final LogReader log;
     private final TopicPartition partition;
     private final Duration limit;
@@ -57,18 +49,14 @@ public final class BatchReader implements AutoCloseable {
     private final BatchSequence sequence;
     private final Deserializer<LearnerBatch> batches;
     private final RefusedBatches refused;
+    private final BatchAlarms alarms;
+    private final BatchCursor cursor;
     private final AheadBatches ahead = new AheadBatches();
     private final TrainedTrajectories trajectories = new TrainedTrajectories();
     private final Queue<ConsumerRecord<byte[], byte[]>> polled = new ArrayDeque<>();
-    /** Records of the due batch that could not be trained on. */
-    private final List<ConsumerRecord<byte[], byte[]>> setAside = new ArrayList<>();
+    private final UnusableBatches unusable = new UnusableBatches(System::nanoTime);
 
-    private final String trainingLog;
     private BatchProgress progress;
-    /** Every record before this offset was read before, by this learner or an earlier one. */
-    private long readBefore;
-
-    private long setAsideAt;
     private @Nullable ConsumerRecord<byte[], byte[]> current;
     /** Whether all of the log was searched for what those that are ahead wait for. */
     private boolean isSearched;
@@ -95,7 +83,6 @@ public final class BatchReader implements AutoCloseable {
 
     private BatchReader(LogConnection connection, PolicyVersion newest, long known, Duration limit) {
         String topic = connection.topics().batches();
-        this.connection = connection;
         this.limit = limit;
         this.log = new LogReader(
                 connection,
@@ -115,15 +102,10 @@ public final class BatchReader implements AutoCloseable {
                     ConsumedBatches.stepsAfter(connection, newest, limit),
                     committed.flatMap(offset -> BatchProgress.parse(offset.metadata())));
             this.progress = consumed.progress();
-            TopicPartition steps = ConsumedBatches.partition(connection, log);
-            this.trainingLog = steps.toString();
-            ConsumedBatches.lostSteps(connection, newest, progress, limit)
-                    .ifPresent(lost ->
-                            connection.alarms().raise(TAIL_LOST, trainingLog, lost, connection.command("repair")));
+            this.alarms = new BatchAlarms(connection, partition, ConsumedBatches.partition(connection, log));
+            ConsumedBatches.lostSteps(connection, newest, progress, limit).ifPresent(alarms::stepsLost);
             this.sequence = new BatchSequence(connection.run(), progress.batchId());
-            long begin = begin();
-            this.readBefore = committed.map(OffsetAndMetadata::offset).orElse(begin);
-            place(begin);
+            this.cursor = new BatchCursor(connection, log, partition, limit, sequence, batches, alarms, committed);
         } catch (RuntimeException e) {
             log.close();
             throw e;
@@ -143,93 +125,6 @@ public final class BatchReader implements AutoCloseable {
     private Optional<OffsetAndMetadata> committed() {
         return Optional.ofNullable(
                 log.consumer().committed(Set.of(partition), limit).get(partition));
-    }
-
-    /** What lies before it is gone, or of an older epoch. */
-    private long begin() {
-        return Math.max(
-                log.begin(partition, limit), connection.lineage().beginning(partition.topic(), partition.partition()));
-    }
-
-    /** Goes to where the due batch is to be looked for: not behind the first batch that was not consumed. */
-    private void place(long begin) {
-        long end = log.end(partition, limit);
-        long from = readBefore;
-        if (from > end) {
-            connection
-                    .alarms()
-                    .raise(
-                            TAIL_LOST,
-                            partition.toString(),
-                            partition + " ends at offset " + end + ", but was read up to offset " + readBefore
-                                    + ": its last " + (readBefore - end) + " offsets are lost; batch " + sequence.next()
-                                    + " is due",
-                            "it ends by itself with that batch; if it does not come, " + connection.command("repair"));
-            from = end;
-            readBefore = end;
-        } else if (from < begin) {
-            LOG.warn(
-                    "{} begins at offset {}, behind offset {}, up to which it was read: what lay between was removed by the"
-                            + " topic's retention (topics.record_retention_ms)",
-                    partition,
-                    begin,
-                    from);
-            if (begin - from > 1) { // more than the marker behind the last batch
-                connection
-                        .alarms()
-                        .raise(
-                                REMOVED,
-                                partition.toString(),
-                                partition + " begins at offset " + begin + ", and was read up to offset " + from
-                                        + ": retention (topics.record_retention_ms) took what lay between before it was read;"
-                                        + " batch " + sequence.next() + " is due",
-                                "it ends by itself with that batch; if it does not come, "
-                                        + connection.command("repair"));
-            }
-            from = begin;
-        }
-        seek(lookedBack(from, begin));
-    }
-
-    /** An offset from which on the due batch lies, if it lies before {@code from} at all: that of a batch before it. */
-    private long lookedBack(long from, long begin) {
-        long start = from;
-        for (long back = FIRST_LOOK_BACK; start > begin; back *= 4) {
-            start = Math.max(begin, from - back);
-            Optional<Long> first = firstBatch(start, from);
-            if (first.isPresent() && first.get() <= sequence.next()) {
-                return start;
-            }
-        }
-        return start;
-    }
-
-    private Optional<Long> firstBatch(long start, long end) {
-        log.consumer().seek(partition, start);
-        List<Long> ids = new ArrayList<>();
-        log.readUntil(
-                () -> !ids.isEmpty() || log.position(partition) >= end,
-                ReadLimit.withoutProgress(limit),
-                record -> ours(record).ifPresent(batch -> ids.add(batch.getBatchId())));
-        return ids.stream().findFirst();
-    }
-
-    private Optional<LearnerBatch> ours(ConsumerRecord<byte[], byte[]> record) {
-        try {
-            LearnerBatch batch = batches.deserialize(record.topic(), record.value());
-            if (batch != null) {
-                sequence.placeOf(batch);
-                return Optional.of(batch);
-            }
-        } catch (MalformedRecordException | RefusedException e) {
-            return Optional.empty(); // refused when it is its turn
-        }
-        return Optional.empty();
-    }
-
-    private void seek(long offset) {
-        polled.clear();
-        log.consumer().seek(partition, offset);
     }
 
     /** As whom to commit offsets. */
@@ -292,7 +187,8 @@ public final class BatchReader implements AutoCloseable {
             } catch (WakeupException e) {
                 return Optional.empty();
             } catch (OffsetOutOfRangeException e) { // the log lost its tail, or its head, while it was read
-                place(begin());
+                cursor.toDue();
+                polled.clear();
             }
         } while (!polled.isEmpty() || System.nanoTime() < deadline);
         return Optional.empty();
@@ -313,21 +209,21 @@ public final class BatchReader implements AutoCloseable {
         if (early.isPresent()) {
             return next(early.get());
         }
-        if (!setAside.isEmpty() && System.nanoTime() - setAsideAt > RETRY_NANOS) {
-            setAsideAt = System.nanoTime();
-            return next(setAside.remove(0));
+        Optional<ConsumerRecord<byte[], byte[]>> again = unusable.takeForRetry();
+        if (again.isPresent()) {
+            return next(again.get());
         }
         boolean isToBeSearched = ahead.ids().isEmpty() ? ahead.takeForgot() : !isSearched;
-        if (isToBeSearched && setAside.isEmpty()) {
+        if (isToBeSearched && unusable.isEmpty()) {
             isSearched = true;
-            seek(begin());
+            cursor.toBeginning();
+            polled.clear();
         }
         return Optional.empty();
     }
 
     private Optional<IncomingBatch> next(ConsumerRecord<byte[], byte[]> record) {
-        boolean isNew = record.offset() >= readBefore;
-        readBefore = Math.max(readBefore, record.offset() + 1);
+        boolean isNew = cursor.read(record);
         try {
             LearnerBatch batch = batches.deserialize(record.topic(), record.value());
             if (batch == null) {
@@ -358,7 +254,7 @@ public final class BatchReader implements AutoCloseable {
                     e.refusal().reason(),
                     e.refusal().field(),
                     e.refusal().message());
-            isForeign(record, e);
+            alarms.foreign(record, e);
         }
         return Optional.empty();
     }
@@ -382,19 +278,6 @@ public final class BatchReader implements AutoCloseable {
         ahead.add(batch.getBatchId(), record);
     }
 
-    private void isForeign(ConsumerRecord<byte[], byte[]> record, RefusedException e) {
-        connection
-                .alarms()
-                .raise(
-                        FOREIGN,
-                        partition.toString(),
-                        "the record at " + partition + "@" + record.offset() + " is no batch of this run's: "
-                                + e.refusal().message()
-                                + "; somebody else than the run's topology writes to this topic",
-                        "stop whoever that is; the record goes to "
-                                + connection.topics().deadLetters() + ", and nothing of the run is lost");
-    }
-
     private void refuse(
             ConsumerRecord<byte[], byte[]> record, boolean isNew, RefusalReason reason, String field, String why) {
         if (isNew) { // the dead letter of what was read before went with the offset behind it
@@ -406,20 +289,13 @@ public final class BatchReader implements AutoCloseable {
         BatchProgress after = new BatchProgress(
                 batch.getBatchId(),
                 progress.rolloutsConsumed() + batch.getEntries().size());
-        return new IncomingBatch(
-                batch,
-                partition,
-                new OffsetAndMetadata(
-                        readBefore, readBefore == record.offset() + 1 ? record.leaderEpoch() : Optional.empty(), ""),
-                after,
-                refused.waiting());
+        return new IncomingBatch(batch, partition, cursor.behind(record), after, refused.waiting());
     }
 
     /** The batch given last cannot be trained on: another one of its id may come, and it is tried again from time to time. */
     public void setAside() {
         if (current != null) {
-            setAside.add(current);
-            setAsideAt = System.nanoTime();
+            unusable.add(current);
             current = null;
         }
     }
@@ -430,18 +306,15 @@ public final class BatchReader implements AutoCloseable {
         progress = batch.progress();
         refused.written(batch.deadLetters().size());
         trajectories.add(batch.batch());
-        connection.alarms().lower(TAIL_LOST, partition.toString());
-        connection.alarms().lower(REMOVED, partition.toString());
-        connection.alarms().lower(TAIL_LOST, trainingLog);
-        for (ConsumerRecord<byte[], byte[]> unusable : setAside) {
+        alarms.trained();
+        for (ConsumerRecord<byte[], byte[]> record : unusable.takeAll()) {
             refused.add(
-                    unusable,
+                    record,
                     new RefusedException(
                             RefusalReason.MISFIT,
                             "entries",
                             "it cannot be trained on, and another batch " + progress.batchId() + " was"));
         }
-        setAside.clear();
         if (current != null) {
             for (ConsumerRecord<byte[], byte[]> misplaced : ahead.consumed(current.offset())) {
                 refused.add(
