@@ -1,0 +1,15 @@
+package dev.millrace.learner;
+
+import dev.millrace.learner.batch.BatchReader;
+import dev.millrace.learner.batch.TrajectoryFetcher;
+import dev.millrace.learner.commit.VersionCommitter;
+import dev.millrace.learner.versions.ForeignManifests;
+import dev.millrace.weights.PolicyFeed;
+
+/** The log, by what a learner reads and writes it with between two beginnings. */
+record RunningLog(
+        PolicyFeed feed,
+        VersionCommitter committer,
+        BatchReader reader,
+        TrajectoryFetcher trajectories,
+        ForeignManifests foreign) {}
