@@ -15,8 +15,6 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
-import java.util.TreeMap;
-import java.util.TreeSet;
 
 /**
  * What was released and has not been settled, by name.
@@ -29,17 +27,12 @@ import java.util.TreeSet;
  * <p>A sample of a batch that waits for its step will be consumed with it: whatever else is said of it is about a copy, and settles
  * nothing, or its room would be given away before it is free.
  *
- * <p>Batches are consumed in the order of their ids. Which are is told by the newest version's manifest, and by steps that
- * were starved; a batch that waits for its step is remembered with its samples. Confined to admission's thread.
+ * <p>Confined to admission's thread.
  */
 final class ReleasedSamples {
     static final int MAX_REFUSED_GROUPS = 10_000;
     /** Prompts that wait to be released once more; the rest is not. */
     static final int MAX_RESAMPLES = 100;
-
-    private static final int MAX_WAITING_BATCHES = 4096;
-
-    private record WaitingBatch(long offset, Set<SampleName> samples) {}
 
     private final Map<String, AdmittedGroup> groups = new HashMap<>();
     private final Set<String> onlyRefused = new LinkedHashSet<>();
@@ -48,14 +41,8 @@ final class ReleasedSamples {
     /** Those that were released again already. */
     private final Set<String> quarantined = new HashSet<>();
 
-    private final TreeMap<Long, WaitingBatch> waiting = new TreeMap<>();
-    /** Samples of batches that wait. */
-    private final Set<SampleName> batched = new HashSet<>();
-
-    private final TreeSet<Long> starved = new TreeSet<>();
+    private final WaitingBatches waiting;
     private final Deque<ResampleRequest> resample = new ArrayDeque<>();
-    private long consumedThrough = -1;
-    private long settledThrough = -1;
     private long nextOrdinal;
     private long underWay;
     private long released;
@@ -65,7 +52,9 @@ final class ReleasedSamples {
     private long releasedAgain;
 
     /** Nothing released yet. */
-    ReleasedSamples() {}
+    ReleasedSamples() {
+        waiting = new WaitingBatches(-1, List.of());
+    }
 
     /** What an earlier admission kept. */
     ReleasedSamples(Collection<AdmittedGroup> kept, AdmissionCounts counts) {
@@ -75,9 +64,7 @@ final class ReleasedSamples {
         lost = counts.getLost();
         unknown = counts.getUnknown();
         releasedAgain = counts.getReleasedAgain();
-        settledThrough = counts.getConsumedThrough();
-        consumedThrough = settledThrough;
-        starved.addAll(counts.getStarved());
+        waiting = new WaitingBatches(counts.getConsumedThrough(), counts.getStarved());
         counts.getResample().forEach(text -> ResampleRequest.parse(text).ifPresent(resample::add));
         for (AdmittedGroup group : kept) {
             groups.put(group.groupId(), group);
@@ -95,8 +82,8 @@ final class ReleasedSamples {
                 lost,
                 unknown,
                 releasedAgain,
-                settledThrough,
-                List.copyOf(starved),
+                waiting.settledThrough(),
+                waiting.starved(),
                 resample.stream().map(ResampleRequest::text).toList(),
                 positions);
     }
@@ -187,7 +174,7 @@ final class ReleasedSamples {
 
     private boolean settle(SampleName sample, boolean isRefused) {
         AdmittedGroup group = groups.get(sample.groupId());
-        if (group == null || !group.underWay().get(sample.sampleIndex()) || batched.contains(sample)) {
+        if (group == null || !group.underWay().get(sample.sampleIndex()) || waiting.has(sample)) {
             unknown++;
             return false;
         }
@@ -208,7 +195,7 @@ final class ReleasedSamples {
         }
         BitSet settled = new BitSet();
         group.underWay().stream()
-                .filter(sample -> !batched.contains(new SampleName(groupId, sample)))
+                .filter(sample -> !waiting.has(new SampleName(groupId, sample)))
                 .forEach(settled::set);
         int samples = settled.cardinality();
         group.refused().or(settled);
@@ -254,7 +241,7 @@ final class ReleasedSamples {
 
     /** Samples reached a batch, which is or will be consumed. */
     void batched(SampleEvent.Batched batch) {
-        if (batch.batchId() <= settledThrough || waiting.size() >= MAX_WAITING_BATCHES) {
+        if (!waiting.takes(batch.batchId())) {
             unknown++; // a copy, or a batch far ahead that nobody made
             return;
         }
@@ -268,47 +255,34 @@ final class ReleasedSamples {
                 samples.add(sample);
             }
         }
-        batched.addAll(samples);
-        WaitingBatch known = waiting.get(batch.batchId());
-        if (known != null) {
-            unknown++; // one of the two is a copy or a forgery; the samples of both are consumed with it
-            known.samples().addAll(samples);
-        } else {
-            waiting.put(batch.batchId(), new WaitingBatch(batch.offset(), samples));
+        if (!waiting.add(batch.batchId(), batch.offset(), samples)) {
+            unknown++;
         }
         settleBatches();
     }
 
     /** A batch was consumed without making a version. */
     void starved(long batchId) {
-        if (batchId > settledThrough && starved.size() < MAX_WAITING_BATCHES) {
-            starved.add(batchId);
-        }
+        waiting.starved(batchId);
         settleBatches();
     }
 
     /** Batches up to this one are consumed, as the newest manifest says. */
     void consumedThrough(long batchId) {
-        consumedThrough = Math.max(consumedThrough, batchId);
+        waiting.consumedThrough(batchId);
         settleBatches();
     }
 
     private void settleBatches() {
-        while (!waiting.isEmpty() && (waiting.firstKey() <= consumedThrough || starved.contains(waiting.firstKey()))) {
-            Map.Entry<Long, WaitingBatch> batch = waiting.pollFirstEntry();
-            settledThrough = batch.getKey();
-            starved.headSet(settledThrough, true).clear();
-            batched.removeAll(batch.getValue().samples());
-            for (SampleName sample : batch.getValue().samples()) {
-                AdmittedGroup group = groups.get(sample.groupId());
-                if (group != null && group.underWay().get(sample.sampleIndex())) {
-                    group.underWay().clear(sample.sampleIndex());
-                    underWay--;
-                    consumed++;
-                    hasChanged(group);
-                }
+        waiting.settle(sample -> {
+            AdmittedGroup group = groups.get(sample.groupId());
+            if (group != null && group.underWay().get(sample.sampleIndex())) {
+                group.underWay().clear(sample.sampleIndex());
+                underWay--;
+                consumed++;
+                hasChanged(group);
             }
-        }
+        });
     }
 
     private void hasChanged(AdmittedGroup group) {
@@ -336,7 +310,7 @@ final class ReleasedSamples {
 
     /** Where the first batch lies that waits for its step: a restart must read on from there. */
     OptionalLong firstWaitingBatch() {
-        return waiting.values().stream().mapToLong(WaitingBatch::offset).min();
+        return waiting.firstOffset();
     }
 
     /** Groups that have changed since the last call, by name; empty where nothing is to be kept of one any more. */

@@ -1,25 +1,17 @@
 package dev.millrace.generator.staleness;
 
-import dev.millrace.api.environment.Prompt;
 import dev.millrace.api.environment.Task;
 import dev.millrace.log.LogConnection;
-import dev.millrace.schemas.AdmissionCounts;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.PromptRequest;
-import dev.millrace.schemas.SamplingParameters;
-import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.weights.PolicyFeed;
-import io.micrometer.core.instrument.Counter;
-import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
 import java.time.Clock;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
-import java.util.function.ToDoubleFunction;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.errors.WakeupException;
@@ -34,10 +26,7 @@ import org.slf4j.LoggerFactory;
  * per run; a second one takes over from the first, which then fails. After a restart, and after a transaction that failed, it goes
  * on where the last one was committed.
  *
- * <p>Meters: gauges {@code millrace.admission.released.samples}, {@code .lost.samples}, {@code .settled.samples} (consumed by
- * the learner, or lost), {@code .released.again.samples}, {@code .under.way.samples} and {@code .unknown.records}, all of this
- * epoch, and {@code .quarantined.generators}; counter
- * {@code millrace.admission.resampled} (prompts released once more).
+ * <p>Its meters are those of {@link AdmissionMeters}.
  */
 public final class StalenessController implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(StalenessController.class);
@@ -52,11 +41,9 @@ public final class StalenessController implements AutoCloseable {
     private static final Set<String> ALIKE = Set.of("zero-variance", RESAMPLE);
 
     private final LogConnection connection;
-    private final Task task;
     private final StalenessControllerConfig config;
-    private final SamplingParameters sampling;
+    private final PromptRequests requests;
     private final PolicyFeed feed;
-    private final Clock clock;
     private final StalenessCapacity gate;
     private final ControllerLog log;
     private final SampleEvents events;
@@ -65,12 +52,9 @@ public final class StalenessController implements AutoCloseable {
     private final LostSamples lost;
     private volatile boolean stopped;
     private ReleasedSamples samples = new ReleasedSamples();
-    private volatile AdmissionCounts shown = samples.counts(Map.of());
-    private volatile long underWay;
-    private volatile int inQuarantine;
     private long alikeSinceVersion;
     private long writtenAt = System.nanoTime();
-    private final Counter resampled;
+    private final AdmissionMeters meters;
 
     /**
      * @param task whose prompts are released
@@ -81,9 +65,9 @@ public final class StalenessController implements AutoCloseable {
             PolicyFeed feed,
             Task task,
             StalenessControllerConfig config,
-            MeterRegistry meters,
+            MeterRegistry registry,
             Clock clock) {
-        this(connection, feed, task, config, false, meters, clock);
+        this(connection, feed, task, config, false, registry, clock);
     }
 
     /**
@@ -97,73 +81,21 @@ public final class StalenessController implements AutoCloseable {
             Task task,
             StalenessControllerConfig config,
             boolean recordsRouting,
-            MeterRegistry meters,
+            MeterRegistry registry,
             Clock clock) {
         this.connection = connection;
         this.feed = feed;
-        this.task = task;
         this.config = config;
-        this.sampling = samplingOf(config.sampling(), recordsRouting, task);
-        this.clock = clock;
+        this.requests =
+                new PromptRequests(connection.run(), task, config.taskSeed(), config.sampling(), recordsRouting, clock);
         this.gate = new StalenessCapacity(config.eta(), config.batchSequences(), config.groupSize());
         this.log = new ControllerLog(connection);
         this.events = new SampleEvents(connection);
         this.refusals = new RefusalPause(
                 (long) config.deadLetterLimitBatches() * config.batchSequences(), config.batchSequences());
         this.generators = new GeneratorWatch(connection, config.quarantine(), clock);
-        gauge(meters, "released.samples", "samples asked for, lost ones included", AdmissionCounts::getReleased);
-        gauge(meters, "lost.samples", "samples that left without reaching a batch", AdmissionCounts::getLost);
-        gauge(
-                meters,
-                "settled.samples",
-                "samples that the learner consumed or that were lost",
-                counts -> counts.getConsumed() + counts.getLost());
-        gauge(
-                meters,
-                "unknown.records",
-                "records about a sample that was never released, or that was settled before",
-                AdmissionCounts::getUnknown);
-        Gauge.builder("millrace.admission.under.way.samples", this, a -> a.underWay)
-                .description("samples that were released and not settled")
-                .register(meters);
-        gauge(
-                meters,
-                "released.again.samples",
-                "samples that were released again under the same name",
-                AdmissionCounts::getReleasedAgain);
-        Gauge.builder("millrace.admission.quarantined.generators", this, a -> a.inQuarantine)
-                .description("generators whose records are refused until somebody lifts that")
-                .register(meters);
-        this.resampled = Counter.builder("millrace.admission.resampled")
-                .description("prompts released once more because their samples were rewarded alike")
-                .register(meters);
-        this.lost = new LostSamples(
-                connection,
-                connection.limit(config.releaseAgainAfterMs()),
-                Counter.builder("millrace.admission.lost.on.log")
-                        .description("samples released again because the log has nothing of them any more")
-                        .register(meters));
-    }
-
-    private void gauge(MeterRegistry meters, String name, String description, ToDoubleFunction<AdmissionCounts> value) {
-        Gauge.builder("millrace.admission." + name, this, a -> value.applyAsDouble(a.shown))
-                .description(description)
-                .register(meters);
-    }
-
-    private static SamplingParameters samplingOf(SamplingConfig config, boolean recordsRouting, Task task) {
-        int maxTokens = config.maxTokens() == 0 ? task.responseTokens() : config.maxTokens();
-        return SamplingParameters.newBuilder()
-                .setTemperature(config.temperature())
-                .setTopK(config.topK())
-                .setTopP(config.topP())
-                .setMinP(config.minP())
-                .setMaxTokens(maxTokens)
-                .setSeed(config.seed())
-                .setKeepSamplingMask(config.keepSamplingMask())
-                .setTopLogProbs(config.topLogProbs())
-                .setRecordRouting(recordsRouting)
-                .build();
+        this.meters = new AdmissionMeters(registry);
+        this.lost = new LostSamples(connection, connection.limit(config.releaseAgainAfterMs()), meters.lostOnLog());
     }
 
     /**
@@ -240,9 +172,7 @@ public final class StalenessController implements AutoCloseable {
     }
 
     private void show() {
-        shown = samples.counts(Map.of());
-        underWay = samples.underWay();
-        inQuarantine = generators.size();
+        meters.show(samples, generators.size());
     }
 
     /** A new epoch's first version repeats a batch of the older one, of which nothing is under way here. */
@@ -298,7 +228,7 @@ public final class StalenessController implements AutoCloseable {
                     .filter(name -> name.attempt() < config.maxResamples())
                     .map(name -> new ResampleRequest(name.prompt(), name.attempt() + 1))
                     .filter(samples::addResample)
-                    .ifPresent(added -> resampled.increment());
+                    .ifPresent(added -> meters.resampled());
         }
     }
 
@@ -314,44 +244,44 @@ public final class StalenessController implements AutoCloseable {
     }
 
     private void release(long admittedVersion) {
-        List<ControllerLog.Outgoing> requests = new ArrayList<>(again(admittedVersion));
+        List<ControllerLog.Outgoing> outgoing = new ArrayList<>(again(admittedVersion));
         long groups = refusals.mayRelease(System.nanoTime())
                 ? Math.min(MAX_PROMPTS_PER_TRANSACTION, gate.releasableGroups(samples.underWay()))
                 : 0;
         long next = samples.nextOrdinal();
         for (long ordinal = next; ordinal < next + groups; ordinal++) {
             RequestName name = nameOf(ordinal);
-            PromptRequest request = request(name, config.groupSize(), admittedVersion);
-            requests.add(new ControllerLog.Outgoing(request, null));
+            PromptRequest request = requests.of(name, config.groupSize(), admittedVersion);
+            outgoing.add(new ControllerLog.Outgoing(request, null));
             samples.released(
                     new AdmittedGroup(name.groupId(), config.groupSize(), admittedVersion, request.getReleasedAtMs()),
                     ordinal);
         }
         boolean isLongAgo = System.nanoTime() - writtenAt > KEEP_AFTER.toNanos();
-        if (!requests.isEmpty() || !generators.unwritten().isEmpty() || samples.hasChanges() && isLongAgo) {
-            write(requests);
+        if (!outgoing.isEmpty() || !generators.unwritten().isEmpty() || samples.hasChanges() && isLongAgo) {
+            write(outgoing);
         }
     }
 
     /** Requests for groups that are to be released again under their names: to another partition than the last time. */
     private List<ControllerLog.Outgoing> again(long admittedVersion) {
-        List<ControllerLog.Outgoing> requests = new ArrayList<>();
-        while (requests.size() < MAX_PROMPTS_PER_TRANSACTION) {
+        List<ControllerLog.Outgoing> outgoing = new ArrayList<>();
+        while (outgoing.size() < MAX_PROMPTS_PER_TRANSACTION) {
             Optional<AdmittedGroup> due = samples.takeDue();
             if (due.isEmpty()) {
                 break;
             }
             AdmittedGroup group = due.get();
             RequestName.parse(group.groupId()).ifPresent(name -> {
-                PromptRequest request = request(name, group.samples(), admittedVersion);
+                PromptRequest request = requests.of(name, group.samples(), admittedVersion);
                 Integer elsewhere = group.partition() < 0
                         ? null
                         : Integer.valueOf((group.partition() + 1) % log.promptPartitions());
-                requests.add(new ControllerLog.Outgoing(request, elsewhere));
+                outgoing.add(new ControllerLog.Outgoing(request, elsewhere));
                 samples.releasedAgain(group, request.getReleasedAtMs());
             });
         }
-        return requests;
+        return outgoing;
     }
 
     private RequestName nameOf(long ordinal) {
@@ -362,28 +292,10 @@ public final class StalenessController implements AutoCloseable {
     }
 
     /** What was counted goes along with what is released because of it. */
-    private void write(List<ControllerLog.Outgoing> requests) {
-        log.write(requests, samples, generators.unwritten(), lost.floor());
+    private void write(List<ControllerLog.Outgoing> outgoing) {
+        log.write(outgoing, samples, generators.unwritten(), lost.floor());
         generators.written();
         writtenAt = System.nanoTime();
-    }
-
-    private PromptRequest request(RequestName name, int size, long admittedVersion) {
-        Prompt prompt = task.prompts().prompt(config.taskSeed(), name.prompt());
-        return PromptRequest.newBuilder()
-                .setRunId(connection.run().runId())
-                .setEpoch(connection.run().epoch())
-                .setGroupId(name.groupId())
-                .setOrdinal(name.ordinal())
-                .setEnvironment(task.environment().name())
-                .setEnvironmentState(prompt.environmentState())
-                .setPromptTokens(PackedInts.of(prompt.tokens()))
-                .setSamples(size)
-                .setSampling(sampling)
-                .setTokenizerHash(task.tokenizer().hash())
-                .setAdmittedVersion(admittedVersion)
-                .setReleasedAtMs(clock.millis())
-                .build();
     }
 
     /** Makes {@link #run()} return after the transaction it is in. Thread-safe; returns at once. */
