@@ -2,27 +2,18 @@ package dev.millrace.topology;
 
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.follow.LogReader;
-import dev.millrace.log.patience.Passing;
 import dev.millrace.log.patience.Patience;
 import dev.millrace.log.patience.PatienceOverException;
 import dev.millrace.log.quarantine.Quarantines;
 import dev.millrace.log.run.TrueCause;
 import dev.millrace.log.transaction.TakenOverException;
 import dev.millrace.topology.meters.TopologyMeters;
-import dev.millrace.topology.watch.InputWaits;
-import dev.millrace.topology.watch.LogStalls;
 import dev.millrace.topology.watch.StallAlarms;
-import dev.millrace.topology.watch.Wait;
 import dev.millrace.topology.watch.WaitBoard;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.binder.kafka.KafkaStreamsMetrics;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.ArrayList;
-import java.util.HashMap;
-import java.util.List;
-import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
@@ -31,8 +22,6 @@ import org.apache.kafka.streams.CloseOptions;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.Topology;
-import org.apache.kafka.streams.errors.MissingSourceTopicException;
-import org.apache.kafka.streams.errors.StreamsException;
 import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -54,10 +43,6 @@ public final class TopologyRunner implements AutoCloseable {
     private static final long LOOK_PERIOD_MS = 1_000;
     /** A thread in place of one that failed has succeeded if it runs for so long. */
     private static final int LOOKS_OF_SUCCESS = 10;
-    /** Every how many looks the log itself is looked at, and how long that may take. */
-    private static final int LOOKS_AT_LOG = 10;
-
-    private static final int LOG_ANSWERS_MS = 5_000;
 
     private final TopologyConfig config;
     private final Algorithm algorithm;
@@ -81,7 +66,6 @@ public final class TopologyRunner implements AutoCloseable {
     private final Patience patience;
 
     private int runningLooks;
-    private int looks;
     private final AtomicReference<Throwable> failure = new AtomicReference<>();
 
     /**
@@ -168,7 +152,9 @@ public final class TopologyRunner implements AutoCloseable {
 
     private StreamThreadExceptionResponse failed(Throwable thrown) {
         try {
-            if (thrown instanceof RuntimeException exception && mayPass(exception) && tryAgain(exception)) {
+            if (thrown instanceof RuntimeException exception
+                    && EngineFailure.mayPass(exception)
+                    && tryAgain(exception)) {
                 return StreamThreadExceptionResponse.REPLACE_THREAD;
             }
             failure.compareAndSet(null, thrown);
@@ -176,15 +162,6 @@ public final class TopologyRunner implements AutoCloseable {
             failure.compareAndSet(null, e);
         }
         return StreamThreadExceptionResponse.SHUTDOWN_CLIENT;
-    }
-
-    /** The engine wraps whatever happens in a thread; what it wraps says what it is. */
-    private static boolean mayPass(Throwable thrown) {
-        Throwable cause = thrown;
-        while (cause instanceof StreamsException && cause.getCause() != null) {
-            cause = cause.getCause();
-        }
-        return !(cause instanceof StreamsException) && Passing.mayPass(cause);
     }
 
     /**
@@ -255,7 +232,7 @@ public final class TopologyRunner implements AutoCloseable {
     private boolean beginsAgain(Throwable thrown) {
         try {
             if (!isFencedByItsGhost(thrown)) {
-                throw explained(thrown);
+                throw EngineFailure.explained(thrown);
             }
             return anew(thrown);
         } catch (TakenOverException | PatienceOverException e) {
@@ -274,7 +251,7 @@ public final class TopologyRunner implements AutoCloseable {
         }
         return tryAgain(new KafkaException(
                 "the group took this instance for an older one of its own name, which nobody has taken over: "
-                        + root(thrown).getMessage()));
+                        + EngineFailure.root(thrown).getMessage()));
     }
 
     /** One life of the engine, until it is stopped or fails; what it failed with, or null. */
@@ -283,11 +260,11 @@ public final class TopologyRunner implements AutoCloseable {
         KafkaStreams streams = made(quarantines);
         engine = streams;
         try (KafkaStreamsMetrics metrics = new KafkaStreamsMetrics(streams);
-                LogStalls log = logStalls()) {
+                StallWatch stalls = new StallWatch(config, connection, waits, alarms)) {
             metrics.bindTo(registry);
-            log.check(monotonicMs()); // before what is missing is passed over
+            stalls.lookAtLog(); // before what is missing is passed over
             streams.start();
-            sentence = awaitEnd(streams, log);
+            sentence = awaitEnd(streams, stalls);
             boolean closed = streams.close(
                     CloseOptions.groupMembershipOperation(CloseOptions.GroupMembershipOperation.LEAVE_GROUP)
                             .withTimeout(Duration.ofMillis(config.runtime().stopTimeoutMs())));
@@ -303,7 +280,7 @@ public final class TopologyRunner implements AutoCloseable {
     }
 
     /** Waits for the end, whoever brings it; what is to be said about it, or null. */
-    private @Nullable TopologyException awaitEnd(KafkaStreams streams, LogStalls log) {
+    private @Nullable TopologyException awaitEnd(KafkaStreams streams, StallWatch stalls) {
         try {
             long limitMs = connection.limit(config.runtime().startTimeoutMs()).toMillis();
             if (!running.await(limitMs, TimeUnit.MILLISECONDS)) {
@@ -313,7 +290,8 @@ public final class TopologyRunner implements AutoCloseable {
                         + config.runtime().instanceId() + "' running?");
             }
             while (!ended.await(LOOK_PERIOD_MS, TimeUnit.MILLISECONDS)) { // until stop or failure, which both end it
-                watch(streams, log);
+                noteRunning(streams);
+                stalls.look(streams);
             }
             return null;
         } catch (InterruptedException e) {
@@ -322,42 +300,12 @@ public final class TopologyRunner implements AutoCloseable {
         }
     }
 
-    private LogStalls logStalls() {
-        Map<String, Object> limits = Map.of(
-                "default.api.timeout.ms",
-                LOG_ANSWERS_MS,
-                "request.timeout.ms",
-                LOG_ANSWERS_MS,
-                "group.id",
-                connection.group("topology"));
-        Map<String, Object> written = new HashMap<>(limits);
-        written.put("isolation.level", "read_uncommitted");
-        return new LogStalls(
-                new LogReader(connection, limits).consumer(),
-                new LogReader(connection, written).consumer(),
-                MillraceTopology.inputs(config, connection.topics()),
-                config.runtime().alarmAfterMs(),
-                connection.alarms(),
-                connection.command("repair --do abort-transaction"),
-                connection.command("repair"));
-    }
-
-    private static long monotonicMs() {
-        return TimeUnit.NANOSECONDS.toMillis(System.nanoTime());
-    }
-
-    private void watch(KafkaStreams streams, LogStalls log) {
+    private void noteRunning(KafkaStreams streams) {
         synchronized (patience) {
             runningLooks = streams.state() == KafkaStreams.State.RUNNING ? runningLooks + 1 : 0;
             if (runningLooks == LOOKS_OF_SUCCESS) {
                 patience.succeeded();
             }
-        }
-        List<Wait> all = new ArrayList<>(waits.all());
-        all.addAll(InputWaits.of(streams));
-        alarms.check(all, monotonicMs());
-        if (++looks % LOOKS_AT_LOG == 0) {
-            log.check(monotonicMs());
         }
     }
 
@@ -377,27 +325,5 @@ public final class TopologyRunner implements AutoCloseable {
     @Override
     public void close() {
         stop();
-    }
-
-    private static TopologyException explained(Throwable thrown) {
-        for (Throwable cause = thrown; cause != null; cause = cause.getCause()) {
-            if (cause instanceof MissingSourceTopicException) {
-                return new TopologyException(
-                        "a topic of the run does not exist: " + cause.getMessage() + "; create the run first", thrown);
-            }
-        }
-        Throwable root = root(thrown);
-        return new TopologyException(
-                "the topology stopped: "
-                        + (root.getMessage() == null ? root.getClass().getSimpleName() : root.getMessage()),
-                thrown);
-    }
-
-    private static Throwable root(Throwable thrown) {
-        Throwable root = thrown;
-        while (root.getCause() != null) {
-            root = root.getCause();
-        }
-        return root;
     }
 }
