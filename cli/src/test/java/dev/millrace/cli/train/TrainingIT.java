@@ -327,6 +327,15 @@ class TrainingIT {
             "millrace_serving_unserved_seconds", // while a server keeps old weights
             "millrace_evaluator_evaluations_total", // where versions are evaluated, as are the others below
             "millrace_evaluator_passed_over_versions_total",
+            "millrace_evaluator_failed_responses_total",
+            "millrace_evaluator_idle_seconds_total",
+            "millrace_evaluator_evaluated_version",
+            "millrace_evaluator_best_version",
+            "millrace_evaluator_best_reward",
+            "millrace_evaluator_best_reward_low",
+            "millrace_evaluator_evaluations_since_best",
+            "millrace_evaluator_first_start_log_prob",
+            "millrace_evaluator_truncated_ratio",
             "millrace_evaluator_reward",
             "millrace_evaluator_reward_low",
             "millrace_evaluator_reward_high",

@@ -4,10 +4,13 @@ import dev.millrace.log.LogConnection;
 import dev.millrace.log.evaluation.Evaluations;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.MetricsConfig;
+import dev.millrace.runtime.metrics.Reading;
 import dev.millrace.runtime.metrics.ReadingMeters;
 import dev.millrace.runtime.tensorboard.EventFiles;
+import dev.millrace.schemas.VersionEvaluation;
 import io.micrometer.core.instrument.MeterRegistry;
 import java.nio.file.Path;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -40,14 +43,17 @@ final class EvaluationOutputs implements AutoCloseable {
                 .isEmpty()) {
             return;
         }
-        meters.show(EvaluationReadings.of(evaluations.last().orElseThrow()));
         EventFiles open = files();
-        if (open != null) {
-            evaluations
-                    .onSamePrompts()
-                    .forEach(each ->
-                            open.write(each.getVersion(), each.getFinishedAtMs() / 1e3, EvaluationReadings.of(each)));
+        List<Reading> newest = List.of();
+        @Nullable EvaluationStanding standing = null;
+        for (VersionEvaluation each : evaluations.onSamePrompts()) {
+            standing = standing == null ? EvaluationStanding.first(each) : standing.then(each);
+            newest = EvaluationReadings.of(each, standing);
+            if (open != null) {
+                open.write(each.getVersion(), each.getFinishedAtMs() / 1e3, newest);
+            }
         }
+        meters.show(newest);
     }
 
     private @Nullable EventFiles files() {

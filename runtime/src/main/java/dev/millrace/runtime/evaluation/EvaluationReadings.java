@@ -11,19 +11,21 @@ import java.util.Locale;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Every figure of an evaluation's record, each with its gauge and its curve; what has no value is absent. The mean reward has verl's
+ * Every figure of an evaluation's record and of where it stands among those before it, each with its gauge and its curve; what has no value is absent. The mean reward has verl's
  * name of a validation, {@code val-core/held_out/reward/mean@N} with N responses to each prompt; what verl does not have, or computes
  * otherwise, is under {@code evaluation/}.
  */
 final class EvaluationReadings {
     private static final String REWARD = "millrace.evaluator.reward";
+    private static final String BEST = "millrace.evaluator.best.";
     private static final String PASS_AT_K = "millrace.evaluator.pass.at.k";
 
     private final List<Reading> readings = new ArrayList<>();
 
     private EvaluationReadings() {}
 
-    static List<Reading> of(VersionEvaluation record) {
+    /** @param standing of this one among those of earlier versions */
+    static List<Reading> of(VersionEvaluation record, EvaluationStanding standing) {
         EvaluationReadings all = new EvaluationReadings();
         all.add(
                 REWARD,
@@ -59,7 +61,33 @@ final class EvaluationReadings {
                 "version evaluated last on held-out prompts",
                 "evaluation/version",
                 (double) record.getVersion());
+        all.add(standing);
         return all.readings;
+    }
+
+    private void add(EvaluationStanding standing) {
+        VersionEvaluation best = standing.best();
+        add(
+                BEST + "version",
+                "version with the highest mean reward on held-out prompts so far, of several the earliest",
+                "evaluation/best_version",
+                (double) best.getVersion());
+        add(BEST + "reward", "its mean reward", "evaluation/best_reward", best.getRewardMean());
+        add(
+                BEST + "reward.low",
+                "lower end of its interval of 95 %",
+                "evaluation/best_reward_low",
+                best.getRewardLow());
+        add(
+                "millrace.evaluator.evaluations.since.best",
+                "evaluations of later versions, of which none was better",
+                "evaluation/evaluations_since_best",
+                (double) standing.sinceBest());
+        add(
+                "millrace.evaluator.first.start.log.prob",
+                "mean log-prob under version 0 of the first evaluation that has it, in nats",
+                "evaluation/first_start_log_prob",
+                standing.firstStartLogProb());
     }
 
     private void addPassAtK(PassAtKEstimate estimate) {

@@ -3,7 +3,6 @@ package dev.millrace.runtime.evaluation;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
-import dev.millrace.corrections.evaluation.PromptCounts;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.alarm.Alarm;
 import dev.millrace.log.evaluation.Evaluations;
@@ -12,7 +11,6 @@ import dev.millrace.runtime.config.OtlpConfig;
 import dev.millrace.runtime.config.TensorBoardConfig;
 import dev.millrace.runtime.tensorboard.EventFiles;
 import dev.millrace.runtime.tensorboard.WrittenEvent;
-import dev.millrace.schemas.SamplingParameters;
 import dev.millrace.schemas.VersionEvaluation;
 import dev.millrace.schemas.registry.InMemorySchemaRegistry;
 import dev.millrace.schemas.run.RunIdentity;
@@ -20,7 +18,6 @@ import dev.millrace.schemas.run.RunTopics;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.io.IOException;
 import java.nio.file.Path;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
@@ -49,30 +46,6 @@ class EvaluationOutputsTest {
         return new Evaluations(List.of(all));
     }
 
-    /** @param correct of two responses to each prompt */
-    private static VersionEvaluation evaluation(long version, String prompts, int... correct) {
-        VersionEvaluation.Builder record = VersionEvaluation.newBuilder()
-                .setRunId("r-1")
-                .setEpoch(0)
-                .setPolicyId("policy")
-                .setVersion(version)
-                .setWeightsSha256("of-" + version)
-                .setDataSha256(prompts)
-                .setSamplesPerPrompt(2)
-                .setSampling(new SamplingParameters(1.0, 0, 1.0, 8, 7L, false, 0, 0.0, false))
-                .setCorrectAbove(0.5)
-                .setStartLogProb(version == 0 ? null : -1.25)
-                .setFailed(0)
-                .setStartedAtMs(1000 * version)
-                .setFinishedAtMs(1000 * version + 500);
-        return EvaluationRecords.fill(
-                        record,
-                        Arrays.stream(correct)
-                                .mapToObj(count -> new PromptCounts(2, count, count, 10L + count, 1))
-                                .toList())
-                .build();
-    }
-
     private List<WrittenEvent> events() throws IOException {
         return WrittenEvent.ofRun(folder.resolve("r-1/held-out-01234567"));
     }
@@ -90,7 +63,8 @@ class EvaluationOutputsTest {
     void shouldShowEveryFigureOfAnEvaluationAsAGaugeAndACurve() throws IOException {
         double half = 3.1824463 * Math.sqrt(0.6875 / 3) / 2;
         try (EvaluationOutputs outputs = outputs()) {
-            outputs.show(evaluations(evaluation(0, PROMPTS, 0, 0, 0, 0), evaluation(8, PROMPTS, 2, 2, 1, 0)));
+            outputs.show(
+                    evaluations(MadeEvaluation.of(0, PROMPTS, 0, 0, 0, 0), MadeEvaluation.of(8, PROMPTS, 2, 2, 1, 0)));
 
             assertThat(gauge("millrace.evaluator.reward")).isEqualTo(0.625);
             assertThat(gauge("millrace.evaluator.reward.low")).isEqualTo(0.625 - half, within(2e-3));
@@ -125,9 +99,33 @@ class EvaluationOutputsTest {
     }
 
     @Test
+    void shouldShowTheBestSoFarAndHowManyCameAfterIt() throws IOException {
+        try (EvaluationOutputs outputs = outputs()) {
+            outputs.show(evaluations(
+                    MadeEvaluation.of(0, PROMPTS, 0, 1),
+                    MadeEvaluation.of(4, PROMPTS, 2, 1),
+                    MadeEvaluation.of(8, PROMPTS, 1, 2), // as good, and later
+                    MadeEvaluation.of(12, PROMPTS, 0, 0)));
+
+            assertThat(gauge("millrace.evaluator.best.version")).isEqualTo(4);
+            assertThat(gauge("millrace.evaluator.best.reward")).isEqualTo(0.75);
+            assertThat(gauge("millrace.evaluator.best.reward.low"))
+                    .as("of 1 and 1/2: 12.7062 is Student's of one degree of freedom, and a quarter the standard error")
+                    .isEqualTo(0.75 - 12.7062 / 4, within(2e-3));
+            assertThat(gauge("millrace.evaluator.evaluations.since.best")).isEqualTo(2);
+            assertThat(gauge("millrace.evaluator.first.start.log.prob"))
+                    .as("version 0 has none")
+                    .isEqualTo(-1.25);
+        }
+        assertThat(events().stream().filter(event -> event.version().isEmpty()))
+                .extracting(event -> event.values().get("evaluation/best_version"))
+                .containsExactly(0f, 4f, 4f, 4f);
+    }
+
+    @Test
     void shouldWriteAnEvaluationOnceWhoeverIsTakenOver() throws IOException {
-        VersionEvaluation first = evaluation(0, PROMPTS, 0, 1);
-        VersionEvaluation second = evaluation(4, PROMPTS, 1, 1);
+        VersionEvaluation first = MadeEvaluation.of(0, PROMPTS, 0, 1);
+        VersionEvaluation second = MadeEvaluation.of(4, PROMPTS, 1, 1);
         EvaluationOutputs before = outputs();
         before.show(evaluations(first));
         try (EvaluationOutputs after = outputs()) {
@@ -138,7 +136,7 @@ class EvaluationOutputsTest {
                     .containsExactly(EventFiles.ALARM);
 
             before.close();
-            after.show(evaluations(first, second, evaluation(8, PROMPTS, 2, 1)));
+            after.show(evaluations(first, second, MadeEvaluation.of(8, PROMPTS, 2, 1)));
             assertThat(connection.alarms().standing()).isEmpty();
         }
         assertThat(events().stream().filter(event -> event.version().isEmpty()))
@@ -149,7 +147,7 @@ class EvaluationOutputsTest {
     @Test
     void shouldShowNothingOfOtherPrompts() {
         try (EvaluationOutputs outputs = outputs()) {
-            outputs.show(evaluations(evaluation(4, "another", 1, 2)));
+            outputs.show(evaluations(MadeEvaluation.of(4, "another", 1, 2)));
             assertThat(registry.getMeters()).isEmpty();
             assertThat(folder.resolve("r-1")).doesNotExist();
         }

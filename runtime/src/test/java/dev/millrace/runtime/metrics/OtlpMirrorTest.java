@@ -3,7 +3,6 @@ package dev.millrace.runtime.metrics;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import com.sun.net.httpserver.HttpServer;
 import dev.millrace.runtime.config.ConfigBinder;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigTree;
@@ -11,14 +10,7 @@ import dev.millrace.runtime.config.MetricsConfig;
 import dev.millrace.runtime.config.MillraceConfig;
 import io.micrometer.core.instrument.Counter;
 import io.micrometer.core.instrument.Gauge;
-import io.opentelemetry.proto.collector.metrics.v1.ExportMetricsServiceRequest;
 import io.opentelemetry.proto.metrics.v1.Metric;
-import java.net.InetAddress;
-import java.net.InetSocketAddress;
-import java.util.List;
-import java.util.Map;
-import java.util.concurrent.CopyOnWriteArrayList;
-import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 
 class OtlpMirrorTest {
@@ -27,32 +19,11 @@ class OtlpMirrorTest {
                 MillraceConfig.defaults(), ConfigTree.parse("metrics: {otlp: " + yaml + "}", "a test"));
     }
 
-    /** A request that the collector was sent. */
-    private record Sent(String authorization, ExportMetricsServiceRequest body) {
-        Map<String, Metric> metrics() {
-            return body.getResourceMetrics(0).getScopeMetrics(0).getMetricsList().stream()
-                    .collect(Collectors.toMap(Metric::getName, metric -> metric, (one, other) -> one));
-        }
-    }
-
     @Test
     void shouldSendEveryMeterWithItsNameItsTagsAndTheRun() throws Exception {
-        List<Sent> sent = new CopyOnWriteArrayList<>();
-        HttpServer collector = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
-        collector.createContext("/v1/metrics", exchange -> {
-            sent.add(new Sent(
-                    exchange.getRequestHeaders().getFirst("Authorization"),
-                    ExportMetricsServiceRequest.parseFrom(exchange.getRequestBody())));
-            exchange.sendResponseHeaders(200, -1);
-            exchange.close();
-        });
-        collector.start();
-        try {
-            MetricsConfig config = config(
-                            "{url: 'http://127.0.0.1:" + collector.getAddress().getPort()
-                                    + "/v1/metrics', headers: {Authorization: Bearer hunter2}, period_ms: 3600000}")
-                    .metrics();
-            try (Meters meters = new Meters(config, "run-7")) {
+        OtlpCollector.Sent last;
+        try (OtlpCollector collector = new OtlpCollector()) {
+            try (Meters meters = new Meters(collector.config(), "run-7")) {
                 Counter.builder("millrace.learner.tokens")
                         .register(meters.registry())
                         .increment(12);
@@ -62,12 +33,9 @@ class OtlpMirrorTest {
                 Gauge gone = Gauge.builder("millrace.gone", () -> 1).register(meters.registry());
                 meters.registry().remove(gone);
             } // sends what there is
-        } finally {
-            collector.stop(0);
+            last = collector.last();
         }
 
-        assertThat(sent).isNotEmpty();
-        Sent last = sent.get(sent.size() - 1);
         assertThat(last.authorization()).isEqualTo("Bearer hunter2");
         assertThat(last.body().getResourceMetrics(0).getResource().getAttributesList())
                 .anySatisfy(attribute -> {
