@@ -1,6 +1,6 @@
 package dev.millrace.view.disk;
 
-import dev.millrace.replay.archive.RecordCursor;
+import dev.millrace.replay.archive.SeekingCursor;
 import java.util.Collections;
 import java.util.Iterator;
 import java.util.Objects;
@@ -14,10 +14,10 @@ import org.apache.kafka.common.utils.Utils;
 import org.jspecify.annotations.Nullable;
 
 /** Reads committed records of a partition's files, from one offset on to where they end. */
-final class FilesCursor implements RecordCursor {
+final class FilesCursor implements SeekingCursor {
     private final TopicPartition partition;
     private final PartitionFiles files;
-    private final long from;
+    private long from;
     private int segment;
     private Segment.@Nullable Batches batches;
     private @Nullable FileChannelRecordBatch batch;
@@ -26,11 +26,18 @@ final class FilesCursor implements RecordCursor {
     FilesCursor(TopicPartition partition, PartitionFiles files, long from) {
         this.partition = partition;
         this.files = files;
-        this.from = Math.max(from, files.range().from());
-        PartitionFiles.Place place = files.before(this.from);
-        this.segment = place.segment();
+        seek(from);
+    }
+
+    @Override
+    public void seek(long offset) {
+        close();
+        from = Math.max(offset, files.range().from());
+        records = Collections.emptyIterator();
+        PartitionFiles.Place place = files.before(from);
+        segment = place.segment();
         if (segment < files.segments().size()) {
-            this.batches = files.segments().get(segment).open(place.position());
+            batches = files.segments().get(segment).open(place.position());
         }
     }
 

@@ -7,8 +7,9 @@ import dev.millrace.log.run.RunLog;
 import dev.millrace.log.secret.SecretSettings;
 import dev.millrace.log.topics.LogSetupException;
 import dev.millrace.replay.archive.ArchivedSchemas;
-import dev.millrace.replay.archive.RecordCursor;
+import dev.millrace.replay.archive.CursorFetcher;
 import dev.millrace.replay.archive.RecordedRun;
+import dev.millrace.replay.archive.SeekingCursor;
 import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
@@ -24,13 +25,16 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
-import java.util.Set;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 
 /**
  * A run that has ended in its folder, by its broker's files. Only what is asked for is read: of a partition nobody asks of, nothing. Thread-safe; its
  * cursors are not.
+ *
+ * <p>Not an {@link dev.millrace.replay.archive.ArchivedRun}: nothing was exported, so the log itself says what the run is, its files are a broker's, with
+ * transactions to be followed in them and without hashes, and it may go on the moment after. It stands here and not beside the archive because the run's
+ * configuration, which says under which prefix and registry to look, is the runtime's, and no module below that may know it.
  */
 public final class FolderRun implements RecordedRun {
     private static final String BROKER = "broker";
@@ -171,32 +175,22 @@ public final class FolderRun implements RecordedRun {
         return files.partitions(topic);
     }
 
-    /** What the epoch has of a partition; of versions and evaluations also what it inherits, which may be all there were. */
     @Override
     public Range range(TopicPartition partition) {
         Range all = files.of(partition).range();
-        boolean isInherited = Set.of(
-                        topics.policyVersions(),
-                        topics.weights(),
-                        topics.optimizerState(),
-                        topics.files(),
-                        topics.evaluations())
-                .contains(partition.topic());
-        long from = isInherited
-                ? all.from()
-                : Math.max(all.from(), lineage.beginning(partition.topic(), partition.partition()));
-        return new Range(from, Math.max(from, all.end()));
+        return Range.ofEpoch(topics, lineage, partition, all.from(), all.end());
     }
 
     @Override
-    public RecordCursor read(TopicPartition partition, long from) {
+    public SeekingCursor read(TopicPartition partition, long from) {
         return new FilesCursor(
                 partition, files.of(partition), Math.max(from, range(partition).from()));
     }
 
     @Override
     public RecordFetcher fetcher() {
-        return new FilesFetcher(files);
+        // places may be of what an earlier epoch has left
+        return new CursorFetcher((partition, from) -> new FilesCursor(partition, files.of(partition), from));
     }
 
     /** False: who follows a run that goes on asks its broker. */

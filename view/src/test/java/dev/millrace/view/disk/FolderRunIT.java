@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.replay.archive.ArchivedRun;
+import dev.millrace.replay.archive.CursorFetcher;
 import dev.millrace.replay.archive.RecordCursor;
 import dev.millrace.replay.archive.RecordedRun;
 import dev.millrace.runtime.train.RunDirectory;
@@ -181,13 +182,21 @@ class FolderRunIT {
                 .mapToLong(record -> Long.parseLong(record.split(" ")[0]))
                 .filter(offset -> offset % 7 == 0 || offset > 900)
                 .toArray();
-        try (FilesFetcher fetcher = new FilesFetcher(BrokerFiles.in(folder.resolve("broker")))) {
-            assertThat(fetcher.fetch(ODD, offsets).stream()
-                            .mapToLong(ConsumerRecord::offset)
-                            .toArray())
-                    .isEqualTo(offsets);
-            assertThat(fetcher.fetch(ODD, new long[] {Long.MAX_VALUE - 1})).isEmpty();
+        BrokerFiles files = BrokerFiles.in(folder.resolve("broker"));
+        try (CursorFetcher fetcher =
+                new CursorFetcher((partition, from) -> new FilesCursor(partition, files.of(partition), from))) {
+            assertThat(offsets(fetcher, offsets)).isEqualTo(offsets);
+            assertThat(offsets(fetcher, Long.MAX_VALUE - 1)).isEmpty();
+            assertThat(offsets(fetcher)).isEmpty();
+            long[] back = {offsets[1], offsets[offsets.length - 1]};
+            assertThat(offsets(fetcher, back)).as("before those that were read").isEqualTo(back);
         }
+    }
+
+    private static long[] offsets(CursorFetcher fetcher, long... wanted) {
+        return fetcher.fetch(ODD, wanted).stream()
+                .mapToLong(ConsumerRecord::offset)
+                .toArray();
     }
 
     @Test

@@ -13,7 +13,7 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 
 /** Reads a partition's file from an offset on. Confined to one thread. */
-final class FileCursor implements RecordCursor {
+final class FileCursor implements SeekingCursor {
     private final Path file;
     private final TopicPartition partition;
     private final PartitionFile index;
@@ -41,8 +41,8 @@ final class FileCursor implements RecordCursor {
         seek(from);
     }
 
-    /** Goes to the first record at this offset or behind it. */
-    void seek(long offset) {
+    @Override
+    public void seek(long offset) {
         from = offset;
         last = index.from() - 1;
         List<long[]> blocks = index.blocks();

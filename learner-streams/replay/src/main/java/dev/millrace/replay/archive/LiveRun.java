@@ -111,19 +111,9 @@ public final class LiveRun implements RecordedRun {
         }
     }
 
-    /** What the epoch has of a partition; of versions and evaluations also what it inherits, which may be all there were. */
     private Range ofEpoch(TopicPartition partition, long begin, long end) {
-        RunTopics topics = connection.topics();
-        boolean isInherited = Set.of(
-                        topics.policyVersions(),
-                        topics.weights(),
-                        topics.optimizerState(),
-                        topics.files(),
-                        topics.evaluations())
-                .contains(partition.topic());
-        long from =
-                isInherited ? begin : Math.max(begin, lineage().beginning(partition.topic(), partition.partition()));
-        return new Range(from, Math.max(from, Math.min(end, endedAt.getOrDefault(partition.toString(), end))));
+        return Range.ofEpoch(
+                topics(), lineage(), partition, begin, Math.min(end, endedAt.getOrDefault(partition.toString(), end)));
     }
 
     /** Every topic, each before those that it is made from. */

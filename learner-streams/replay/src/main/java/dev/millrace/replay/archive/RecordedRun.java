@@ -7,6 +7,7 @@ import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
 import org.apache.kafka.common.TopicPartition;
 
 /**
@@ -23,7 +24,27 @@ public interface RecordedRun extends AutoCloseable {
      * @param from the first offset
      * @param end behind the last
      */
-    record Range(long from, long end) {}
+    record Range(long from, long end) {
+        /**
+         * What an epoch has of a partition; of versions and evaluations also what it inherits, which may be all there were.
+         *
+         * @param begin first offset that the log has
+         * @param end behind the last
+         */
+        public static Range ofEpoch(
+                RunTopics topics, EpochLineage lineage, TopicPartition partition, long begin, long end) {
+            boolean isInherited = Set.of(
+                            topics.policyVersions(),
+                            topics.weights(),
+                            topics.optimizerState(),
+                            topics.files(),
+                            topics.evaluations())
+                    .contains(partition.topic());
+            long from =
+                    isInherited ? begin : Math.max(begin, lineage.beginning(partition.topic(), partition.partition()));
+            return new Range(from, Math.max(from, end));
+        }
+    }
 
     RunIdentity run();
 

@@ -9,32 +9,45 @@ import java.util.Optional;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 
-/** Reads single records from an archive's files; those that lie close together cost one pass over a block. */
-final class FileFetcher implements RecordFetcher {
-    /** Reading over so many records is cheaper than unpacking a block anew. */
+/**
+ * Reads single records by cursors over a run's files, an archive's or a broker's; those that lie close together in one pass. Confined to
+ * one thread; a partition's file is open from the first record that is asked for until this is closed.
+ */
+public final class CursorFetcher implements RecordFetcher {
+    /** Reading over so many records is cheaper than looking for the place, and unpacking what is there, anew. */
     private static final long READ_OVER = 500;
 
-    private final ArchivedRun run;
+    private final Opening opening;
     private final Map<TopicPartition, Place> open = new HashMap<>();
 
-    /** A file, and the offset behind the record that was read last. */
+    /** How a partition's cursor is opened. */
+    @FunctionalInterface
+    public interface Opening {
+        SeekingCursor read(TopicPartition partition, long from);
+    }
+
+    /** A file, and the offset behind the record that was read last; the one to begin with before the first. */
     private static final class Place {
-        private final FileCursor cursor;
+        private final SeekingCursor cursor;
         private long next;
 
-        Place(FileCursor cursor) {
+        Place(SeekingCursor cursor, long next) {
             this.cursor = cursor;
+            this.next = next;
         }
     }
 
-    FileFetcher(ArchivedRun run) {
-        this.run = run;
+    public CursorFetcher(Opening opening) {
+        this.opening = opening;
     }
 
     @Override
     public List<ConsumerRecord<byte[], byte[]>> fetch(TopicPartition partition, long[] offsets) {
-        Place place = open.computeIfAbsent(
-                partition, p -> new Place(run.read(p, run.range(p).from())));
+        if (offsets.length == 0) {
+            return List.of();
+        }
+        Place place =
+                open.computeIfAbsent(partition, unread -> new Place(opening.read(unread, offsets[0]), offsets[0]));
         List<ConsumerRecord<byte[], byte[]>> found = new ArrayList<>(offsets.length);
         Optional<ConsumerRecord<byte[], byte[]>> record = Optional.empty();
         for (long offset : offsets) {
