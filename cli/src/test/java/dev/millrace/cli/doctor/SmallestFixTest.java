@@ -40,7 +40,8 @@ import org.junit.jupiter.api.io.TempDir;
 /**
  * Every leaf of the decision tree: records for which it is reached, and its patch, which binds and mends on these records what the leaf
  * named, or the places elsewhere that it names where no patch of {@code algorithm} can. The records are those of another system, as
- * {@code import --records} reads them; numbers are made by hand so that each leaf stands alone.
+ * {@code import --records} reads them; numbers are made by hand so that each leaf stands alone. The clip that saturates is read from the
+ * steps of a run of ours, which records of another system do not have: {@link RecordedSaturationTest} has one.
  */
 class SmallestFixTest {
     private static final ObjectMapper JSON = new ObjectMapper();

@@ -2,6 +2,7 @@ package dev.millrace.runtime.replay;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.algorithm.AlgorithmBuilder;
 import dev.millrace.corrections.algorithm.NamedAlgorithms;
 import dev.millrace.corrections.rollout.Rejection;
 import dev.millrace.corrections.vcpo.Ess;
@@ -68,9 +69,15 @@ public final class NamedCorrections {
 
     /** Neither weights nor masks nor a scaled step; only the limit on staleness, which says what is in the batch at all. */
     static Algorithm none(Algorithm ofRun) {
-        return ofRun.with(a -> a.weights(None.defaults())
+        return ofRun.with(NamedCorrections::uncorrected);
+    }
+
+    /** The same of an algorithm that more is changed of, since an objective may not go without them. */
+    static AlgorithmBuilder uncorrected(AlgorithmBuilder algorithm) {
+        return algorithm
+                .weights(None.defaults())
                 .rejection(Rejection.defaults())
                 .masks()
-                .ess(new Ess(Ess.Rule.NONE, Ess.Weights.RAW, 1.0)));
+                .ess(new Ess(Ess.Rule.NONE, Ess.Weights.RAW, 1.0));
     }
 }

@@ -1,6 +1,9 @@
 package dev.millrace.runtime.replay;
 
 import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.algorithm.Mode;
+import dev.millrace.corrections.algorithm.RoutingReplay;
+import dev.millrace.corrections.objective.Reinforce;
 import dev.millrace.generator.sampling.RolloutSampler;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.policy.decoder.DecoderShape;
@@ -57,9 +60,23 @@ public final class RunTask implements PolicyEvaluation, AutoCloseable {
         this.prompts = prompts;
         this.groups = groups;
         this.scoring = new ScoringSession(engine, shape, config.learner().step().tokensPerMicrobatch());
-        Algorithm none = NamedCorrections.none(config.algorithm());
         this.trajectories = new GivenRollouts(run);
-        this.batches = new DirectBatches(run, none);
+        this.batches = new DirectBatches(run, onPolicy(config.algorithm()));
+    }
+
+    /**
+     * What decides an on-policy batch: the run's rewards and advantages, and nothing that corrects. Most objectives go without corrections only
+     * where theirs act by themselves, and none has a part in a batch: the plain policy gradient stands in their place, but for one that
+     * regresses on its own advantages or corrects by itself.
+     */
+    private static Algorithm onPolicy(Algorithm ofRun) {
+        return ofRun.mode() == Mode.BYPASS || ofRun.objective().regressesOnOptimalAdvantage()
+                ? NamedCorrections.none(ofRun)
+                : ofRun.with(a -> NamedCorrections.uncorrected(a)
+                        .objective(new Reinforce())
+                        .routingReplay(RoutingReplay.NONE)
+                        .minibatches(1)
+                        .epochs(1));
     }
 
     /**

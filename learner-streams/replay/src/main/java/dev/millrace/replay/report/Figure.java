@@ -68,6 +68,8 @@ record Figure<T>(String key, String title, ToDoubleFunction<T> of) {
             new Figure<>("ess_ratio", "ESS ratio, raw weights, as decided", VariantStep::essRatio),
             new Figure<>("second_moment", "second moment before its mask (M2), as decided", VariantStep::secondMoment),
             new Figure<>("grad_norm", "gradient norm before clipping", VariantStep::gradNorm),
+            new Figure<>(
+                    "clip_fraction", "tokens whose ratio the objective clipped (share)", VariantStep::clipFraction),
             new Figure<>("loss", "loss", VariantStep::loss),
             new Figure<>("learning_rate", "learning rate, all controls included", VariantStep::learningRate),
             new Figure<>("tokens_trained", "tokens trained on", step -> step.tokensTrained()),

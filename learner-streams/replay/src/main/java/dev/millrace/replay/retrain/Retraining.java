@@ -180,6 +180,7 @@ public final class Retraining {
                 step.weightsSha256(),
                 step.loss(),
                 step.gradNorm(),
+                step.clipFraction(),
                 step.essRatio(),
                 step.secondMoment(),
                 step.learningRate(),

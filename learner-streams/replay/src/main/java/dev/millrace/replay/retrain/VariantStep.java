@@ -7,6 +7,7 @@ package dev.millrace.replay.retrain;
  * @param weightsSha256 identity of the weights that it made
  * @param loss of the step
  * @param gradNorm of the gradient before clipping
+ * @param clipFraction share of the tokens whose ratio the objective clipped, over the step's updates
  * @param essRatio effective sample size of the raw sequence weights, as decided at the step
  * @param secondMoment of the log ratio, before its mask, as decided at the step
  * @param learningRate that was used, all controls included; 0 without an update
@@ -26,6 +27,7 @@ public record VariantStep(
         String weightsSha256,
         double loss,
         double gradNorm,
+        double clipFraction,
         double essRatio,
         double secondMoment,
         double learningRate,

@@ -115,6 +115,8 @@ final class VariantTraining implements AutoCloseable {
                 sha256,
                 metrics.orNaN(StepMetric.LOSS),
                 metrics.orNaN(StepMetric.GRAD_NORM),
+                // the objective's own, where it clips
+                metrics.byName().getOrDefault(StepMetric.CLIP_FRACTION.key(), Double.NaN),
                 report.figures().essRatio(),
                 report.figures().secondMoment(),
                 report.learningRate(),

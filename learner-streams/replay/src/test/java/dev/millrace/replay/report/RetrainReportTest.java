@@ -19,7 +19,7 @@ class RetrainReportTest {
         RetrainRecord record = new RetrainRecord(List.of("recorded", "other"));
         for (int i = 1; i <= 2; i++) {
             VariantStep step =
-                    new VariantStep(isAsRecorded, "hash", 1, 2, 0.5, 0, 0.01, 4, 0.5, sameRollouts, 0, 0, 0, 0);
+                    new VariantStep(isAsRecorded, "hash", 1, 2, 0.1, 0.5, 0, 0.01, 4, 0.5, sameRollouts, 0, 0, 0, 0);
             record.step(new RetrainedStep(10 + i, i, 0.5, 1, 2, List.of(Optional.of(step), Optional.of(step))));
         }
         for (int i = 0; i < rewardsOfTheFirst.length; i++) {
@@ -110,8 +110,9 @@ class RetrainReportTest {
     private static RetrainRecord frozen(int steps) {
         RetrainRecord record = new RetrainRecord(List.of("recorded", "other"));
         for (int i = 0; i < steps; i++) {
-            VariantStep moves = new VariantStep(true, "hash " + i, 1, 2, 0.5, 0, 0.01, 4, 0.5, 2, 0, 0, 0, 0);
-            VariantStep stays = new VariantStep(false, "hash", 0, 0, 1, 0, 0, i == 0 ? 4 : 0, 0.5, 2, 0, 0, 0, 0);
+            VariantStep moves = new VariantStep(true, "hash " + i, 1, 2, 0.1, 0.5, 0, 0.01, 4, 0.5, 2, 0, 0, 0, 0);
+            VariantStep stays =
+                    new VariantStep(false, "hash", 0, 0, Double.NaN, 1, 0, 0, i == 0 ? 4 : 0, 0.5, 2, 0, 0, 0, 0);
             record.step(new RetrainedStep(10 + i, i, 0.5, 1, 2, List.of(Optional.of(moves), Optional.of(stays))));
         }
         record.evaluated(20, List.of(OptionalDouble.of(0.5), OptionalDouble.of(0.1)));
