@@ -331,7 +331,6 @@ class TrainingIT {
             "millrace_evaluator_idle_seconds_total",
             "millrace_evaluator_evaluated_version",
             "millrace_evaluator_best_version",
-            "millrace_evaluator_best_reward",
             "millrace_evaluator_best_reward_low",
             "millrace_evaluator_evaluations_since_best",
             "millrace_evaluator_first_start_log_prob",
