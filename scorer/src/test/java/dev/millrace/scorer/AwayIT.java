@@ -47,7 +47,7 @@ import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Admission, a generator and a scorer while what they write with, or the broker, is taken away: what is due comes, and once. */
-@Timeout(120)
+@Timeout(300)
 class AwayIT {
     private static final List<String> ROLES = List.of("admission-0", "generator-g", "scorer-s");
 
@@ -98,7 +98,7 @@ class AwayIT {
 
     /** Where a group lies that was released after others, by itself. */
     private static TopicPartition ofLastGroup(TestRun run, String topic) {
-        return run.await(topic, records -> !records.isEmpty()).stream()
+        return run.committed(topic).stream()
                 .filter(record -> new String(record.key(), StandardCharsets.UTF_8).equals("0-41"))
                 .map(record -> new TopicPartition(topic, record.partition()))
                 .findFirst()
@@ -174,7 +174,7 @@ class AwayIT {
             List<TopicPartition> partitions = log.fromBeginning(topic);
             assertThat(log.readTo(
                             log.consumer().endOffsets(partitions),
-                            ReadLimit.within(Duration.ofSeconds(30)),
+                            ReadLimit.within(Duration.ofSeconds(90)),
                             record -> records.add(run.decode(type, record))))
                     .isTrue();
         }
@@ -214,15 +214,15 @@ class AwayIT {
             run.await(scores, records -> records.size() >= 168);
             roles.forEach(RunningRole::stop);
         }
-        assertThat(run.await(PromptRequest.class, run.connection().topics().prompts(), 42))
+        assertThat(all(run, PromptRequest.class, run.connection().topics().prompts()))
                 .extracting(PromptRequest::getGroupId)
                 .hasSize(42)
                 .doesNotHaveDuplicates();
-        assertThat(run.await(Rollout.class, rollouts, 168))
+        assertThat(all(run, Rollout.class, rollouts))
                 .extracting(Rollout::getRolloutId)
                 .hasSize(168)
                 .doesNotHaveDuplicates();
-        assertThat(run.await(Score.class, scores, 168))
+        assertThat(all(run, Score.class, scores))
                 .extracting(Score::getRolloutId)
                 .hasSize(168)
                 .doesNotHaveDuplicates();

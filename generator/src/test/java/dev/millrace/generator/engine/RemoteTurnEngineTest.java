@@ -47,7 +47,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Against doubles that speak as the engines' documentation has it, over HTTP, with log-probs of a real engine. */
-@Timeout(60)
+@Timeout(300)
 class RemoteTurnEngineTest {
     private static final int CAPACITY = 40;
     private static final int[] PROMPT = {3, 1, 4, 1, 5};
@@ -159,7 +159,7 @@ class RemoteTurnEngineTest {
     }
 
     private static SampledTurn answer(RemoteTurnEngine engine, TurnOrder order) throws Exception {
-        return engine.sample(order, TokenListener.NONE).get(30, TimeUnit.SECONDS);
+        return engine.sample(order, TokenListener.NONE).get(90, TimeUnit.SECONDS);
     }
 
     private static void assertLogProbsAreTheirVersions(SampledTurn turn, double temperature) {
@@ -184,7 +184,7 @@ class RemoteTurnEngineTest {
         return catchThrowableOfType(
                         ExecutionException.class,
                         () -> engine.sample(order(1, 4, List.of(), 0), TokenListener.NONE)
-                                .get(30, TimeUnit.SECONDS))
+                                .get(90, TimeUnit.SECONDS))
                 .getCause()
                 .getMessage();
     }
@@ -197,7 +197,7 @@ class RemoteTurnEngineTest {
 
         List<float[]> told = new ArrayList<>();
         SampledTurn turn = engine.sample(order(0.7, 6, List.of(), 0), (tokens, logProbs) -> told.add(logProbs))
-                .get(30, TimeUnit.SECONDS);
+                .get(90, TimeUnit.SECONDS);
 
         assertThat(turn.tokens()).hasSize(6);
         assertThat(turn.finishReason()).isEqualTo(FinishReason.LENGTH);
@@ -230,7 +230,7 @@ class RemoteTurnEngineTest {
         other.awaitTokens(3);
         newest.set(version(1));
 
-        SampledTurn turn = underWay.get(30, TimeUnit.SECONDS);
+        SampledTurn turn = underWay.get(90, TimeUnit.SECONDS);
         assertThat(turn.spans()).containsExactly(new VersionSpan(0L, 0, 3), new VersionSpan(1L, 3, 9));
         assertLogProbsAreTheirVersions(turn, 1);
         assertThat(other.violations()).isEmpty();
@@ -253,7 +253,7 @@ class RemoteTurnEngineTest {
 
         assertThat(after.spans()).containsExactly(new VersionSpan(1L, 0, 20));
         for (CompletableFuture<SampledTurn> each : before) {
-            SampledTurn turn = each.get(30, TimeUnit.SECONDS);
+            SampledTurn turn = each.get(90, TimeUnit.SECONDS);
             assertThat(turn.spans()).hasSize(1);
             assertLogProbsAreTheirVersions(turn, 1);
         }
@@ -271,7 +271,7 @@ class RemoteTurnEngineTest {
         CompletableFuture<SampledTurn> underWay = engine.sample(order(1, 4, List.of(), 0), TokenListener.NONE);
         other.awaitTokens(2);
         newest.set(version(1));
-        assertThat(underWay.get(30, TimeUnit.SECONDS).spans())
+        assertThat(underWay.get(90, TimeUnit.SECONDS).spans())
                 .containsExactly(new VersionSpan(0L, 0, 2), new VersionSpan(1L, 2, 4));
         assertThat(other.violations()).isEmpty();
     }
@@ -336,12 +336,12 @@ class RemoteTurnEngineTest {
         other.awaitTokens(2);
         other.fault(Fault.DIES_IN_UPDATE);
         newest.set(version(1));
-        assertThatThrownBy(() -> underWay.get(30, TimeUnit.SECONDS)).isNotNull();
+        assertThatThrownBy(() -> underWay.get(90, TimeUnit.SECONDS)).isNotNull();
         other.holdAt(Integer.MAX_VALUE);
         CompletableFuture<SampledTurn> waits = engine.sample(order(1, 5, List.of(), 1), TokenListener.NONE);
         other.startAgain();
 
-        SampledTurn turn = waits.get(30, TimeUnit.SECONDS);
+        SampledTurn turn = waits.get(90, TimeUnit.SECONDS);
         assertThat(turn.spans()).containsExactly(new VersionSpan(1L, 0, 5));
         assertLogProbsAreTheirVersions(turn, 1);
     }

@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Bodies of 4 MiB at most within 30 s, 1,024 bytes a second. */
-@Timeout(60)
+@Timeout(300)
 class CallBodiesTest {
     private final AtomicLong nanos = new AtomicLong();
     private final CallBodies bodies = new CallBodies(GatewayConfig.defaults(), nanos::get);

@@ -37,7 +37,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** The listener, with nobody behind it: what it refuses gets no further. */
-@Timeout(60)
+@Timeout(300)
 class GatewayServerTest {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final String TOKEN = "0123456789abcdef";
@@ -284,7 +284,7 @@ class GatewayServerTest {
         try (GatewayServer server = server(GatewayTls.none(), 4, 4096, new SimpleMeterRegistry(), nanos::get);
                 Socket drips = begun(server, GatewayTls.none())) {
             await("its body", () -> server.bodiesUnderWay() == 1);
-            nanos.addAndGet(TimeUnit.SECONDS.toNanos(10));
+            nanos.addAndGet(TimeUnit.SECONDS.toNanos(90));
             drips.getOutputStream().write(',');
             drips.getOutputStream().flush();
             String answer = new String(drips.getInputStream().readAllBytes(), StandardCharsets.UTF_8);

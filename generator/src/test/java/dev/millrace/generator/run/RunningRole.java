@@ -7,8 +7,6 @@ import java.util.concurrent.TimeoutException;
 
 /** A role on a thread of its own, as the command line runs it. */
 public final class RunningRole {
-    private static final long LIMIT_SECONDS = 30;
-
     private final Runnable stop;
     private final CompletableFuture<Void> ended = new CompletableFuture<>();
 
@@ -44,11 +42,11 @@ public final class RunningRole {
     /** Waits until it ends by itself; null if it did not fail. */
     public RuntimeException awaitEnd() {
         try {
-            ended.orTimeout(LIMIT_SECONDS, TimeUnit.SECONDS).join();
+            ended.orTimeout(Awaited.LIMIT_SECONDS, TimeUnit.SECONDS).join();
             return null;
         } catch (CompletionException e) {
             if (e.getCause() instanceof TimeoutException) {
-                throw new AssertionError("the role did not end within " + LIMIT_SECONDS + " s", e);
+                throw new AssertionError("the role did not end within " + Awaited.LIMIT_SECONDS + " s", e);
             }
             return e.getCause() instanceof RuntimeException cause ? cause : e;
         }

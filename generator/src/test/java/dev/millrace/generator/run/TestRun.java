@@ -42,7 +42,7 @@ import org.jspecify.annotations.Nullable;
 /** A run on a real broker: what a test writes into it, and what it finds there. */
 public final class TestRun implements AutoCloseable {
     public static final DecoderShape SHAPE = new DecoderShape(16, 32, 2, 4, 2, 8, 48, 64, 100, 1e-6, false, false);
-    private static final Duration LIMIT = Duration.ofSeconds(30);
+    private static final Duration LIMIT = Duration.ofSeconds(Awaited.LIMIT_SECONDS);
 
     private final RunLog log;
     private final PolicyFeed feed;
@@ -163,6 +163,27 @@ public final class TestRun implements AutoCloseable {
     /** Everything committed on a topic, from its beginning, once it satisfies the condition. */
     public List<ConsumerRecord<byte[], byte[]>> await(
             String topic, Predicate<List<ConsumerRecord<byte[], byte[]>>> enough) {
+        return read(topic, (consumer, records) -> enough.test(records));
+    }
+
+    /** Everything that is committed on a topic by now; for what no writer adds to any more. */
+    public List<ConsumerRecord<byte[], byte[]>> committed(String topic) {
+        return read(topic, (consumer, records) -> {
+            Map<TopicPartition, Long> ends = consumer.endOffsets(consumer.assignment());
+            return ends.entrySet().stream().allMatch(end -> consumer.position(end.getKey()) >= end.getValue());
+        });
+    }
+
+    /** As {@link #committed(String)}, decoded. */
+    public <T extends SpecificRecord> List<T> committed(Class<T> type, String topic) {
+        return committed(topic).stream().map(record -> decode(type, record)).toList();
+    }
+
+    private interface Enough {
+        boolean test(KafkaConsumer<byte[], byte[]> consumer, List<ConsumerRecord<byte[], byte[]>> records);
+    }
+
+    private List<ConsumerRecord<byte[], byte[]>> read(String topic, Enough enough) {
         List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
         try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(
                 connection().consumer(Map.of("isolation.level", "read_committed", "auto.offset.reset", "earliest")),
@@ -173,14 +194,14 @@ public final class TestRun implements AutoCloseable {
                     .toList();
             consumer.assign(partitions);
             consumer.seekToBeginning(partitions);
-            long deadline = System.nanoTime() + LIMIT.toNanos();
+            long begin = System.nanoTime();
             do {
                 consumer.poll(Duration.ofMillis(50)).forEach(records::add);
-                if (System.nanoTime() > deadline) {
+                if (System.nanoTime() - begin > LIMIT.toNanos()) {
                     throw new AssertionError("what was awaited on " + topic + " did not come within "
                             + LIMIT.toSeconds() + " s; there are " + records.size() + " records");
                 }
-            } while (!enough.test(records));
+            } while (!enough.test(consumer, records));
         }
         return records;
     }

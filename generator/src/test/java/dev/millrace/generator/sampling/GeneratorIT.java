@@ -27,6 +27,7 @@ import dev.millrace.generator.environment.remote.AnsweringServer.Said;
 import dev.millrace.generator.environment.remote.RemoteReward;
 import dev.millrace.generator.gateway.Gateway;
 import dev.millrace.generator.gateway.GatewayConfig;
+import dev.millrace.generator.run.Awaited;
 import dev.millrace.generator.run.RunningRole;
 import dev.millrace.generator.run.TestRun;
 import dev.millrace.infra.broker.EmbeddedBroker;
@@ -65,6 +66,7 @@ import java.time.Instant;
 import java.time.ZoneId;
 import java.time.ZoneOffset;
 import java.util.Arrays;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -78,8 +80,10 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.LongSupplier;
 import java.util.function.Predicate;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.MemberDescription;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.junit.jupiter.api.AfterAll;
@@ -91,8 +95,10 @@ import org.junit.jupiter.api.TestInfo;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-@Timeout(120)
+@Timeout(300)
 class GeneratorIT {
+    private static final int IDLE_MS = 600_000;
+
     @TempDir
     private static Path directory;
 
@@ -160,7 +166,7 @@ class GeneratorIT {
                         .value())
                 .isZero();
         List<Serving> servings =
-                run.await(Serving.class, run.connection().topics().serving(), 1);
+                run.committed(Serving.class, run.connection().topics().serving());
         assertThat(servings).anySatisfy(serving -> {
             assertThat(serving.getServerId()).isEqualTo("g");
             assertThat(serving.getRole()).isEqualTo(ServerRole.GENERATOR);
@@ -180,37 +186,37 @@ class GeneratorIT {
         takeUpNewWeights(0);
     }
 
-    /** Until some rollout is of two versions. */
+    /** A group is held by its environment while the version comes, beside others that go on. */
     private void takeUpNewWeights(int swapPauseMs) {
+        AtomicBoolean answers = new AtomicBoolean();
         run.publish(0, 0);
-        releaseOfTwoLengths(0, 50);
-        try (Generator generator = generator(config("g", 5, 1, swapPauseMs, 500))) {
+        release(request(0, new IncPrompts(5).prompt(1, 0), "held", 3).build());
+        releaseOfTwoLengths(1, 50);
+        String topic = run.connection().topics().rollouts();
+        try (Generator generator = new Generator(
+                run.connection(),
+                run.feed(),
+                new Environments(List.of(new FixedAnswer(), new Held(answers))),
+                Engine.cpu(),
+                config("g", 5, 1, swapPauseMs, 500),
+                meters,
+                Clock.systemUTC())) {
             RunningRole role = new RunningRole("generator", generator::run, generator::stop);
-            String topic = run.connection().topics().rollouts();
-            run.await(topic, records -> !records.isEmpty());
-            List<Rollout> rollouts = List.of();
-            for (int version = 1;
-                    rollouts.stream()
-                            .noneMatch(rollout -> rollout.getVersionSpans().size() > 1);
-                    version++) {
-                assertThat(version)
-                        .as("versions until one was taken up within a response")
-                        .isLessThan(100);
-                releaseOfTwoLengths(50 * version, 49); // keeps the slots busy while the version comes
-                run.publish(version, 0);
-                release(inc(50 * version + 49, 4).setAdmittedVersion(version).build()); // and this one waits for it
-                long newest = version;
-                rollouts = run
-                        .await(
-                                topic,
-                                found -> found.stream()
-                                        .map(record -> run.decode(Rollout.class, record))
-                                        .anyMatch(rollout -> endsWithVersion(newest, rollout)))
-                        .stream()
-                        .map(record -> run.decode(Rollout.class, record))
-                        .toList();
-            }
+            awaitServing(serving -> Objects.equals(serving.getOldestVersion(), 0L));
+            run.await(topic, records -> !records.isEmpty()); // which were behind the held ones
+            run.publish(1, 0);
+            releaseOfTwoLengths(51, 50); // keeps the other slots busy while the version comes
+            release(inc(101, 4).setAdmittedVersion(1).build()); // and this one waits for it
+            awaitServing(serving -> serving.getVersion() == 1);
+            answers.set(true);
+            List<Rollout> rollouts = run.await(Rollout.class, topic, 3 + 2 * 3 * 50 + 4);
             role.stop();
+            assertThat(rollouts)
+                    .filteredOn(rollout -> rollout.getOrdinal() == 0)
+                    .hasSize(3)
+                    .allSatisfy(rollout -> assertThat(rollout.getVersionSpans())
+                            .extracting(VersionSpan::getVersion)
+                            .containsExactly(0L, 1L));
             rollouts.stream().filter(r -> r.getVersionSpans().size() > 1).forEach(this::assertSpansAgree);
         }
     }
@@ -258,7 +264,7 @@ class GeneratorIT {
                                 .get(0),
                         "reason"))
                 .isEqualTo("unsupported");
-        assertThat(run.await(Serving.class, run.connection().topics().serving(), 2))
+        assertThat(run.committed(Serving.class, run.connection().topics().serving()))
                 .anySatisfy(serving -> {
                     assertThat(serving.getVersion()).isEqualTo(1);
                     assertThat(serving.getEngine().getName()).isEqualTo("vllm");
@@ -362,7 +368,7 @@ class GeneratorIT {
                 assertSpansAgree(rollout);
             });
         }
-        assertThat(run.await(Serving.class, run.connection().topics().serving(), 1))
+        assertThat(run.committed(Serving.class, run.connection().topics().serving()))
                 .extracting(Serving::getVersion, Serving::getOlderVersion)
                 .containsOnly(tuple(0L, null), tuple(1L, 0L), tuple(1L, null), tuple(2L, null));
     }
@@ -535,11 +541,10 @@ class GeneratorIT {
     }
 
     private static void pollUntilThereIsOne(PromptSource source) {
-        long from = System.nanoTime();
-        while (source.isEmpty()) {
+        Awaited.until("a prompt", () -> {
             source.poll(Duration.ofMillis(10));
-            assertThat(System.nanoTime() - from).isLessThan(30_000_000_000L);
-        }
+            return !source.isEmpty();
+        });
     }
 
     @Test
@@ -585,22 +590,7 @@ class GeneratorIT {
         run.publish(0, 0);
         releaseInc(0, 4, 2);
         AtomicLong backward = new AtomicLong(System.currentTimeMillis());
-        Clock clock = new Clock() {
-            @Override
-            public ZoneId getZone() {
-                return ZoneOffset.UTC;
-            }
-
-            @Override
-            public Clock withZone(ZoneId zone) {
-                return this;
-            }
-
-            @Override
-            public Instant instant() {
-                return Instant.ofEpochMilli(backward.addAndGet(-1000));
-            }
-        };
+        Clock clock = clock(() -> backward.addAndGet(-1000));
         try (Generator generator = new Generator(
                 run.connection(),
                 run.feed(),
@@ -628,7 +618,7 @@ class GeneratorIT {
             run.await(topic, records -> records.size() >= 20);
             role.stop();
         }
-        List<Rollout> before = run.await(Rollout.class, topic, 20);
+        List<Rollout> before = run.committed(Rollout.class, topic);
         assertThat(before).hasSizeLessThan(480);
         assertThat(before.stream().map(Rollout::getGroupId).distinct().count() * 4)
                 .isEqualTo(before.size());
@@ -683,7 +673,7 @@ class GeneratorIT {
             releaseInc(4, 16, 4); // for every partition some
             RunningRole two = new RunningRole("second", second::run, second::stop);
             run.await(topic, records -> ids(records).size() == 80);
-            assertThat(run.await(Rollout.class, topic, 80).stream()
+            assertThat(run.committed(Rollout.class, topic).stream()
                             .filter(rollout -> rollout.getOrdinal() >= 4)
                             .map(Rollout::getGeneratorId))
                     .containsOnly("h");
@@ -715,15 +705,17 @@ class GeneratorIT {
     private void awaitIdle() {
         String group = run.connection().group("generator");
         try (Admin admin = Admin.create(run.connection().admin())) {
-            for (long from = System.nanoTime();
-                    !admin.describeConsumerGroups(List.of(group))
-                            .describedGroups()
-                            .get(group)
-                            .get()
-                            .members()
-                            .isEmpty(); ) {
-                assertThat(System.nanoTime() - from).isLessThan(30_000_000_000L);
-            }
+            Awaited.until("the group has let it go", () -> members(admin, group).isEmpty());
+        }
+    }
+
+    private static Collection<MemberDescription> members(Admin admin, String group) {
+        try {
+            return admin.describeConsumerGroups(List.of(group))
+                    .describedGroups()
+                    .get(group)
+                    .get()
+                    .members();
         } catch (InterruptedException | ExecutionException e) {
             throw new IllegalStateException(e);
         }
@@ -793,8 +785,10 @@ class GeneratorIT {
                         meters,
                         Clock.systemUTC())) {
             RunningRole role = new RunningRole("generator", generator::run, generator::stop);
+            Awaited.until("what may wait is asked about", () -> verifier.asked.size() >= 8);
             // nothing is rewarded, and it is heard of again and again
-            run.await(run.connection().topics().serving(), records -> records.size() >= 5);
+            int heardOf = run.committed(run.connection().topics().serving()).size();
+            run.await(run.connection().topics().serving(), records -> records.size() >= heardOf + 5);
             assertThat(verifier.asked).hasSizeBetween(8, 9); // four fillings of two slots, and what was under way
             answers.countDown();
             List<Rollout> rollouts =
@@ -868,7 +862,8 @@ class GeneratorIT {
         String session;
         String forgotten;
         JsonNode first;
-        try (Gateway gateway = gateway(600_000)) {
+        AtomicLong later = new AtomicLong();
+        try (Gateway gateway = gateway(later)) {
             RunningRole role = new RunningRole("gateway", gateway::run, gateway::stop);
             String url = url(gateway);
             session = post(url + "/v1/sessions", "{\"sample_index\": 0}")
@@ -880,13 +875,14 @@ class GeneratorIT {
             role.stop();
         }
         String sampled = first.at("/choices/0/token_ids").toString().replaceAll("[\\[\\]]", "");
-        try (Gateway gateway = gateway(1_000)) {
+        try (Gateway gateway = gateway(later)) {
             RunningRole role = new RunningRole("gateway", gateway::run, gateway::stop);
             String url = url(gateway);
             JsonNode second = post(
                     url + "/sessions/" + session + "/v1/completions", completion("[0, 4, 5, 2, " + sampled + ", 9]"));
             assertThat(second.at("/millrace/turns/0/parent_turn").asInt()).isZero();
             post(url + "/v1/sessions/" + session + "/complete", "{\"reward\": 0.5, \"turn_rewards\": [0.5, 0]}");
+            later.addAndGet(IDLE_MS);
             List<Rollout> rollouts =
                     run.await(Rollout.class, run.connection().topics().rollouts(), 2);
             role.stop();
@@ -904,7 +900,7 @@ class GeneratorIT {
             assertThat(aborted.getFinishReason()).isEqualTo(FinishReason.ABORTED);
             assertThat(aborted.getError()).startsWith("nobody completed the session");
         }
-        try (Gateway gateway = gateway(1_000)) { // every prompt is finished, and none comes
+        try (Gateway gateway = gateway(later)) { // every prompt is finished, and none comes
             RunningRole role = new RunningRole("gateway", gateway::run, gateway::stop);
             String url = url(gateway);
             JsonNode again = post(
@@ -921,7 +917,8 @@ class GeneratorIT {
         return "{\"prompt\": " + prompt + ", \"max_tokens\": 2, \"return_token_ids\": true}";
     }
 
-    private Gateway gateway(long idleMs) {
+    /** @param laterMs how far its clock is set forward */
+    private Gateway gateway(AtomicLong laterMs) {
         GatewayConfig d = GatewayConfig.defaults();
         return new Gateway(
                 run.connection(),
@@ -943,22 +940,37 @@ class GeneratorIT {
                         d.bodyMs(),
                         d.bodyBytesPerSecond(),
                         d.turns(),
-                        idleMs,
+                        IDLE_MS,
                         d.limitMs(),
                         d.turnTimeoutMs(),
                         30_000,
                         d.sampling(),
                         d.prefixCacheMb()),
                 meters,
-                Clock.systemUTC());
+                clock(() -> System.currentTimeMillis() + laterMs.get()));
+    }
+
+    private static Clock clock(LongSupplier millis) {
+        return new Clock() {
+            @Override
+            public ZoneId getZone() {
+                return ZoneOffset.UTC;
+            }
+
+            @Override
+            public Clock withZone(ZoneId zone) {
+                return this;
+            }
+
+            @Override
+            public Instant instant() {
+                return Instant.ofEpochMilli(millis.getAsLong());
+            }
+        };
     }
 
     private static String url(Gateway gateway) {
-        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
-        while (gateway.url().isEmpty()) {
-            assertThat(System.nanoTime()).as("the gateway does not listen").isLessThan(deadline);
-            LockSupport.parkNanos(1_000_000);
-        }
+        Awaited.until("the gateway listens", () -> gateway.url().isPresent());
         return gateway.url().get();
     }
 
@@ -973,7 +985,7 @@ class GeneratorIT {
 
     /** As OpenAI's clients do, which try again after 503. */
     private static JsonNode post(String url, String body) throws Exception {
-        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(Awaited.LIMIT_SECONDS);
         while (true) {
             HttpResponse<String> response = send(url, body);
             if (response.statusCode() != 503) {
@@ -1068,13 +1080,8 @@ class GeneratorIT {
 
     private Set<String> generators(String topic) {
         Set<String> generators = new TreeSet<>();
-        run.await(Rollout.class, topic, 1).forEach(rollout -> generators.add(rollout.getGeneratorId()));
+        run.committed(Rollout.class, topic).forEach(rollout -> generators.add(rollout.getGeneratorId()));
         return generators;
-    }
-
-    private static boolean endsWithVersion(long version, Rollout rollout) {
-        List<VersionSpan> spans = rollout.getVersionSpans();
-        return spans.get(spans.size() - 1).getVersion() == version;
     }
 
     private static void assertIncReward(Rollout rollout) {

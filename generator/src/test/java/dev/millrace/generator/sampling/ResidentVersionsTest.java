@@ -25,6 +25,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.SplittableRandom;
 import java.util.TreeMap;
+import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -180,7 +181,7 @@ class ResidentVersionsTest {
             assertThatIllegalArgumentException()
                     .isThrownBy(() -> {
                         while (!pool.takeRenewed()) {
-                            Thread.onSpinWait();
+                            LockSupport.parkNanos(100_000);
                         }
                     })
                     .withMessageContaining("of another shape");

@@ -46,7 +46,7 @@ class RemoteEnvironmentTest {
             VerifiedReward reward = episode.verifyLater(response)
                     .orElseThrow()
                     .toCompletableFuture()
-                    .get(30, TimeUnit.SECONDS);
+                    .get(90, TimeUnit.SECONDS);
             assertThat(reward.reward()).isEqualTo(0.75);
             assertThat(reward.components()).isEqualTo(Map.of("a", 2.0));
             assertThat(reward.turnRewards()).containsExactly(0.25, 0.5);
@@ -144,7 +144,7 @@ class RemoteEnvironmentTest {
             VerifiedReward reward = episode.verifyLater(response)
                     .orElseThrow()
                     .toCompletableFuture()
-                    .get(30, TimeUnit.SECONDS);
+                    .get(90, TimeUnit.SECONDS);
             assertThat(reward.reward()).isEqualTo(0.125);
             assertThat(reward.components()).isEqualTo(Map.of("part", 0.125));
             assertThat(reward.turnRewards())

@@ -167,7 +167,7 @@ class RemoteRewardTest {
                 asked.add(reward.rewardLater(response("g/" + i, "", 4)).toCompletableFuture());
             }
             for (CompletableFuture<VerifiedReward> one : asked) {
-                assertThat(one.get(10, TimeUnit.SECONDS).reward()).isEqualTo(1);
+                assertThat(one.get(90, TimeUnit.SECONDS).reward()).isEqualTo(1);
             }
             assertThat(most).hasValue(3);
         }
@@ -181,7 +181,7 @@ class RemoteRewardTest {
             asked.add(reward.rewardLater(response("g/" + i, "", 4)).toCompletableFuture());
         }
         for (CompletableFuture<VerifiedReward> one : asked) {
-            assertThat(one.get(30, TimeUnit.SECONDS).reward()).isEqualTo(0.5);
+            assertThat(one.get(90, TimeUnit.SECONDS).reward()).isEqualTo(0.5);
         }
     }
 
@@ -274,7 +274,7 @@ class RemoteRewardTest {
 
     private static void await(CountDownLatch latch) {
         try {
-            assertThat(latch.await(30, TimeUnit.SECONDS)).isTrue();
+            assertThat(latch.await(90, TimeUnit.SECONDS)).isTrue();
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }
