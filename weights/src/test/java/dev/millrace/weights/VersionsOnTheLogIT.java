@@ -60,12 +60,12 @@ import org.junit.jupiter.api.TestInfo;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-@Timeout(120)
+@Timeout(300)
 class VersionsOnTheLogIT {
     private static final DecoderShape SHAPE = SmallDecoder.SHAPE;
     private static final WeightsConfig CONFIG = new WeightsConfig(
             "kafka", "", Dtype.F32, 4, 1, 0, 30_000, BrokenVersionPolicy.STOP, 256, 100, 10_000, 10_000);
-    private static final Duration LIMIT = Duration.ofSeconds(20);
+    private static final Duration LIMIT = Duration.ofSeconds(90);
 
     @TempDir
     private static Path directory;
@@ -542,7 +542,7 @@ class VersionsOnTheLogIT {
                     CompletableFuture.supplyAsync(() -> new NewestWeights(feed, LIMIT));
             Weights three = publishDrifting(writer, 3, 1, published.get(2)).get(0);
             publishDrifting(writer, 4, 1, three);
-            try (NewestWeights newest = joining.get(20, TimeUnit.SECONDS)) {
+            try (NewestWeights newest = joining.get(90, TimeUnit.SECONDS)) {
                 assertThat(newest.current().version()).as("the next anchor").isEqualTo(4);
             }
         }
@@ -715,7 +715,7 @@ class VersionsOnTheLogIT {
             admin.deleteRecords(Map.of(
                             new TopicPartition(connection.topics().weights(), 0), RecordsToDelete.beforeOffset(offset)))
                     .all()
-                    .get(20, TimeUnit.SECONDS);
+                    .get(90, TimeUnit.SECONDS);
         }
     }
 

@@ -54,9 +54,9 @@ class WeightCacheTest {
                 answers.add(threads.submit(() -> cache.get(7)));
             }
             asked.countDown();
-            Weights first = answers.get(0).get(10, TimeUnit.SECONDS);
+            Weights first = answers.get(0).get(90, TimeUnit.SECONDS);
             for (Future<Weights> answer : answers) {
-                assertThat(answer.get(10, TimeUnit.SECONDS)).isSameAs(first);
+                assertThat(answer.get(90, TimeUnit.SECONDS)).isSameAs(first);
             }
         } finally {
             threads.shutdownNow();
@@ -91,7 +91,7 @@ class WeightCacheTest {
 
     private static void awaitQuietly(CountDownLatch latch) {
         try {
-            assertThat(latch.await(10, TimeUnit.SECONDS)).isTrue();
+            assertThat(latch.await(90, TimeUnit.SECONDS)).isTrue();
         } catch (InterruptedException e) {
             throw new AssertionError(e);
         }

@@ -21,7 +21,7 @@ import org.junit.jupiter.api.io.TempDir;
 import picocli.CommandLine;
 
 /** Against the doubles that the adapters are tested with: that the command finds what it says. No real engine was asked. */
-@Timeout(120)
+@Timeout(300)
 class EngineConformanceCommandTest {
     private static final Weights WEIGHTS =
             Weights.random(new DecoderShape(16, 32, 2, 4, 2, 8, 48, 256, 100, 1e-6, false, false), 3);

@@ -100,7 +100,7 @@ class AlertRulesTest {
         } catch (IOException e) {
             return abort("promtool is not installed (Debian: apt-get install prometheus)");
         }
-        assertThat(process.waitFor(60, TimeUnit.SECONDS)).isTrue();
+        assertThat(process.waitFor(120, TimeUnit.SECONDS)).isTrue();
         assertThat(process.exitValue()).as(Files.readString(said)).isZero();
         return Files.readString(said);
     }

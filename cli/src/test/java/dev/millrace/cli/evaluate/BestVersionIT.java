@@ -122,18 +122,18 @@ class BestVersionIT {
         try (EmbeddedBroker broker = EmbeddedBroker.start(folder.resolve("run/broker"), BrokerConfig.defaults());
                 Admin admin = Admin.create(Map.of("bootstrap.servers", broker.bootstrapServers()))) {
             TopicPartition weights = new TopicPartition(
-                    admin.listTopics().names().get(30, TimeUnit.SECONDS).stream()
+                    admin.listTopics().names().get(90, TimeUnit.SECONDS).stream()
                             .filter(topic -> topic.endsWith("weights"))
                             .findFirst()
                             .orElseThrow(),
                     0);
             long end = admin.listOffsets(Map.of(weights, OffsetSpec.latest()))
                     .partitionResult(weights)
-                    .get(30, TimeUnit.SECONDS)
+                    .get(90, TimeUnit.SECONDS)
                     .offset();
             admin.deleteRecords(Map.of(weights, RecordsToDelete.beforeOffset(end)))
                     .all()
-                    .get(30, TimeUnit.SECONDS);
+                    .get(90, TimeUnit.SECONDS);
         }
     }
 }

@@ -42,7 +42,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** The example for Python, as a stranger would run it; needs Debian's python3-confluent-kafka and python3-avro. */
-@Timeout(180)
+@Timeout(300)
 class PythonConsumerIT {
     private static final List<String> PYTHONS = List.of("python3", "/usr/bin/python3");
 
@@ -102,7 +102,7 @@ class PythonConsumerIT {
                         .redirectErrorStream(true)
                         .redirectOutput(ProcessBuilder.Redirect.DISCARD)
                         .start();
-                if (probe.waitFor(60, TimeUnit.SECONDS) && probe.exitValue() == 0) {
+                if (probe.waitFor(120, TimeUnit.SECONDS) && probe.exitValue() == 0) {
                     return python;
                 }
             } catch (IOException e) {
@@ -153,7 +153,7 @@ class PythonConsumerIT {
             for (int i = 0; i < values.length; i++) {
                 producer.beginTransaction();
                 producer.send(new ProducerRecord<>(topics.rollouts(), "g", values[i]))
-                        .get(20, TimeUnit.SECONDS);
+                        .get(90, TimeUnit.SECONDS);
                 if (i == 1) {
                     producer.abortTransaction();
                 } else {

@@ -32,7 +32,7 @@ public record PythonInterpreter(String command, Path directory) {
                         .redirectErrorStream(true)
                         .redirectOutput(ProcessBuilder.Redirect.DISCARD)
                         .start();
-                if (probe.waitFor(60, TimeUnit.SECONDS) && probe.exitValue() == 0) {
+                if (probe.waitFor(120, TimeUnit.SECONDS) && probe.exitValue() == 0) {
                     return new PythonInterpreter(command, directory);
                 }
             } catch (IOException e) {

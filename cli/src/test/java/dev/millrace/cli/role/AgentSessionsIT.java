@@ -49,7 +49,7 @@ import org.junit.jupiter.api.io.TempDir;
 
 /** An agent that speaks the OpenAI API plays a run's samples in two turns, with a tool in between and another gateway after the first. */
 @Tag("faults")
-@Timeout(120)
+@Timeout(300)
 class AgentSessionsIT {
     private static final Path TOKENIZER = Path.of("..", "policy", "src", "test", "resources", "tiny", "tokenizer.json");
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -87,7 +87,7 @@ class AgentSessionsIT {
                         Clock.systemUTC());
                 Pipeline pipeline =
                         new Pipeline(config, log.connection(), new SimpleMeterRegistry(), Clock.systemUTC());
-                RoleThreads threads = new RoleThreads(Duration.ofSeconds(30));
+                RoleThreads threads = new RoleThreads(Duration.ofSeconds(90));
                 PolicyFeed feed = new PolicyFeed(log.connection(), config.weights())) {
             Role learner = pipeline.learner();
             threads.start(learner);
@@ -218,7 +218,7 @@ class AgentSessionsIT {
     }
 
     private static void requireTrained(LogConnection connection) {
-        Account account = new LedgerReader(connection).read(Duration.ofSeconds(30));
+        Account account = new LedgerReader(connection).read(Duration.ofSeconds(90));
         assertThat(account.steps()).hasSize(1);
         assertThat(account.balance().addsUp()).isTrue();
         List<Rollout> rollouts =
@@ -293,7 +293,7 @@ class AgentSessionsIT {
     }
 
     private static String url(Gateway gateway) {
-        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(90);
         while (gateway.url().isEmpty()) {
             assertThat(System.nanoTime())
                     .as("the gateway did not listen in time")
@@ -304,7 +304,7 @@ class AgentSessionsIT {
     }
 
     private static void awaitEnd(RoleThreads threads, Role learner) {
-        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(90);
         while (!threads.hasEnded(learner)) {
             assertThat(threads.failure()).isEmpty();
             assertThat(System.nanoTime()).as("no step was made in time").isLessThan(deadline);
@@ -320,7 +320,7 @@ class AgentSessionsIT {
 
     /** As OpenAI's clients do, which try again after 503. */
     private JsonNode postWhenThere(String url, String body) throws Exception {
-        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(90);
         while (true) {
             HttpResponse<String> response = send(url, body);
             if (response.statusCode() != 503) {

@@ -65,7 +65,7 @@ class PythonTrainerIT {
             Process overtaken = numpy(python, "overtaken", broker, 0);
             awaitUntil(threads, python, () -> python.printed("overtaken").contains("reward"));
             Process last = numpy(python, "last", broker, STEPS);
-            assertThat(overtaken.waitFor(60, TimeUnit.SECONDS))
+            assertThat(overtaken.waitFor(120, TimeUnit.SECONDS))
                     .as("ends when it is taken over")
                     .isTrue();
             assertThat(python.printed("overtaken"))
@@ -82,7 +82,7 @@ class PythonTrainerIT {
                     .as("Millrace's own learner has ended when the first in Python took over")
                     .contains("somebody newer has taken over");
 
-            Account account = new LedgerReader(log.connection()).read(Duration.ofSeconds(30));
+            Account account = new LedgerReader(log.connection()).read(Duration.ofSeconds(90));
             requireEveryStepOnce(account);
             int newest = account.steps().size();
             try (PolicyFeed feed = new PolicyFeed(log.connection(), WeightsConfig.defaults())) {
@@ -109,7 +109,7 @@ class PythonTrainerIT {
                             + " two = [repr(plain(r)) for r in run.records('rollouts') if r['rollout_id'] == submitted];"
                             + " print('submitted', len(two), two[0] == two[1])",
                     broker.bootstrapServers());
-            assertThat(reader.waitFor(60, TimeUnit.SECONDS)).isTrue();
+            assertThat(reader.waitFor(120, TimeUnit.SECONDS)).isTrue();
             assertThat(python.printed("reader"))
                     .startsWith(account.steps().stream()
                                     .map(TrainingStep::getVersion)
@@ -140,7 +140,7 @@ class PythonTrainerIT {
             }
             assertThat(trainer.exitValue()).as(python.printed("trainer")).isZero();
             threads.stop();
-            Account account = new LedgerReader(log.connection()).read(Duration.ofSeconds(30));
+            Account account = new LedgerReader(log.connection()).read(Duration.ofSeconds(90));
             List<TrainingStep> steps = account.steps();
             assertThat(meanReward(steps.subList(steps.size() - 10, steps.size())))
                     .isGreaterThanOrEqualTo(0.9);
@@ -162,7 +162,7 @@ class PythonTrainerIT {
                         "",
                         Clock.systemUTC());
                 Pipeline pipeline = new Pipeline(config, log.connection(), meters, Clock.systemUTC());
-                RoleThreads threads = new RoleThreads(Duration.ofSeconds(30))) {
+                RoleThreads threads = new RoleThreads(Duration.ofSeconds(90))) {
             threads.start(pipeline.admission());
             threads.start(pipeline.generator());
             threads.start(pipeline.scorer(ScorerPurpose.LEARNER));

@@ -31,7 +31,7 @@ import org.junit.jupiter.api.io.TempDir;
  * nothing is left to repair, and the ledger adds up. One run, which each fault finds where the one before has left it.
  */
 @Tag("faults")
-@Timeout(value = 240, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+@Timeout(value = 300, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 @TestMethodOrder(MethodOrderer.OrderAnnotation.class)
 class FollowedAdviceIT {
@@ -161,9 +161,9 @@ class FollowedAdviceIT {
 
     private static void delete(RunLog log, String topic) throws Exception {
         try (Admin admin = Admin.create(log.connection().admin())) {
-            admin.deleteTopics(List.of(topic)).all().get(10, TimeUnit.SECONDS);
-            long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(10);
-            while (admin.listTopics().names().get(10, TimeUnit.SECONDS).contains(topic)) {
+            admin.deleteTopics(List.of(topic)).all().get(90, TimeUnit.SECONDS);
+            long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(90);
+            while (admin.listTopics().names().get(90, TimeUnit.SECONDS).contains(topic)) {
                 assertThat(System.nanoTime())
                         .as("waited for the end of " + topic)
                         .isLessThan(deadline);

@@ -28,7 +28,7 @@ import org.junit.jupiter.api.io.TempDir;
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class ExternalClusterIT {
     private static final int STEPS = 3;
-    private static final Duration LIMIT = Duration.ofSeconds(60);
+    private static final Duration LIMIT = Duration.ofSeconds(90);
 
     private record Trained(String id, String prefix, int status, List<String> err, JsonNode summary) {}
 

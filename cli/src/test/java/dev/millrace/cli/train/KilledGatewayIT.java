@@ -149,7 +149,7 @@ class KilledGatewayIT {
                         Clock.systemUTC());
                 Pipeline pipeline =
                         new Pipeline(config, log.connection(), new SimpleMeterRegistry(), Clock.systemUTC());
-                RoleThreads threads = new RoleThreads(Duration.ofSeconds(30))) {
+                RoleThreads threads = new RoleThreads(Duration.ofSeconds(90))) {
             threads.start(pipeline.learner());
             threads.start(pipeline.admission());
             threads.start(pipeline.scorer(ScorerPurpose.LEARNER));

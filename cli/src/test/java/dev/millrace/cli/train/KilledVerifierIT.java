@@ -70,7 +70,7 @@ class KilledVerifierIT {
                         "",
                         Clock.systemUTC());
                 Pipeline pipeline = new Pipeline(config, log.connection(), meters, Clock.systemUTC());
-                RoleThreads threads = new RoleThreads(Duration.ofSeconds(30))) {
+                RoleThreads threads = new RoleThreads(Duration.ofSeconds(90))) {
             Process verifier = verifier(python, "before", port);
             try {
                 threads.start(pipeline.learner());

@@ -32,7 +32,7 @@ import org.junit.jupiter.api.io.TempDir;
  */
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class ResumeIT {
-    private static final Duration STOP_LIMIT = Duration.ofSeconds(60);
+    private static final Duration STOP_LIMIT = Duration.ofSeconds(90);
     private static final String[] COMMAND = {"--set", "goal.mean_reward=0", "--max-steps", "5000"};
 
     private record Stopped(int status, List<String> out, List<String> err, JsonNode summary, List<String> rows) {}

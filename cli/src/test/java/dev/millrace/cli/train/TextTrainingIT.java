@@ -78,7 +78,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** A checkpoint with a tokenizer of its own, trained on prompts of a file and rewarded by what its text says. */
-@Timeout(240)
+@Timeout(300)
 class TextTrainingIT {
     private static final Path TOKENIZER = Path.of("..", "policy", "src", "test", "resources", "tiny", "tokenizer.json");
     private static final Path STORIES = Path.of("..", "..", "shared", "models", "stories260k");

@@ -23,7 +23,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-@Timeout(120)
+@Timeout(300)
 class BrokerProcessIT {
     private static final TopicPartition PARTITION = new TopicPartition("t", 0);
 
@@ -45,7 +45,7 @@ class BrokerProcessIT {
                 open.initTransactions();
                 open.beginTransaction();
                 open.send(new ProducerRecord<>("t", "in no transaction that ends"))
-                        .get(10, TimeUnit.SECONDS);
+                        .get(90, TimeUnit.SECONDS);
 
                 process.kill();
 
@@ -91,10 +91,10 @@ class BrokerProcessIT {
 
     private static void createTopic(BrokerProcess process) throws Exception {
         try (Admin admin = Admin.create(Map.of("bootstrap.servers", process.bootstrapServers()))) {
-            admin.createTopics(List.of(new NewTopic("t", 1, (short) 1))).all().get(10, TimeUnit.SECONDS);
+            admin.createTopics(List.of(new NewTopic("t", 1, (short) 1))).all().get(90, TimeUnit.SECONDS);
             admin.listOffsets(Map.of(PARTITION, OffsetSpec.latest()))
                     .all()
-                    .get(20, TimeUnit.SECONDS); // then it has a leader
+                    .get(90, TimeUnit.SECONDS); // then it has a leader
         }
     }
 
@@ -106,7 +106,7 @@ class BrokerProcessIT {
 
     private static void produce(BrokerProcess process, String value) throws Exception {
         try (KafkaProducer<String, String> producer = producer(process, Map.of())) {
-            producer.send(new ProducerRecord<>("t", value)).get(10, TimeUnit.SECONDS);
+            producer.send(new ProducerRecord<>("t", value)).get(90, TimeUnit.SECONDS);
         }
     }
 

@@ -29,7 +29,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-@Timeout(120)
+@Timeout(300)
 class EmbeddedBrokerIT {
     private static final TopicPartition PARTITION = new TopicPartition("t", 0);
 
@@ -50,7 +50,7 @@ class EmbeddedBrokerIT {
                 producer.sendOffsetsToTransaction(Map.of(PARTITION, new OffsetAndMetadata(17)), group.groupMetadata());
                 producer.commitTransaction();
                 producer.beginTransaction();
-                producer.send(new ProducerRecord<>("t", "k", "aborted")).get(10, TimeUnit.SECONDS);
+                producer.send(new ProducerRecord<>("t", "k", "aborted")).get(90, TimeUnit.SECONDS);
                 producer.abortTransaction();
             }
         }
@@ -61,7 +61,7 @@ class EmbeddedBrokerIT {
             assertThat(readCommitted(broker)).containsExactly("committed");
             assertThat(admin.listConsumerGroupOffsets("g")
                             .partitionsToOffsetAndMetadata()
-                            .get(10, TimeUnit.SECONDS)
+                            .get(90, TimeUnit.SECONDS)
                             .get(PARTITION)
                             .offset())
                     .isEqualTo(17);
@@ -97,7 +97,7 @@ class EmbeddedBrokerIT {
                     createTopic(broker);
                     admin.createTopics(List.of(new NewTopic("other", 1, (short) 1)))
                             .all()
-                            .get(10, TimeUnit.SECONDS);
+                            .get(90, TimeUnit.SECONDS);
                 }
 
                 broker.keep(List.of("t", "not-there"));
@@ -113,7 +113,7 @@ class EmbeddedBrokerIT {
         ConfigResource resource = new ConfigResource(ConfigResource.Type.TOPIC, topic);
         return admin.describeConfigs(List.of(resource))
                 .all()
-                .get(10, TimeUnit.SECONDS)
+                .get(90, TimeUnit.SECONDS)
                 .get(resource)
                 .get(TopicConfig.FLUSH_MESSAGES_INTERVAL_CONFIG)
                 .value();
@@ -183,15 +183,15 @@ class EmbeddedBrokerIT {
             createTopic(one);
 
             try (Admin admin = Admin.create(Map.of("bootstrap.servers", two.bootstrapServers()))) {
-                assertThat(admin.listTopics().names().get(10, TimeUnit.SECONDS)).isEmpty();
+                assertThat(admin.listTopics().names().get(90, TimeUnit.SECONDS)).isEmpty();
             }
         }
     }
 
     private static void createTopic(EmbeddedBroker broker) throws Exception {
         try (Admin admin = Admin.create(Map.of("bootstrap.servers", broker.bootstrapServers()))) {
-            admin.createTopics(List.of(new NewTopic("t", 1, (short) 1))).all().get(10, TimeUnit.SECONDS);
-            admin.listOffsets(Map.of(PARTITION, OffsetSpec.latest())).all().get(10, TimeUnit.SECONDS);
+            admin.createTopics(List.of(new NewTopic("t", 1, (short) 1))).all().get(90, TimeUnit.SECONDS);
+            admin.listOffsets(Map.of(PARTITION, OffsetSpec.latest())).all().get(90, TimeUnit.SECONDS);
         }
     }
 

@@ -153,13 +153,13 @@ class LearnerKills {
     }
 
     private static Tally requireLedger(SyntheticLog quiet, SyntheticLog log) {
-        Account account = new LedgerReader(log.connection()).read(Duration.ofSeconds(30));
+        Account account = new LedgerReader(log.connection()).read(Duration.ofSeconds(90));
         assertThat(account.balance().contradictions()).isEmpty();
         assertThat(account.balance().addsUp()).isTrue();
         Tally tally = account.balance().all();
         assertThat(tally)
                 .isEqualTo(new LedgerReader(quiet.connection())
-                        .read(Duration.ofSeconds(30))
+                        .read(Duration.ofSeconds(90))
                         .balance()
                         .all());
         assertThat(tally.generated())

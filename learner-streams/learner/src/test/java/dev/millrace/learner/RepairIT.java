@@ -33,7 +33,7 @@ import org.junit.jupiter.api.io.TempDir;
 /** A part of the log is lost, and the ways out that are named are gone. */
 @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class RepairIT {
-    private static final Duration PATIENCE = Duration.ofSeconds(30);
+    private static final Duration PATIENCE = Duration.ofSeconds(90);
 
     @TempDir
     private static Path directory;

@@ -204,7 +204,7 @@ class DeterminismIT {
                 return run.read(run.connection.topics().batches()).size() == GROUPS * GROUP_SIZE / BATCH;
             });
             runners.forEach(TopologyRunner::stop);
-            ended.get(30, TimeUnit.SECONDS);
+            ended.get(90, TimeUnit.SECONDS);
             Map<String, ByteBuffer> trajectories = new TreeMap<>();
             Map<Long, String> idAt = new HashMap<>();
             run.read(run.connection.topics().trajectories()).forEach(record -> {

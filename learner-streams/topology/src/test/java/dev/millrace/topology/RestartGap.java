@@ -64,7 +64,7 @@ class RestartGap {
                         TopologyProcess.kill(process);
                     } else {
                         process.destroy();
-                        process.waitFor(60, TimeUnit.SECONDS);
+                        process.waitFor(120, TimeUnit.SECONDS);
                     }
                     long last = arrivals.peekLast();
                     long startedMs = System.currentTimeMillis();

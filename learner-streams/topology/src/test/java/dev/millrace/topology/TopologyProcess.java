@@ -63,7 +63,7 @@ final class TopologyProcess {
     /** As a crash: the process gets no chance to do anything. */
     static void kill(Process process) throws InterruptedException {
         process.destroyForcibly();
-        if (!process.waitFor(30, TimeUnit.SECONDS)) {
+        if (!process.waitFor(120, TimeUnit.SECONDS)) {
             throw new IllegalStateException("process " + process.pid() + " outlived its kill");
         }
     }

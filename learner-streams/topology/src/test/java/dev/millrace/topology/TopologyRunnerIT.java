@@ -67,7 +67,7 @@ class TopologyRunnerIT {
                     "two batches",
                     () -> run.read(run.connection.topics().batches()).size() == 2);
             runner.stop();
-            ended.get(30, TimeUnit.SECONDS);
+            ended.get(90, TimeUnit.SECONDS);
 
             List<LearnerBatch> batches = run.read(run.connection.topics().batches(), LearnerBatch.class);
             List<ConsumerRecord<byte[], byte[]>> trajectories =
@@ -162,16 +162,16 @@ class TopologyRunnerIT {
                             .isEqualTo(1);
                 }
                 runner.stop();
-                ended.get(30, TimeUnit.SECONDS);
+                ended.get(90, TimeUnit.SECONDS);
             }
             try (Admin admin = Admin.create(run.connection.admin())) {
                 String group = run.connection.group("topology");
-                assertThat(admin.describeStreamsGroups(List.of(group)).all().get(10, TimeUnit.SECONDS))
+                assertThat(admin.describeStreamsGroups(List.of(group)).all().get(90, TimeUnit.SECONDS))
                         .containsKey(group);
                 ConfigResource resource = new ConfigResource(ConfigResource.Type.GROUP, group);
                 assertThat(admin.describeConfigs(List.of(resource))
                                 .all()
-                                .get(10, TimeUnit.SECONDS)
+                                .get(90, TimeUnit.SECONDS)
                                 .get(resource)
                                 .get("streams.num.standby.replicas")
                                 .value())
@@ -242,12 +242,12 @@ class TopologyRunnerIT {
                     directory.resolve("successor"),
                     new SimpleMeterRegistry());
             CompletableFuture<Void> otherEnded = CompletableFuture.runAsync(other::run);
-            assertThatThrownBy(() -> ended.get(30, TimeUnit.SECONDS))
+            assertThatThrownBy(() -> ended.get(90, TimeUnit.SECONDS))
                     .rootCause()
                     .isInstanceOf(TakenOverException.class)
                     .hasMessageContaining("topology-one: somebody newer has taken over");
             other.stop();
-            otherEnded.get(30, TimeUnit.SECONDS);
+            otherEnded.get(90, TimeUnit.SECONDS);
             assertThat(run.read(run.connection.topics().batches(), LearnerBatch.class))
                     .extracting(LearnerBatch::getBatchId)
                     .containsExactly(0L, 1L);

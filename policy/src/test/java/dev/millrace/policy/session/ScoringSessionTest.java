@@ -236,7 +236,7 @@ class ScoringSessionTest {
             List<Callable<TokenScores>> calls =
                     Collections.nCopies(40, () -> session.score(weights, batch, temperatures));
             for (Future<TokenScores> call : threads.invokeAll(calls)) {
-                assertSameBits(call.get(30, TimeUnit.SECONDS), alone);
+                assertSameBits(call.get(90, TimeUnit.SECONDS), alone);
             }
         } finally {
             threads.shutdownNow();

@@ -27,7 +27,7 @@ class RoleThreadsTest {
 
     private static void await(CountDownLatch latch) {
         try {
-            assertThat(latch.await(10, TimeUnit.SECONDS)).isTrue();
+            assertThat(latch.await(90, TimeUnit.SECONDS)).isTrue();
         } catch (InterruptedException e) {
             throw new IllegalStateException(e);
         }
@@ -85,7 +85,7 @@ class RoleThreadsTest {
         CountDownLatch over = new CountDownLatch(1);
         threads.start(new Role("learner", over::countDown, () -> {}));
         await(over);
-        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(10);
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(90);
         while (threads.failure().isEmpty() && System.nanoTime() < deadline) {
             Thread.onSpinWait();
         }

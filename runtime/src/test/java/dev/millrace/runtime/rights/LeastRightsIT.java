@@ -137,7 +137,7 @@ class LeastRightsIT {
                     "both batches",
                     () -> run.read(run.connection.topics().batches()).size() == 2);
             runner.stop();
-            ended.get(30, TimeUnit.SECONDS);
+            ended.get(90, TimeUnit.SECONDS);
             return MillraceTopology.maxValueBytes(run.connection);
         }
     }
@@ -303,7 +303,7 @@ class LeastRightsIT {
         python.environment().put("PYTHONPATH", "../clients/python");
         python.environment().put("PYTHONDONTWRITEBYTECODE", "1");
         try {
-            assertThat(python.start().waitFor(60, TimeUnit.SECONDS)).isTrue();
+            assertThat(python.start().waitFor(120, TimeUnit.SECONDS)).isTrue();
         } catch (IOException e) {
             return; // no Python is installed here
         }

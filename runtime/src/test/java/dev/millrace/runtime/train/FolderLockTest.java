@@ -40,7 +40,7 @@ class FolderLockTest {
         }
         assertThat(run).isNotDone();
         reader.close();
-        try (RunDirectory opened = run.get(30, TimeUnit.SECONDS)) {
+        try (RunDirectory opened = run.get(90, TimeUnit.SECONDS)) {
             assertThat(opened.path()).isEqualTo(folder);
             assertThat(RunDirectory.isRunning(folder)).isTrue();
             assertThat(RunDirectory.isWanted(folder)).isFalse();

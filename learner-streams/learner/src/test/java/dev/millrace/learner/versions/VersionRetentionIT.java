@@ -66,11 +66,11 @@ import org.junit.jupiter.api.TestInfo;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-@Timeout(120)
+@Timeout(300)
 class VersionRetentionIT {
     private static final DecoderShape SHAPE = new DecoderShape(11, 8, 1, 2, 1, 4, 12, 32, 10_000, 1e-6, true, true);
     private static final RunIdentity RUN = new RunIdentity("run-1", 0, "policy");
-    private static final Duration LIMIT = Duration.ofSeconds(30);
+    private static final Duration LIMIT = Duration.ofSeconds(90);
 
     @TempDir
     private static Path directory;
@@ -143,7 +143,7 @@ class VersionRetentionIT {
 
             admin.alterConsumerGroupOffsets(connection.scoped("scorer"), Map.of(rollouts, new OffsetAndMetadata(2)))
                     .all()
-                    .get(20, TimeUnit.SECONDS); // the record and its transaction's end
+                    .get(90, TimeUnit.SECONDS); // the record and its transaction's end
             assertThat(sweep(board, unscored, removal))
                     .as("anchor of version 7, which is in flight")
                     .isEqualTo(6);

@@ -95,7 +95,7 @@ class ArchiveIT {
         }
         await("all batches", () -> run.read(run.connection.topics().batches()).size() == GROUPS * GROUP_SIZE / 16);
         runner.stop();
-        ended.get(30, TimeUnit.SECONDS);
+        ended.get(90, TimeUnit.SECONDS);
     }
 
     private static void requireReplay(RecordedRun run, int maxValueBytes) throws InterruptedException {

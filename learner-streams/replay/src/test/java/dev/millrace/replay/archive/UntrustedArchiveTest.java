@@ -21,7 +21,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** Archives that nobody exported. */
-@Timeout(60)
+@Timeout(300)
 class UntrustedArchiveTest {
     private static final String FILE = "rollouts-0.avro";
 

@@ -18,7 +18,7 @@ import org.objectweb.asm.ClassVisitor;
 import org.objectweb.asm.MethodVisitor;
 import org.objectweb.asm.Opcodes;
 
-@Timeout(60)
+@Timeout(300)
 class HaltPointTest {
     @TempDir
     private Path directory;

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** A process of the suite does not outlive the suite, nor stand still for ever. */
-@Timeout(60)
+@Timeout(300)
 class LeftAloneTest {
     private Process parent;
 
@@ -58,7 +58,7 @@ class LeftAloneTest {
 
         parent.destroyForcibly();
 
-        assertThat(role.waitFor(30, TimeUnit.SECONDS)).isTrue();
+        assertThat(role.waitFor(120, TimeUnit.SECONDS)).isTrue();
         assertThat(role.exitValue()).isEqualTo(RoleMain.LEFT_ALONE);
     }
 
@@ -68,7 +68,7 @@ class LeftAloneTest {
 
         Process role = role(parent.pid());
 
-        assertThat(role.waitFor(30, TimeUnit.SECONDS)).isTrue();
+        assertThat(role.waitFor(120, TimeUnit.SECONDS)).isTrue();
         assertThat(role.exitValue()).isEqualTo(RoleMain.LEFT_ALONE);
     }
 

@@ -19,7 +19,7 @@ class LogReaderTest {
     private static final TopicPartition FIRST = new TopicPartition("rollouts", 0);
     private static final TopicPartition SECOND = new TopicPartition("rollouts", 1);
     private static final ReadLimit NONE = ReadLimit.within(Duration.ZERO);
-    private static final ReadLimit LONG = ReadLimit.within(Duration.ofSeconds(30));
+    private static final ReadLimit LONG = ReadLimit.within(Duration.ofSeconds(90));
 
     private final MockConsumer<byte[], byte[]> consumer = new MockConsumer<>("earliest");
     private final LogReader log = new LogReader(consumer);

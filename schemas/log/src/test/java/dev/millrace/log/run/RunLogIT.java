@@ -59,7 +59,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-@Timeout(120)
+@Timeout(300)
 class RunLogIT {
     private static final TopicsConfig CONFIG = TopicsConfig.defaults();
 
@@ -155,7 +155,7 @@ class RunLogIT {
         ClaimedRun claim = RunLog.look(client, topics, CONFIG, "").orElseThrow();
         try (Admin admin = Admin.create(client)) {
             assertThat(claim.place().clusterId())
-                    .isEqualTo(admin.describeCluster().clusterId().get(10, TimeUnit.SECONDS));
+                    .isEqualTo(admin.describeCluster().clusterId().get(90, TimeUnit.SECONDS));
             String rollouts = topics.rollouts();
             assertThat(claim.place().topicIds())
                     .containsOnlyKeys(Stream.concat(
@@ -170,7 +170,7 @@ class RunLogIT {
                             rollouts,
                             admin.describeTopics(List.of(rollouts))
                                     .allTopicNames()
-                                    .get(10, TimeUnit.SECONDS)
+                                    .get(90, TimeUnit.SECONDS)
                                     .get(rollouts)
                                     .topicId()
                                     .toString());
@@ -354,7 +354,7 @@ class RunLogIT {
         try (Admin admin = Admin.create(client)) {
             admin.createTopics(List.of(new NewTopic("orphan.rollouts", 4, (short) 1)))
                     .all()
-                    .get(10, TimeUnit.SECONDS);
+                    .get(90, TimeUnit.SECONDS);
         }
 
         assertThatThrownBy(() -> open(new RunTopics("orphan."), new RunIdentity("r", 0, "default")))
@@ -390,7 +390,7 @@ class RunLogIT {
             admin.createTopics(List.of(
                             new NewTopic(topics.run(), 1, (short) 1).configs(Map.of("cleanup.policy", "compact"))))
                     .all()
-                    .get(10, TimeUnit.SECONDS);
+                    .get(90, TimeUnit.SECONDS);
         }
         write(topics, new byte[] {1, 2, 3, 4, 5, 6});
 
@@ -418,7 +418,7 @@ class RunLogIT {
                             log.connection().group("learner"),
                             Map.of(new TopicPartition(topics.batches(), 0), new OffsetAndMetadata(7)))
                     .all()
-                    .get(10, TimeUnit.SECONDS);
+                    .get(90, TimeUnit.SECONDS);
             assertThat(TrueCause.of(log.connection()))
                     .hasValue(
                             "cause.batches-0 ends at offset 0, and the learner had read it up to offset 7: its last 7 offsets"
@@ -486,19 +486,19 @@ class RunLogIT {
                             List.of(new AlterConfigOp(
                                     new ConfigEntry("cleanup.policy", policy), AlterConfigOp.OpType.SET))))
                     .all()
-                    .get(10, TimeUnit.SECONDS);
+                    .get(90, TimeUnit.SECONDS);
             if (policy.equals("delete")) {
                 admin.deleteRecords(Map.of(new TopicPartition(topic, 0), RecordsToDelete.beforeOffset(-1)))
                         .all()
-                        .get(10, TimeUnit.SECONDS);
+                        .get(90, TimeUnit.SECONDS);
             }
         }
     }
 
     private static void delete(Admin admin, String topic) throws Exception {
-        admin.deleteTopics(List.of(topic)).all().get(10, TimeUnit.SECONDS);
-        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(10);
-        while (admin.listTopics().names().get(10, TimeUnit.SECONDS).contains(topic)) {
+        admin.deleteTopics(List.of(topic)).all().get(90, TimeUnit.SECONDS);
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(90);
+        while (admin.listTopics().names().get(90, TimeUnit.SECONDS).contains(topic)) {
             assertThat(System.nanoTime()).as("waited for the end of " + topic).isLessThan(deadline);
         }
     }
@@ -507,7 +507,7 @@ class RunLogIT {
         try (KafkaProducer<String, byte[]> producer =
                 new KafkaProducer<>(client, new StringSerializer(), new ByteArraySerializer())) {
             producer.send(new ProducerRecord<>(topics.run(), ClaimKey.VALID, value))
-                    .get(10, TimeUnit.SECONDS);
+                    .get(90, TimeUnit.SECONDS);
         }
     }
 

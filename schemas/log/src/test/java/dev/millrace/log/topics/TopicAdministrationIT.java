@@ -30,7 +30,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-@Timeout(120)
+@Timeout(300)
 class TopicAdministrationIT {
     private static final TopicsConfig CONFIG = TopicsConfig.defaults().sizedFor(1_000, 3_000);
 
@@ -210,7 +210,7 @@ class TopicAdministrationIT {
 
     private static void create(NewTopic topic) throws Exception {
         try (Admin admin = Admin.create(client)) {
-            admin.createTopics(List.of(topic)).all().get(10, TimeUnit.SECONDS);
+            admin.createTopics(List.of(topic)).all().get(90, TimeUnit.SECONDS);
         }
     }
 
@@ -219,7 +219,7 @@ class TopicAdministrationIT {
             ConfigResource resource = new ConfigResource(ConfigResource.Type.TOPIC, topic);
             Config config = admin.describeConfigs(List.of(resource))
                     .all()
-                    .get(10, TimeUnit.SECONDS)
+                    .get(90, TimeUnit.SECONDS)
                     .get(resource);
             return config.get(key).value();
         }
@@ -229,7 +229,7 @@ class TopicAdministrationIT {
         try (Admin admin = Admin.create(client)) {
             return admin.describeTopics(List.of(topic))
                     .allTopicNames()
-                    .get(10, TimeUnit.SECONDS)
+                    .get(90, TimeUnit.SECONDS)
                     .get(topic)
                     .partitions()
                     .size();
