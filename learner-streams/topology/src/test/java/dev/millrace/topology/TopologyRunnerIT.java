@@ -155,11 +155,13 @@ class TopologyRunnerIT {
                                             && alarm.contains("for its score")));
                     assertThat(run.connection.alarms().standing())
                             .noneMatch(alarm -> alarm.subject().startsWith("input "));
-                    assertThat(meters.find("millrace.alarm")
-                                    .tag("stage", "join")
-                                    .gauge()
-                                    .value())
-                            .isEqualTo(1);
+                    await(
+                            "its gauge",
+                            () -> meters.find("millrace.alarm")
+                                            .tag("stage", "join")
+                                            .gauge()
+                                            .value()
+                                    == 1);
                 }
                 runner.stop();
                 ended.get(90, TimeUnit.SECONDS);
