@@ -145,11 +145,13 @@ class ScorerIT {
             }
             long last = newest;
             run.await(scoresTopic, records -> records.size() >= 32 * (last + 1));
-            run.await(run.connection().topics().serving(), records -> records.stream()
-                    .map(record -> run.decode(Serving.class, record))
-                    .anyMatch(s -> s.getRole() == ServerRole.SCORER
-                            && s.getServerId().equals("s")
-                            && s.getVersion() == last));
+            run.await(
+                    run.connection().topics().serving(),
+                    records -> records.stream()
+                            .map(record -> run.decode(Serving.class, record))
+                            .anyMatch(s -> s.getRole() == ServerRole.SCORER
+                                    && s.getServerId().equals("s")
+                                    && s.getVersion() == last));
             generating.stop();
             scoringRole.stop();
 

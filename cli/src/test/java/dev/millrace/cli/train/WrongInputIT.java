@@ -2,6 +2,9 @@ package dev.millrace.cli.train;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.cli.Main;
+import java.io.PrintWriter;
+import java.io.StringWriter;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.nio.channels.FileChannel;
@@ -16,12 +19,14 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** What a mistake gets: a status other than 0 and one sentence that names it, its bound and the way out. */
+@Timeout(300)
 class WrongInputIT {
     private static final Duration LIMIT = Duration.ofSeconds(90);
     private static final int FAILED = 1;
@@ -73,9 +78,15 @@ class WrongInputIT {
 
     @ParameterizedTest
     @MethodSource("settings")
-    void shouldNameTheKeyAndWhatIsAllowed(String setting, String sentence) throws Exception {
-        assertThat(refusal(MISTAKEN, "--run-dir", "r", "--set", setting)).isEqualTo(sentence);
-        assertThat(folder.resolve("r")).doesNotExist();
+    void shouldNameTheKeyAndWhatIsAllowed(String setting, String sentence) {
+        Path directory = folder.resolve("r");
+        StringWriter err = new StringWriter();
+        int status = Main.commandLine()
+                .setErr(new PrintWriter(err))
+                .execute("train", "--run-dir", directory.toString(), "--set", setting); // as in a process of its own
+        assertThat(status).isEqualTo(MISTAKEN);
+        assertThat(err.toString().lines()).containsExactly("millrace: " + sentence);
+        assertThat(directory).doesNotExist();
     }
 
     @Test
