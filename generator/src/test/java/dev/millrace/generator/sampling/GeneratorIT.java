@@ -774,7 +774,7 @@ class GeneratorIT {
                         run.feed(),
                         new Environments(
                                 List.of(new FixedAnswer()),
-                                new RemoteReward(verifier.url(), "", "", 60_000, 1, 0, 64, 4_096),
+                                new RemoteReward(verifier.url(), "", "", 120_000, 1, 0, 64, 4_096),
                                 Symbols.tokenizer()),
                         Engine.cpu(),
                         config("g", 2, 1, 500),
@@ -808,7 +808,7 @@ class GeneratorIT {
 
     private static void awaitLatch(CountDownLatch latch) {
         try {
-            assertThat(latch.await(60, TimeUnit.SECONDS)).isTrue();
+            assertThat(latch.await(Awaited.LIMIT_SECONDS, TimeUnit.SECONDS)).isTrue();
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }
