@@ -1,23 +1,15 @@
 package dev.millrace.runtime.train;
 
-import dev.millrace.audit.ledger.Account;
-import dev.millrace.audit.ledger.LedgerReader;
 import dev.millrace.generator.environment.text.TextTask;
 import dev.millrace.infra.broker.BrokerException;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.evaluation.EvaluationLog;
 import dev.millrace.log.evaluation.Evaluations;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.log.transaction.TakenOverException;
-import dev.millrace.policy.session.Device;
-import dev.millrace.policy.session.Engine;
-import dev.millrace.policy.session.InferenceException;
 import dev.millrace.policy.tokenizer.TokenizerDirectory;
 import dev.millrace.runtime.RefusedRequestException;
-import dev.millrace.runtime.config.CheckpointModel;
 import dev.millrace.runtime.config.ConfigBinder;
-import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.LearnerMemory;
 import dev.millrace.runtime.config.MillraceConfig;
@@ -34,18 +26,14 @@ import dev.millrace.runtime.live.StepOutputs;
 import dev.millrace.runtime.metrics.ClientMeters;
 import dev.millrace.runtime.metrics.Meters;
 import dev.millrace.runtime.metrics.RunMeters;
-import dev.millrace.runtime.model.EndModels;
 import dev.millrace.runtime.pipeline.EpochEnd;
 import dev.millrace.runtime.pipeline.Pipeline;
 import dev.millrace.runtime.pipeline.Role;
-import dev.millrace.runtime.pipeline.RoleFailedException;
 import dev.millrace.runtime.pipeline.RoleThreads;
 import dev.millrace.runtime.pipeline.RunLookup;
 import dev.millrace.runtime.pipeline.StopRequest;
-import dev.millrace.runtime.report.RunSummary;
 import dev.millrace.runtime.report.StepRow;
 import dev.millrace.schemas.run.RunTopics;
-import dev.millrace.stages.IdleStages;
 import io.micrometer.core.instrument.Counter;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
 import java.io.IOException;
@@ -75,7 +63,6 @@ import org.slf4j.LoggerFactory;
  */
 public final class TrainRun {
     private static final Logger LOG = LoggerFactory.getLogger(TrainRun.class);
-    private static final Duration LEDGER_PATIENCE = Duration.ofSeconds(30);
     private static final double STEPS_PERIOD_SECONDS = 5;
 
     private MillraceConfig config;
@@ -126,7 +113,7 @@ public final class TrainRun {
         LearnerMemory.sentence(config).ifPresent(this::say);
         config.algorithm().whyObjectiveCannotAct().ifPresent(this::say);
         try {
-            requireUsable();
+            StartCheck.require(config, directory.resumed());
             if (!directory.resumed()) {
                 writeConfiguration(); // before anything else is made, so that a kill leaves a folder that can be gone
                 // on with
@@ -137,32 +124,6 @@ public final class TrainRun {
                 directory.discard();
             }
             throw e;
-        }
-    }
-
-    /** Whatever is needed and can be tried is tried before anything is started. */
-    private void requireUsable() {
-        try {
-            new Engine(Device.parse(config.run().device()), 1).requireUsable();
-        } catch (IllegalArgumentException e) {
-            throw new ConfigException("run.device: " + e.getMessage(), e);
-        } catch (InferenceException e) {
-            throw new RefusedRequestException(
-                    "run.device " + config.run().device() + " cannot be used: " + e.getMessage()
-                            + "; mend that, or choose --device cpu",
-                    e);
-        }
-        config.requireData();
-        if (!(config.task() instanceof TextTask text)
-                || !(text.tokenizer() instanceof TokenizerDirectory folder)
-                || text.files().contents().isEmpty()
-                || TokenizerFiles.isHere(folder)) {
-            config.requireTokenizer(); // otherwise the log has it
-        }
-        config.requireHeldOutFiles();
-        RunLog.requireRegistry(config.topics(), config.run().schemaRegistryUrl().written());
-        if (!directory.resumed() && !config.model().checkpoint().isEmpty()) {
-            new CheckpointModel(config.model()).check();
         }
     }
 
@@ -278,6 +239,7 @@ public final class TrainRun {
 
     private RunResult trained(LogConnection connection, PrometheusMeterRegistry meters) throws Exception {
         EpochEnd epoch = new EpochEnd(connection);
+        EndReport report = new EndReport(config, connection, directory, summaryCopy, startedAtMs, elapsed, out, err);
         RunEnd end;
         double rolesStartedAt;
         Map<String, Double> idle;
@@ -324,25 +286,14 @@ public final class TrainRun {
             pipeline.stopWaiting();
             threads.stop();
             if (threads.failure().isPresent()) {
-                reportFailed(connection, idle, threads.failure().get());
+                report.failed(threads.failure().get(), idle);
                 throw epoch.explained(threads.failure().get());
             }
             if (evaluator.isPresent() && end != RunEnd.INTERRUPTED) {
                 evaluating(() -> evaluator.get().evaluateLast(stop::isMade));
             }
         }
-        RunSummary summary = report(connection, idle, end.reason(), end == RunEnd.GOAL_REACHED);
-        if (config.goal().exportModels()) {
-            exportModels(connection, summary);
-        }
-        if (summary.newSteps() == 0 && end != RunEnd.INTERRUPTED && end != RunEnd.TIME_OVER) {
-            say("there was nothing left to do: "
-                    + (end == RunEnd.LAST_STEP
-                            ? "learner.max_steps is " + config.learner().maxSteps() + "; a larger --max-steps goes on"
-                            : "goal.mean_reward is " + config.goal().meanReward()
-                                    + "; --set goal.mean_reward=... with a larger one goes on"));
-        }
-        return new RunResult(config.run().id(), directory.path(), end, summary);
+        return new RunResult(config.run().id(), directory.path(), end, report.ended(end, idle, stop));
     }
 
     /** That somebody else evaluates is no reason for a run to end. */
@@ -351,38 +302,6 @@ public final class TrainRun {
             evaluation.run();
         } catch (TakenOverException e) {
             LOG.warn("the versions of this run are evaluated elsewhere from here on: {}", e.getMessage());
-        }
-    }
-
-    /** The run has ended well by now, and a model that cannot be written does not change that. */
-    private void exportModels(LogConnection connection, RunSummary summary) {
-        EndModels models = new EndModels(connection, config, directory.models());
-        Map<String, Long> versions = new LinkedHashMap<>();
-        versions.put("last", summary.policyVersion());
-        versions.put("best", summary.bestVersion());
-        versions.forEach((name, version) -> {
-            String later = "; millrace model export --run-dir " + directory.path() + " --version " + version
-                    + " --to DIR writes it";
-            if (stop.isMade()) {
-                say("  the " + name + " model is not written, since the run was to stop" + later);
-                return;
-            }
-            try {
-                say("  " + models.write(name, version));
-            } catch (RefusedRequestException e) {
-                err.println("the " + name + " model is not written: " + e.getMessage() + later);
-                err.flush();
-            }
-        });
-    }
-
-    /** What can be told of a run that failed; that it cannot be told must not hide why it failed. */
-    private void reportFailed(LogConnection connection, Map<String, Double> idle, RoleFailedException failure) {
-        try {
-            report(connection, idle, "a role failed", false);
-        } catch (RuntimeException e) {
-            failure.addSuppressed(e);
-            err.println("there is no summary: " + e.getMessage());
         }
     }
 
@@ -437,44 +356,6 @@ public final class TrainRun {
         return config.goal().maxSeconds() > 0 && now >= config.goal().maxSeconds()
                 ? Optional.of(RunEnd.TIME_OVER)
                 : Optional.empty();
-    }
-
-    private RunSummary report(
-            LogConnection connection, Map<String, Double> idle, String stoppedBecause, boolean goalReached) {
-        Account account = new LedgerReader(connection).read(LEDGER_PATIENCE);
-        List<StepRow> steps = account.steps().stream().map(StepRow::of).toList();
-        IdleStages stages = new IdleStages(IdleStages.STEPS);
-        account.steps().forEach(stages::add);
-        double[] secondsOfNew = steps.stream()
-                .filter(step -> step.finishedAtMs() >= startedAtMs)
-                .mapToDouble(step -> (step.finishedAtMs() - startedAtMs) / 1e3)
-                .toArray();
-        RunSummary summary = new RunSummary(
-                config.run().id(),
-                steps,
-                stages.idle(),
-                secondsOfNew.length,
-                secondsOfNew.length == 0 ? Double.NaN : secondsOfNew[0],
-                elapsed.seconds(),
-                new RunSummary.Tokens(account.generatedTokens(), account.scoredTokens(), account.trainedTokens()),
-                account.balance(),
-                idle,
-                EvaluationLog.read(connection, LEDGER_PATIENCE),
-                connection.alarms().standing(),
-                goalReached,
-                stoppedBecause);
-        RunResults results = new RunResults(directory);
-        results.write(summary, err);
-        out.println("the run stopped because " + stoppedBecause);
-        RunResults.print(summary, out);
-        say("  all of it is in " + directory.path() + ": config.yaml, summary.json, steps.csv, run.png");
-        if (!goalReached && config.learner().maxSteps() != summary.steps().size()) {
-            say("  millrace train --run-dir " + directory.path() + " goes on from here");
-        }
-        if (summaryCopy != null) {
-            results.writeCopy(summary, summaryCopy);
-        }
-        return summary;
     }
 
     private static Map<String, Double> idleFractions(PrometheusMeterRegistry meters, double seconds) {
