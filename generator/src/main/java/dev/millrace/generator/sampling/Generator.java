@@ -11,8 +11,6 @@ import dev.millrace.weights.NewestWeights;
 import dev.millrace.weights.PolicyFeed;
 import io.micrometer.core.instrument.MeterRegistry;
 import java.time.Clock;
-import java.util.Optional;
-import org.jspecify.annotations.Nullable;
 
 /**
  * The role that samples: takes prompts, answers them with the newest weights there are, writes rollouts.
@@ -43,15 +41,12 @@ import org.jspecify.annotations.Nullable;
  */
 public final class Generator implements AutoCloseable {
     private final LogConnection connection;
-    private final PolicyFeed feed;
     private final Environments environments;
     private final Engine engine;
     private final GeneratorConfig config;
     private final GeneratorMeters meters;
     private final Clock clock;
-    private final RolloutWriter writer;
-    private volatile boolean stopped;
-    private volatile @Nullable PromptSource source;
+    private final SamplingRole role;
 
     /**
      * @param feed stays the caller's; it must outlive {@link #run()}
@@ -67,13 +62,12 @@ public final class Generator implements AutoCloseable {
             MeterRegistry meters,
             Clock clock) {
         this.connection = connection;
-        this.feed = feed;
         this.environments = environments;
         this.engine = engine;
         this.config = config;
         this.meters = new GeneratorMeters(meters);
         this.clock = clock;
-        this.writer = new RolloutWriter(connection, config, this.meters);
+        this.role = new SamplingRole(connection, feed, config, this.meters);
     }
 
     /**
@@ -84,47 +78,44 @@ public final class Generator implements AutoCloseable {
      * @throws dev.millrace.policy.session.NonFiniteScoreException if the policy has diverged
      */
     public void run() {
-        Optional<PolicyVersion> first =
-                feed.awaitFirst(connection.limit(config.firstVersionTimeoutMs()), () -> stopped);
-        if (first.isEmpty() || !writer.takeOver(() -> stopped)) {
-            return;
-        }
-        DecoderShape shape = PolicyFeed.shapeOf(first.get());
+        role.run(this::sample);
+    }
+
+    private void sample(PolicyVersion first, Quarantines quarantines) {
+        DecoderShape shape = PolicyFeed.shapeOf(first);
         PromptCheck check = new PromptCheck(
                 connection,
                 environments,
-                first.get().getTokenizerHash(),
+                first.getTokenizerHash(),
                 shape.vocabSize(),
                 config.capacityTokens(),
                 shape.traits().experts().present() ? config.twoRoutings().orElse("") : "the policy has no experts");
-        Quarantines quarantines = Quarantines.of(connection);
-        quarantines.open();
         PreparedWeights prepared = config.prepared(engine);
-        try (quarantines;
-                NewestWeights weights =
-                        new NewestWeights(feed, connection.limit(config.firstVersionTimeoutMs()), prepared::prepare);
+        try (NewestWeights weights = role.weights(prepared::prepare);
                 SlotPool slots = new SlotPool(engine, shape, config, prepared)) {
             SamplingLoop loop = new SamplingLoop(
-                    connection, config, meters, clock, writer, weights, slots, shape.vocabSize(), check, quarantines);
-            try (PromptSource prompts = loop.prompts()) {
-                source = prompts;
-                loop.run(() -> stopped);
-            }
+                    connection,
+                    config,
+                    meters,
+                    clock,
+                    role.writer(),
+                    weights,
+                    slots,
+                    shape.vocabSize(),
+                    check,
+                    quarantines);
+            role.sample(loop.prompts(), loop::run);
         }
     }
 
     /** Makes {@link #run()} finish. Thread-safe; returns at once. */
     public void stop() {
-        stopped = true;
-        PromptSource waiting = source;
-        if (waiting != null) {
-            waiting.wakeup();
-        }
+        role.stop();
     }
 
     /** Call after {@link #run()} has returned. */
     @Override
     public void close() {
-        writer.close();
+        role.close();
     }
 }

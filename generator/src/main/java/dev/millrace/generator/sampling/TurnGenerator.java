@@ -9,8 +9,6 @@ import dev.millrace.weights.PolicyFeed;
 import io.micrometer.core.instrument.MeterRegistry;
 import java.time.Clock;
 import java.util.List;
-import java.util.Optional;
-import org.jspecify.annotations.Nullable;
 
 /**
  * The role that samples with another program's engine: a {@link Generator} that plays environments turn by turn.
@@ -23,16 +21,13 @@ import org.jspecify.annotations.Nullable;
  */
 public final class TurnGenerator implements AutoCloseable {
     private final LogConnection connection;
-    private final PolicyFeed feed;
     private final Environments environments;
     private final List<Integer> stopTokens;
     private final TurnEngine.Door door;
     private final GeneratorConfig config;
     private final GeneratorMeters meters;
     private final Clock clock;
-    private final RolloutWriter writer;
-    private volatile boolean stopped;
-    private volatile @Nullable PromptSource source;
+    private final SamplingRole role;
 
     /**
      * Of another program's engine.
@@ -52,14 +47,13 @@ public final class TurnGenerator implements AutoCloseable {
             MeterRegistry meters,
             Clock clock) {
         this.connection = connection;
-        this.feed = feed;
         this.environments = environments;
         this.stopTokens = List.copyOf(stopTokens);
         this.door = door;
         this.config = config;
         this.meters = new GeneratorMeters(meters);
         this.clock = clock;
-        this.writer = new RolloutWriter(connection, config, this.meters);
+        this.role = new SamplingRole(connection, feed, config, this.meters);
     }
 
     /**
@@ -69,46 +63,43 @@ public final class TurnGenerator implements AutoCloseable {
      * @throws IllegalStateException if another generator has taken this one's id, commits do not end, or the engine cannot be used
      */
     public void run() {
-        Optional<PolicyVersion> first =
-                feed.awaitFirst(connection.limit(config.firstVersionTimeoutMs()), () -> stopped);
-        if (first.isEmpty() || !writer.takeOver(() -> stopped)) {
-            return;
-        }
-        Quarantines quarantines = Quarantines.of(connection);
-        quarantines.open();
-        try (quarantines;
-                NewestWeights weights =
-                        new NewestWeights(feed, connection.limit(config.firstVersionTimeoutMs()), door::prepare);
-                TurnEngine engine = door.open(weights, PolicyFeed.shapeOf(first.get()))) {
-            int vocabSize = PolicyFeed.shapeOf(first.get()).vocabSize();
+        role.run(this::sample);
+    }
+
+    private void sample(PolicyVersion first, Quarantines quarantines) {
+        try (NewestWeights weights = role.weights(door::prepare);
+                TurnEngine engine = door.open(weights, PolicyFeed.shapeOf(first))) {
+            int vocabSize = PolicyFeed.shapeOf(first).vocabSize();
             PromptCheck check = new PromptCheck(
                     connection,
                     environments,
-                    first.get().getTokenizerHash(),
+                    first.getTokenizerHash(),
                     vocabSize,
                     config.capacityTokens(),
                     engine::refusal);
             TurnLoop loop = new TurnLoop(
-                    connection, config, meters, clock, writer, engine, stopTokens, vocabSize, check, quarantines);
-            try (PromptSource prompts = loop.prompts()) {
-                source = prompts;
-                loop.run(() -> stopped);
-            }
+                    connection,
+                    config,
+                    meters,
+                    clock,
+                    role.writer(),
+                    engine,
+                    stopTokens,
+                    vocabSize,
+                    check,
+                    quarantines);
+            role.sample(loop.prompts(), loop::run);
         }
     }
 
     /** Makes {@link #run()} finish. Thread-safe; returns at once. */
     public void stop() {
-        stopped = true;
-        PromptSource waiting = source;
-        if (waiting != null) {
-            waiting.wakeup();
-        }
+        role.stop();
     }
 
     /** Call after {@link #run()} has returned. */
     @Override
     public void close() {
-        writer.close();
+        role.close();
     }
 }

@@ -1,0 +1,99 @@
+package dev.millrace.generator.sampling;
+
+import dev.millrace.log.LogConnection;
+import dev.millrace.log.quarantine.Quarantines;
+import dev.millrace.policy.weights.Weights;
+import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.weights.NewestWeights;
+import dev.millrace.weights.PolicyFeed;
+import java.util.Optional;
+import java.util.function.BooleanSupplier;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The life of a role that samples, whatever it samples with: it waits for the first version, takes its id over, samples until it is
+ * stopped, and lets go of what it wrote with.
+ */
+final class SamplingRole implements AutoCloseable {
+    private final LogConnection connection;
+    private final PolicyFeed feed;
+    private final GeneratorConfig config;
+    private final RolloutWriter writer;
+    private volatile boolean stopped;
+    private volatile @Nullable PromptSource source;
+
+    /** What is done between taking over and the end. */
+    interface Sampling {
+        /**
+         * Ends in {@link SamplingRole#sample}.
+         *
+         * @param first version that was there
+         * @param quarantines open
+         */
+        void from(PolicyVersion first, Quarantines quarantines);
+    }
+
+    /** @param feed stays the caller's */
+    SamplingRole(LogConnection connection, PolicyFeed feed, GeneratorConfig config, GeneratorMeters meters) {
+        this.connection = connection;
+        this.feed = feed;
+        this.config = config;
+        this.writer = new RolloutWriter(connection, config, meters);
+    }
+
+    /** With what rollouts are written. */
+    RolloutWriter writer() {
+        return writer;
+    }
+
+    /** Returns when the sampling does, or where it is stopped before it could begin. */
+    void run(Sampling sampling) {
+        Optional<PolicyVersion> first =
+                feed.awaitFirst(connection.limit(config.firstVersionTimeoutMs()), () -> stopped);
+        if (first.isEmpty() || !writer.takeOver(() -> stopped)) {
+            return;
+        }
+        try (Quarantines quarantines = Quarantines.of(connection)) {
+            quarantines.open();
+            sampling.from(first.get(), quarantines);
+        }
+    }
+
+    /**
+     * Follows the newest weights; whoever gets it closes it.
+     *
+     * @param prepare what is done to weights before they are sampled with
+     */
+    NewestWeights weights(Consumer<Weights> prepare) {
+        return new NewestWeights(feed, connection.limit(config.firstVersionTimeoutMs()), prepare);
+    }
+
+    /**
+     * Samples until {@link #stop()}.
+     *
+     * @param prompts is closed in the end; a wait of it ends at the stop
+     * @param loop is given whether to stop
+     */
+    void sample(PromptSource prompts, Consumer<BooleanSupplier> loop) {
+        try (prompts) {
+            source = prompts;
+            loop.accept(() -> stopped);
+        }
+    }
+
+    /** Makes {@link #run} finish. Thread-safe; returns at once. */
+    void stop() {
+        stopped = true;
+        PromptSource waiting = source;
+        if (waiting != null) {
+            waiting.wakeup();
+        }
+    }
+
+    /** Call after {@link #run} has returned. */
+    @Override
+    public void close() {
+        writer.close();
+    }
+}
