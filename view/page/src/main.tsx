@@ -168,7 +168,7 @@ function Theme() {
   const next = chosen === "" ? "dark" : chosen === "dark" ? "light" : "";
   return (
     <button type="button" onClick={() => set(next)} aria-label={`colours: ${chosen || "as the system"}; change`}>
-      {chosen === "dark" ? "dark" : chosen === "light" ? "light" : "auto"}
+      colours: {chosen || "auto"}
     </button>
   );
 }

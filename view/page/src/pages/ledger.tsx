@@ -20,6 +20,10 @@ interface End {
   oldest_ms: number;
 }
 
+/** Of a label in the flow: the width of a character, and how many the count and its share take. */
+const CHARACTER = 7;
+const SHARE = 16;
+
 const LOOKS: Record<string, number> = { trained: 0, masked: 1, dropped: 4, refused: 3 };
 
 export function LedgerPage({ run, news, facts }: PageProps) {
@@ -130,6 +134,7 @@ function Flow({ ends, run }: { ends: End[]; run: string }) {
     }
   }
   const rows = nodes.length - 1;
+  const room = 24 + CHARACTER * Math.max(...nodes.map((n) => n.name.length + SHARE)); // for the words behind the last bars
   const height = Math.max(160, 46 * rows);
   const layout = sankey<any, any>()
     .nodeWidth(12)
@@ -137,7 +142,7 @@ function Flow({ ends, run }: { ends: End[]; run: string }) {
     .nodeSort(null as any)
     .extent([
       [2, 16],
-      [width - 190, height - 8],
+      [width - room, height - 8],
     ])({ nodes: nodes.map((n) => ({ ...n })), links: links.map((l) => ({ ...l })) });
   const all = layout.nodes[0].value as number;
   return (
@@ -257,17 +262,14 @@ function Spread({ title, histogram }: { title: string; histogram: any }) {
         <h3>{title}</h3>
         <p class="about">Share of each kind: upper bar trained on, lower bar left out.</p>
       </figcaption>
-      {rows.map(([bin, r]) => (
-        <Bars
-          key={bin}
-          label={`from ${number(histogram.from + bin * histogram.width, 2)}`}
-          most={most}
-          bars={[
-            { label: number(histogram.from + bin * histogram.width, 2), value: r.trained / trained, text: share(r.trained / trained), look: 0 },
-            { label: " ", value: r.out / out, text: share(r.out / out), look: 1 },
-          ]}
-        />
-      ))}
+      <Bars
+        label={title}
+        most={most}
+        bars={rows.flatMap(([bin, r]) => [
+          { label: number(histogram.from + bin * histogram.width, 2), value: r.trained / trained, text: share(r.trained / trained), look: 0 },
+          { label: " ", value: r.out / out, text: share(r.out / out), look: 1 },
+        ])}
+      />
     </figure>
   );
 }

@@ -171,12 +171,12 @@ export function NowPage({ run, news, facts }: PageProps) {
         </div>
       </Section>
 
-      <Section title="What did the corrections remove?" about={`Each stage in the order in which it decides, over the last ${recent.length} steps: what reached it and what it changed. Only what masks removes tokens.`}>
+      <Section title="What did the corrections remove?" about={`Each stage in the order in which it decides, over the last ${recent.length} steps: what reached it and what it changed. Masks remove tokens; of what weighs it is the weights that were cut off or set to 0.`}>
         <StageTable steps={steps} facts={facts} />
         <div class="charts">
           <Chart
             {...by}
-            title="Masked or weighted by each stage"
+            title="Masked, or with another weight, by each stage"
             about="Tokens changed, of those that reached the stage."
             from={0}
             format={share}
@@ -222,7 +222,7 @@ export function NowPage({ run, news, facts }: PageProps) {
           />
           <Idle now={now.data} steps={recent} />
         </div>
-        <Servers now={now.data} />
+        <Servers now={now.data} isOver={facts.state === "finished" || facts.state === "killed" || facts.archived === true} />
       </Section>
 
       <Diagnosis path={path} index={news.index ?? facts.index ?? null} isArchived={facts.archived === true} />
@@ -407,10 +407,10 @@ function Idle({ now, steps }: { now: any; steps: Dict[] }) {
   );
 }
 
-function Servers({ now }: { now: any }) {
+function Servers({ now, isOver }: { now: any; isOver: boolean }) {
   const servers: any[] = now?.servers ?? [];
   if (servers.length === 0) {
-    return <p class="none">Nobody has said yet which version is served.</p>;
+    return <p class="none">{isOver ? "The run goes on no more: nobody serves a version." : "Nobody has said yet which version is served."}</p>;
   }
   return (
     <div class="scroll">

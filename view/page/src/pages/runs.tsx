@@ -51,7 +51,7 @@ export function RunsPage({ route }: { route: Route }) {
               <th scope="col">over each other</th>
               <th scope="col">run</th>
               <th scope="col">state</th>
-              <th scope="col">goal</th>
+              <th scope="col">why it ended</th>
               <th scope="col" class="num">
                 steps
               </th>
@@ -79,7 +79,7 @@ export function RunsPage({ route }: { route: Route }) {
                   <a href={address(run.name, "now")}>{run.name}</a>
                 </th>
                 <td>{run.state}</td>
-                <td>{run.summary ? (run.summary.goal_reached ? "reached" : run.summary.stopped_because) : ""}</td>
+                <td>{run.summary ? (run.summary.goal_reached ? "the goal was reached" : run.summary.stopped_because) : ""}</td>
                 <td class="num">{count(run.summary?.steps)}</td>
                 <td class="num">{number(run.summary?.reward?.last)}</td>
                 <td class="num">{number(run.summary?.reward?.best)}</td>

@@ -50,8 +50,8 @@ export function Bars({ bars, most, label }: { bars: Bar[]; most?: number; label:
   return (
     <table class="bars" aria-label={label}>
       <tbody>
-        {bars.map((bar) => (
-          <tr key={bar.label}>
+        {bars.map((bar, i) => (
+          <tr key={i}>
             <th scope="row">{bar.label}</th>
             <td class="track">
               <span style={{ width: `${Math.max(0, Math.min(100, (100 * bar.value) / end))}%`, background: color(bar.look ?? 0) }} />

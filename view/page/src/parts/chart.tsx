@@ -115,7 +115,15 @@ export function Chart(props: Props) {
       props.onPick(at);
     }
   };
-  const values = lines.map((line) => `${line.label} ${format(line.values[shown])}`).join(", ");
+  // a curve with places of its own shows its newest value up to the cursor: at the cursor itself another curve may be the only one
+  const read = (line: Line): string => {
+    let place = shown;
+    while (line.sparse && place > 0 && line.values[place] === undefined) {
+      place--;
+    }
+    return format(line.values[place]);
+  };
+  const values = lines.map((line) => `${line.label} ${read(line)}`).join(", ");
   const where = props.x.length === 0 ? "" : props.time ? new Date(1000 * (props.x[shown] as number)).toISOString().slice(11, 19) : `${props.xLabel} ${Number.isInteger(props.x[shown]) ? count(props.x[shown]) : short(props.x[shown])}`;
   return (
     <figure class="chart">
@@ -138,7 +146,7 @@ export function Chart(props: Props) {
                     <line x1="0" y1="4" x2="22" y2="4" stroke={ink(line, i)} stroke-width={line.style === "reference" ? 1.2 : 2.5} stroke-dasharray={dashes(line, i).join(" ")} />
                   )}
                 </svg>
-                {line.label} <b>{format(line.values[shown])}</b>
+                {line.label} <b>{read(line)}</b>
               </span>
             ))}
           </p>
@@ -322,7 +330,11 @@ function rules(u: uPlot, all: Rule[], text: string, muted: string, narrow: boole
   ctx.fillStyle = narrow ? muted : text;
   ctx.textAlign = "left";
   ctx.textBaseline = "alphabetic";
+  ctx.strokeStyle = cssValue("--ground"); // a curve may run behind the words
+  ctx.lineWidth = 3 * ratio;
+  ctx.setLineDash([]);
   for (const rule of all) {
+    ctx.strokeText(rule.label, u.bbox.left + 6 * ratio, u.valToPos(rule.at, "y", true) - 4 * ratio);
     ctx.fillText(rule.label, u.bbox.left + 6 * ratio, u.valToPos(rule.at, "y", true) - 4 * ratio);
   }
   ctx.restore();

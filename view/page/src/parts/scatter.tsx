@@ -16,8 +16,9 @@ const HEIGHT = 320;
 const LEFT = 52;
 const BOTTOM = 36;
 
-function ticks(low: number, high: number, most: number): number[] {
-  const raw = (high - low) / most || 1;
+/** @param least step between two: 1 where all values are whole */
+function ticks(low: number, high: number, most: number, least: number): number[] {
+  const raw = Math.max(least, (high - low) / most || 1);
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = power * ([1, 2, 5, 10].find((d) => d * power >= raw) ?? 10);
   const all: number[] = [];
@@ -62,10 +63,11 @@ export function Scatter({ points, x, y, onPick }: Props) {
   const states = [...new Set(points.map((p) => p[2]))].sort();
   const xs = sorted.map((p) => p[0]);
   const ys = sorted.map((p) => p[1]);
+  const least = (values: number[]) => (values.every(Number.isInteger) ? 1 : 0);
   const range = (values: number[]): [number, number] => {
     const low = values.length ? values.reduce((a, b) => Math.min(a, b)) : 0;
     const high = values.length ? values.reduce((a, b) => Math.max(a, b)) : 1;
-    const pad = low === high ? Math.abs(low) * 0.1 || 1 : (high - low) * 0.04;
+    const pad = low === high ? Math.max(least(values), Math.abs(low) * 0.1) || 1 : (high - low) * 0.04;
     return [low - pad, high + pad];
   };
   const [x0, x1] = range(xs);
@@ -98,7 +100,7 @@ export function Scatter({ points, x, y, onPick }: Props) {
       context.strokeStyle = cssValue("--grid");
       context.fillStyle = cssValue("--muted");
       context.textAlign = "center";
-      for (const tick of ticks(x0, x1, width < 500 ? 4 : 8)) {
+      for (const tick of ticks(x0, x1, width < 500 ? 4 : 8, least(xs))) {
         context.beginPath();
         context.moveTo(px(tick), 10);
         context.lineTo(px(tick), HEIGHT - BOTTOM);
@@ -107,7 +109,7 @@ export function Scatter({ points, x, y, onPick }: Props) {
       }
       context.fillText(x, LEFT + (width - LEFT) / 2, HEIGHT - 4);
       context.textAlign = "right";
-      for (const tick of ticks(y0, y1, 5)) {
+      for (const tick of ticks(y0, y1, 5, least(ys))) {
         context.beginPath();
         context.moveTo(LEFT, py(tick));
         context.lineTo(width - 12, py(tick));

@@ -9,6 +9,9 @@ export const WINDOW = 10;
 /** Where the doctor says that a person should look. */
 export const LOW_ESS = 0.3;
 export const STALLED_SECONDS = 120;
+/** A reward that has not risen by so much over half of at least so many steps stands still; the terminal judges so too. */
+const RISE = 0.02;
+const FLAT_STEPS = 60;
 
 export function rolling(values: Maybe[], over: number): (number | null)[] {
   return values.map((_, i) => (i + 1 < over ? null : mean(values.slice(i + 1 - over, i + 1))));
@@ -30,6 +33,15 @@ export function rewardHealth(running: Maybe[], goal: Maybe): Health {
   }
   const best = Math.max(...running.filter((v): v is number => typeof v === "number"));
   return best > 0 && last < 0.7 * best ? "ill" : before !== null && before !== undefined && last < before - 0.02 ? "look" : "ok";
+}
+
+/** Over how many steps, half of all, a reward below its goal has stood still; 0 where it has not, or where it is too early to say. */
+export function flatFor(running: Maybe[], goal: Maybe): number {
+  const half = Math.floor(running.length / 2);
+  const last = running.at(-1);
+  const before = running[running.length - 1 - half];
+  const isFlat = running.length >= FLAT_STEPS && goal && typeof last === "number" && typeof before === "number" && last < goal && last - before < RISE;
+  return isFlat ? half : 0;
 }
 
 export function essHealth(ess: Maybe): Health {
@@ -61,6 +73,10 @@ function rewardAnswer(steps: Dict[], facts: any): Answer {
   }
   if (health === "ill") {
     return { health, text: `The reward has fallen to ${number(at)} from its best of ${number(best)}.` };
+  }
+  const flat = flatFor(running, facts.goal);
+  if (flat > 0) {
+    return { health: "look", text: `The reward is ${number(at)} of ${facts.goal} and has not risen for ${count(flat)} steps (${number(running[running.length - 1 - flat])} then).` };
   }
   const moves =
     typeof before !== "number" || typeof at !== "number" ? "" : at > before + 0.02 ? ` and rises (${number(before)} twenty steps ago)` : at < before - 0.02 ? ` and falls (${number(before)} twenty steps ago)` : ", as twenty steps ago";
@@ -132,7 +148,7 @@ function removedText(steps: Dict[], facts: any): string {
     return `Not known: the trainer does not say of how many tokens it chose.`;
   }
   const weighs = stages(recent, WINDOW, facts.stages).filter((s) => s.does === "weighs" && s.changed > 0);
-  const weighed = weighs.length === 0 ? "" : ` Weights were put on ${share(weighs[0]!.changed / weighs[0]!.seen)} of them.`;
+  const weighed = weighs.length === 0 ? "" : ` ${weighs[0]!.name} cut off or zeroed the weights of ${share(weighs[0]!.changed / weighs[0]!.seen)} of them.`;
   if (gone <= 0) {
     return `Nothing: all ${count(tokens)} tokens of ${over} were trained on.${weighed}`;
   }

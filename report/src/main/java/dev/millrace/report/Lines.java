@@ -6,15 +6,36 @@ import java.time.format.DateTimeFormatter;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import org.jspecify.annotations.Nullable;
 
-/** Text in lines that fit a terminal of {@value #WIDTH} columns, as it should also be when it is piped. */
+/** Text in lines that fit the {@linkplain #width() screen}. */
 public final class Lines {
-    public static final int WIDTH = 80;
+    /** Columns where nobody says how many there are: text that is piped is read on a terminal sooner or later. */
+    static final int UNTOLD = 80;
+    /** The system property by which the launcher says how wide the terminal is that it has found on standard output. */
+    private static final String TERMINAL = "millrace.columns.out";
+
+    private static final int NARROWEST = 20;
+    /** Wider than this no sentence is easy to read; tables take what there is. */
+    private static final int LONGEST_LINE = 120;
+
     private static final int LABEL = 12;
     private static final DateTimeFormatter TIME =
             DateTimeFormatter.ofPattern("uuuu-MM-dd HH:mm:ss.SSS").withZone(ZoneOffset.UTC);
 
     private Lines() {}
+
+    /** How many columns there are: the terminal's; else those of {@code COLUMNS}; else {@value #UNTOLD}. */
+    public static int width() {
+        return width(Integer.getInteger(TERMINAL, 0), System.getenv("COLUMNS"));
+    }
+
+    static int width(int terminal, @Nullable String columns) {
+        int asked = terminal > 0 || columns == null || !columns.matches("[1-9][0-9]{0,4}")
+                ? terminal
+                : Integer.parseInt(columns);
+        return asked > 0 ? Math.max(NARROWEST, asked) : UNTOLD;
+    }
 
     /** The text broken at spaces; the first line begins with {@code indent}, the others with two columns more. */
     public static List<String> wrapped(String indent, String text) {
@@ -33,11 +54,11 @@ public final class Lines {
     }
 
     private static List<String> wrapped(String first, String others, String text) {
-        return wrapped(first, others, text, WIDTH);
+        return wrapped(first, others, text, Math.min(LONGEST_LINE, width()));
     }
 
     /** A word longer than a line stays whole: it is a name that somebody may want to copy. */
-    private static List<String> wrapped(String first, String others, String text, int width) {
+    static List<String> wrapped(String first, String others, String text, int width) {
         List<String> lines = new ArrayList<>();
         StringBuilder line = new StringBuilder(first);
         boolean empty = true;

@@ -7,7 +7,7 @@ import java.util.List;
 public final class ReportText {
     private ReportText() {}
 
-    /** For a terminal of {@value Lines#WIDTH} columns; without the title, which the command has said already. */
+    /** For the {@linkplain Lines#width() screen}; without the title, which the command has said already. */
     public static List<String> lines(Report report) {
         List<String> lines = new ArrayList<>();
         if (report.origin() != null) {

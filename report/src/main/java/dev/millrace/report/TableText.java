@@ -1,21 +1,26 @@
 package dev.millrace.report;
 
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 import java.util.function.IntFunction;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /**
  * A table in characters: aligned columns, numbers from the right, {@value Format#ABSENT} where there is no value.
  *
- * <p>On a terminal headings go over as many lines as they need, and a table that is wider than the screen goes on below itself,
- * with its first column again. As Markdown a row is one line.
+ * <p>On a terminal headings go over as many lines as they need. In a table that is wider than the screen the longest text is
+ * broken at words, if a column of {@value #TEXT} is left for it; otherwise the table goes on below itself, with its first column
+ * again, and a column that does not even fit beside the first is a list. Nothing is cut. As Markdown a row is one line.
  */
 public final class TableText {
     private static final String GAP = "  ";
     /** A heading is not broken below so many characters, where words allow. */
     private static final int HEADING = 9;
+    /** Nor a text below so many. */
+    private static final int TEXT = 24;
 
     private final Table table;
     private final List<List<String>> heads = new ArrayList<>();
@@ -36,33 +41,74 @@ public final class TableText {
         }
     }
 
-    /** For a terminal of {@value Lines#WIDTH} columns. */
+    /** For the {@linkplain Lines#width() screen}. */
     public static List<String> lines(Table table) {
-        return lines(table, Lines.WIDTH);
+        return lines(table, Lines.width());
     }
 
-    /** For a screen of so many columns; no cell is cut, so that two columns alone may be wider. */
+    /** For a screen of so many columns. */
     public static List<String> lines(Table table, int width) {
         TableText text = new TableText(table);
         List<String> lines = new ArrayList<>();
         if (!table.title().isEmpty()) {
             lines.addAll(Lines.wrapped("", table.title()));
         }
-        int next = Math.min(1, text.widths.length);
+        text.breakLongest(width);
+        text.blocks(lines, width);
+        return lines;
+    }
+
+    private void breakLongest(int width) {
+        int longest = IntStream.range(1, widths.length)
+                .filter(c -> table.columns().get(c).isText())
+                .boxed()
+                .max(Comparator.comparingInt(c -> widths[c]))
+                .orElse(0);
+        int over = IntStream.of(widths).sum() + GAP.length() * (widths.length - 1) - width;
+        if (longest > 0 && over > 0 && widths[longest] - over >= Math.max(TEXT, longestWord(longest))) {
+            widths[longest] -= over;
+        }
+    }
+
+    private int longestWord(int column) {
+        return IntStream.range(0, table.rows().size())
+                .mapToObj(row -> table.shown(row, column))
+                .flatMap(text -> Stream.of(text.split(" ")))
+                .mapToInt(String::length)
+                .max()
+                .orElse(0);
+    }
+
+    private List<String> cell(int row, int column) {
+        String text = table.shown(row, column);
+        return text.length() <= widths[column] ? List.of(text) : Lines.broken(text, widths[column]);
+    }
+
+    private void blocks(List<String> lines, int width) {
+        int next = Math.min(1, widths.length);
         do {
             List<Integer> block = new ArrayList<>(List.of(0));
-            int used = text.widths[0];
-            while (next < text.widths.length
-                    && (block.size() == 1 || used + GAP.length() + text.widths[next] <= width)) {
-                used += GAP.length() + text.widths[next];
+            int used = widths[0];
+            while (next < widths.length && used + GAP.length() + widths[next] <= width) {
+                used += GAP.length() + widths[next];
                 block.add(next++);
             }
-            text.block(block, lines);
-            if (next < text.widths.length) {
+            if (block.size() > 1 || widths.length == 1) {
+                block(block, lines);
+            } else {
+                list(next++, lines, width);
+            }
+            if (next < widths.length) {
                 lines.add("");
             }
-        } while (next < text.widths.length);
-        return lines;
+        } while (next < widths.length);
+    }
+
+    private void list(int column, List<String> lines, int width) {
+        lines.addAll(Lines.wrapped("", GAP, table.columns().get(column).title(), width));
+        for (int row = 0; row < table.rows().size(); row++) {
+            lines.addAll(Lines.wrapped(GAP, GAP + GAP, table.shown(row, 0) + ": " + table.shown(row, column), width));
+        }
     }
 
     private void block(List<Integer> block, List<String> lines) {
@@ -76,7 +122,14 @@ public final class TableText {
         }
         for (int row = 0; row < table.rows().size(); row++) {
             int at = row;
-            lines.add(line(block, c -> table.shown(at, c)));
+            List<List<String>> cells =
+                    IntStream.range(0, widths.length).mapToObj(c -> cell(at, c)).toList();
+            int most = block.stream().mapToInt(c -> cells.get(c).size()).max().orElse(0);
+            for (int line = 0; line < most; line++) {
+                int part = line;
+                lines.add(line(
+                        block, c -> part < cells.get(c).size() ? cells.get(c).get(part) : ""));
+            }
         }
     }
 

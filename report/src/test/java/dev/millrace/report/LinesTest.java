@@ -27,6 +27,23 @@ class LinesTest {
     }
 
     @Test
+    void shouldBeAsWideAsTheTerminalElseAsTheVariableSaysElse80() {
+        assertThat(Lines.width(60, "100")).isEqualTo(60);
+        assertThat(Lines.width(0, "100")).isEqualTo(100);
+        assertThat(Lines.width(0, null)).isEqualTo(80);
+        assertThat(Lines.width(0, "many")).isEqualTo(80);
+        assertThat(Lines.width(3, null))
+                .as("of a terminal too narrow for words")
+                .isEqualTo(20);
+    }
+
+    @Test
+    void shouldGoOnUnderTheTextOnAnyWidth() {
+        assertThat(Lines.wrapped("  ", "    ", "one of the sentences that are long", 24))
+                .containsExactly("  one of the sentences", "    that are long");
+    }
+
+    @Test
     void shouldSayDurationsAsAPersonDoes() {
         assertThat(Lines.duration(340)).isEqualTo("340 ms");
         assertThat(Lines.duration(12_340)).isEqualTo("12.3 s");

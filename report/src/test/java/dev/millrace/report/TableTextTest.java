@@ -48,6 +48,38 @@ class TableTextTest {
     }
 
     @Test
+    void shouldBreakTheLongestTextAtWordsWhereThatMakesItFit() {
+        List<Column<Row>> columns =
+                List.of(Column.count("sample", Row::steps), Column.text("what became of it", Row::name));
+        List<Row> rows =
+                List.of(new Row("trained: batch 2, version 3 of the policy", 0, 0, 0), new Row("masked", 1, 0, 0));
+        assertThat(TableText.lines(Table.of("", columns, rows), 36))
+                .containsExactly(
+                        "sample  what became of it",
+                        "     0  trained: batch 2, version 3",
+                        "        of the policy",
+                        "     1  masked");
+    }
+
+    @Test
+    void shouldListAColumnThatDoesNotFitBesideTheFirst() {
+        assertThat(TableText.lines(Table.of("", COLUMNS, ROWS), 18))
+                .containsExactly(
+                        "run          steps",
+                        "first        1,234",
+                        "the | other      7",
+                        "",
+                        "reward",
+                        "  first: 50.0 %",
+                        "  the | other: -",
+                        "",
+                        "time, s",
+                        "  first: 2.00",
+                        "  the | other:",
+                        "    10.25");
+    }
+
+    @Test
     void shouldBeMarkdownThatCanBeReadAsItIs() {
         assertThat(TableText.markdown(Table.of("", COLUMNS, ROWS))).isEqualTo("""
                         | run          | steps | reward | time, s |

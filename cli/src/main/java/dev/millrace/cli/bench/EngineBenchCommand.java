@@ -129,7 +129,7 @@ public final class EngineBenchCommand implements Callable<Integer> {
         if (report != null) {
             JsonFile.write(report.resolve("engine.json"), measured);
         }
-        out.print(ReportText.markdown(EngineReport.of(measured)));
+        ReportText.lines(EngineReport.of(measured)).forEach(out::println);
         out.flush();
         return measured.goals().stream().allMatch(Goal::holds) ? 0 : MISSED;
     }

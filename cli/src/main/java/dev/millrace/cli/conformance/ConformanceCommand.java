@@ -37,9 +37,6 @@ import picocli.CommandLine.Spec;
             "malformed case, defect), or a file could not be read or written."
         })
 public final class ConformanceCommand implements Callable<Integer> {
-    /** The names of the cases at the right end are long. */
-    private static final int WIDTH = 200;
-
     private static final int AGREES = 0;
     private static final int DIFFERS = 1;
     private static final int UNANSWERED = 2;
@@ -102,8 +99,7 @@ public final class ConformanceCommand implements Callable<Integer> {
             }
         }
         if (check) {
-            TableText.lines(FamilyDifferences.table(differences.values()), WIDTH)
-                    .forEach(out()::println);
+            TableText.lines(FamilyDifferences.table(differences.values())).forEach(out()::println);
         }
         out().println(answered + " results written to " + out);
         return exit;

@@ -178,7 +178,7 @@ public final class MismatchCommand implements Callable<Integer> {
                 .with(Section.of("Drawn by the generator's engine, scored by the scorer's")
                         .with(Table.of("", columns(found), found)));
         out.println(title);
-        out.print(ReportText.markdown(report));
+        ReportText.lines(report).forEach(out::println);
         Lines.wrapped(
                         "",
                         String.format(

@@ -131,7 +131,7 @@ public final class LagLawCommand implements Callable<Integer> {
                 grid, StalenessReport.of(grid, files.readAll(grid)).rows());
         made.write(report, spec.commandLine().getErr()::println);
         out.println();
-        out.print(ReportText.markdown(made.report()));
+        ReportText.lines(made.report()).forEach(out::println);
         out.println("written to " + report);
         out.flush();
         return 0;

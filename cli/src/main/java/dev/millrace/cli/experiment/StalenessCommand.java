@@ -165,7 +165,7 @@ public final class StalenessCommand implements Callable<Integer> {
         StalenessReport made = StalenessReport.of(grid, files.readAll(grid));
         made.write(report, spec.commandLine().getErr()::println);
         out.println();
-        out.print(ReportText.markdown(made.report()));
+        ReportText.lines(made.report()).forEach(out::println);
         out.println("written to " + report);
         out.flush();
         return 0;

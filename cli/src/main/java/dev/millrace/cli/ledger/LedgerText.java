@@ -18,7 +18,7 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * The ledger as lines of at most {@value Lines#WIDTH} columns: a table by version, with neighbours together where there
+ * The ledger as lines that fit the {@linkplain Lines#width() screen}: a table by version, with neighbours together where there
  * are many, then the sum in words, then what contradicts it.
  */
 final class LedgerText {

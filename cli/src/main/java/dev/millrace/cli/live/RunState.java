@@ -3,6 +3,7 @@ package dev.millrace.cli.live;
 import dev.millrace.cli.live.TonedLine.Tone;
 import dev.millrace.runtime.live.RunStatus;
 import dev.millrace.runtime.report.StepRow;
+import java.util.ArrayList;
 import java.util.List;
 
 /** What to think of a run at one moment, in two words; the most pressing that is true. */
@@ -13,6 +14,7 @@ enum RunState {
     WAITING("WAITING", Tone.LOOK),
     STALLED("NO STEP", Tone.BAD),
     FALLING("REWARD FALLS", Tone.LOOK),
+    FLAT("REWARD FLAT", Tone.LOOK),
     LOW_ESS("LOW ESS", Tone.LOOK),
     TRAINING("TRAINING OK", Tone.GOOD);
 
@@ -22,6 +24,10 @@ enum RunState {
     private static final double STALLED_SECONDS = 120;
     private static final int WINDOW = 10;
     private static final double FALLEN = 0.7;
+    /** What stands still; the page judges so too. */
+    private static final double RISE = 0.02;
+
+    private static final int FLAT_STEPS = 60;
 
     final String words;
     final Tone tone;
@@ -49,24 +55,42 @@ enum RunState {
         if (stepAge > STALLED_SECONDS) {
             return STALLED;
         }
-        if (hasFallen(status.rewards())) {
+        List<Double> means = means(status.rewards());
+        if (hasFallen(means)) {
             return FALLING;
+        }
+        if (isFlat(means, status.rewards().size(), status.goal())) {
+            return FLAT;
         }
         return newest.essRatio() < LOW ? LOW_ESS : TRAINING;
     }
 
-    /** Whether the mean of the last steps is far below the best such mean. */
-    private static boolean hasFallen(List<Double> rewards) {
+    /** Of each {@value #WINDOW} neighbouring steps. */
+    private static List<Double> means(List<Double> rewards) {
+        List<Double> means = new ArrayList<>();
         double sum = 0;
-        double best = 0;
-        double last = 0;
         for (int i = 0; i < rewards.size(); i++) {
             sum += rewards.get(i) - (i >= WINDOW ? rewards.get(i - WINDOW) : 0);
             if (i >= WINDOW - 1) {
-                last = sum / WINDOW;
-                best = Math.max(best, last);
+                means.add(sum / WINDOW);
             }
         }
-        return last < FALLEN * best;
+        return means;
+    }
+
+    /** Whether the mean of the last steps is far below the best such mean. */
+    private static boolean hasFallen(List<Double> means) {
+        double best = means.stream().mapToDouble(Double::doubleValue).max().orElse(0);
+        return !means.isEmpty() && means.get(means.size() - 1) < FALLEN * best;
+    }
+
+    /** Whether a reward below its goal has not risen over half of its steps; of a run without a goal nobody says where it should be. */
+    private static boolean isFlat(List<Double> means, int steps, double goal) {
+        int before = means.size() - 1 - steps / 2;
+        if (steps < FLAT_STEPS || before < 0) {
+            return false;
+        }
+        double last = means.get(means.size() - 1);
+        return last < goal && last - means.get(before) < RISE;
     }
 }

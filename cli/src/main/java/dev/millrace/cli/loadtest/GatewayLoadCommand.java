@@ -76,7 +76,7 @@ public final class GatewayLoadCommand implements Callable<Integer> {
                     .run(TypedCommand.of(spec));
         }
         JsonFile.write(report.resolve("gateway.json"), measured);
-        out.print(ReportText.markdown(GatewayLoadReport.of(measured)));
+        ReportText.lines(GatewayLoadReport.of(measured)).forEach(out::println);
         out.flush();
         return measured.goals().stream().allMatch(Goal::holds) ? 0 : MISSED;
     }

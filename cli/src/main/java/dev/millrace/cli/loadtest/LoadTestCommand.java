@@ -152,7 +152,7 @@ public final class LoadTestCommand implements Callable<Integer> {
                             .run(points));
         }
         OpenLoopReport.write(measured, report, out::println);
-        out.print(ReportText.markdown(OpenLoopReport.of(measured)));
+        ReportText.lines(OpenLoopReport.of(measured)).forEach(out::println);
     }
 
     private void closed(ClosedFile file, String name, ReportOrigin origin, PrintWriter out) throws Exception {
@@ -175,7 +175,7 @@ public final class LoadTestCommand implements Callable<Integer> {
                             .run(points));
         }
         ClosedLoopReport.write(measured, report, out::println);
-        out.print(ReportText.markdown(ClosedLoopReport.of(measured)));
+        ReportText.lines(ClosedLoopReport.of(measured)).forEach(out::println);
     }
 
     /** Brokers to load: our own, which end with it, or somebody else's. */
@@ -219,14 +219,23 @@ public final class LoadTestCommand implements Callable<Integer> {
             throw new RefusedRequestException("one of " + compare.get(0) + " and " + compare.get(1)
                     + " is a closed loop and the other is not; they cannot be compared");
         }
-        out.print(ReportText.markdown(
-                closed
-                        ? ClosedComparison.report(
-                                read(compare.get(0), ClosedReport.class, ClosedReport::format, ClosedReport.FORMAT),
-                                read(compare.get(1), ClosedReport.class, ClosedReport::format, ClosedReport.FORMAT))
-                        : Comparison.report(
-                                read(compare.get(0), LoadReport.class, LoadReport::format, LoadReport.FORMAT),
-                                read(compare.get(1), LoadReport.class, LoadReport::format, LoadReport.FORMAT))));
+        ReportText.lines(
+                        closed
+                                ? ClosedComparison.report(
+                                        read(
+                                                compare.get(0),
+                                                ClosedReport.class,
+                                                ClosedReport::format,
+                                                ClosedReport.FORMAT),
+                                        read(
+                                                compare.get(1),
+                                                ClosedReport.class,
+                                                ClosedReport::format,
+                                                ClosedReport.FORMAT))
+                                : Comparison.report(
+                                        read(compare.get(0), LoadReport.class, LoadReport::format, LoadReport.FORMAT),
+                                        read(compare.get(1), LoadReport.class, LoadReport::format, LoadReport.FORMAT)))
+                .forEach(out::println);
         out.flush();
     }
 

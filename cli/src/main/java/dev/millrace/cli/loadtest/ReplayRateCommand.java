@@ -71,7 +71,7 @@ public final class ReplayRateCommand implements Callable<Integer> {
                     .run(TypedCommand.of(spec));
         }
         JsonFile.write(report.resolve("replay.json"), measured);
-        out.print(ReportText.markdown(ReplayRateReport.of(measured)));
+        ReportText.lines(ReplayRateReport.of(measured)).forEach(out::println);
         out.flush();
         return measured.goals().stream().allMatch(Goal::holds) ? 0 : MISSED;
     }

@@ -68,6 +68,8 @@ public final class TopologyCommand implements Callable<Integer> {
             plan = plan.only(EnumSet.copyOf(only));
         }
         PrintWriter out = spec.commandLine().getOut();
+        out.println("a broker of its own starts and is warmed up; then each measurement is a line");
+        out.flush();
         TopologyBenchmark.Report measured;
         try (Scratch scratch = Scratch.make()) {
             measured = new TopologyBenchmark(plan, scratch.directory(), line -> {
@@ -77,7 +79,7 @@ public final class TopologyCommand implements Callable<Integer> {
                     .run(TypedCommand.of(spec));
         }
         JsonFile.write(report.resolve("topology.json"), measured);
-        out.print(ReportText.markdown(TopologyReport.of(measured)));
+        ReportText.lines(TopologyReport.of(measured)).forEach(out::println);
         out.flush();
         return measured.allHold() ? 0 : MISSED;
     }

@@ -56,8 +56,6 @@ import picocli.CommandLine.Spec;
 public final class TraceCommand implements Callable<Integer> {
     private static final Duration PATIENCE = Duration.ofSeconds(30);
     private static final Pattern SAMPLE = Pattern.compile("(.+)/(\\d{1,9})");
-    /** The last column is a sentence, which is not cut. */
-    private static final int GROUP_WIDTH = 400;
 
     @Mixin
     private RunOptions run;
@@ -190,7 +188,7 @@ public final class TraceCommand implements Callable<Integer> {
                                         + found.value().getSamples() + " samples")
                         .orElse(""));
         out.println();
-        TableText.lines(Table.of("", columns(trace, prefix, epoch), rolloutIds(trace)), GROUP_WIDTH)
+        TableText.lines(Table.of("", columns(trace, prefix, epoch), rolloutIds(trace)))
                 .forEach(out::println);
         List<Found<Rollout>> found = trace.rollouts();
         trace.prompt().ifPresent(prompt -> {

@@ -96,7 +96,7 @@ class AuditIT {
         CommandLine command = Main.commandLine().setOut(new PrintWriter(out)).setErr(new PrintWriter(err));
         int status = command.execute(all.toArray(String[]::new));
         assertThat(out.toString().lines())
-                .allMatch(line -> line.length() <= Lines.WIDTH || all.contains("--json"), "80 columns");
+                .allMatch(line -> line.length() <= Lines.width() || all.contains("--json"), "80 columns");
         return new Said(status, out.toString(), err.toString());
     }
 

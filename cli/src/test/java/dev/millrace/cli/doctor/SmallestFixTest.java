@@ -449,7 +449,7 @@ class SmallestFixTest {
                 .contains("what no replay says:");
         assertThat(said.lines())
                 .filteredOn(line -> !line.contains("/") && !line.contains("--set"))
-                .allMatch(line -> line.length() <= Lines.WIDTH);
+                .allMatch(line -> line.length() <= Lines.width());
         JsonNode report = JSON.readTree(folder.resolve("report/report.json").toFile());
         assertThat(report.at("/conclusion/health").asText()).isEqualTo("ILL");
         assertThat(report.path("view").asText()).startsWith("./millrace view --archive ");

@@ -39,9 +39,7 @@ class LagLawCommandTest {
                         report.toString()))
                 .as(said.toString())
                 .isZero();
-        assertThat(said.toString())
-                .containsPattern("\\| +4 \\| ")
-                .contains("L = c ESS^alpha: c = ", "R^2 of log ESS: ");
+        assertThat(said.toString()).containsPattern("\n +4  ").contains("L = c ESS^alpha: c = ", "R^2 of log ESS: ");
         JsonNode law =
                 new ObjectMapper().readTree(report.resolve("lag-law.json").toFile());
         assertThat(law.at("/law/runs").asInt()).isEqualTo(3);

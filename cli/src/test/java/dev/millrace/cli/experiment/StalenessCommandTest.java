@@ -77,7 +77,7 @@ class StalenessCommandTest {
 
         assertThat(err.toString()).isEmpty();
         assertThat(exit).isZero();
-        assertThat(out.toString()).contains("16 runs of 4 steps, 0 of them done already", "| M2PO+VCPO ");
+        assertThat(out.toString()).contains("16 runs of 4 steps, 0 of them done already", "M2PO+VCPO ");
         assertThat(Files.readAllLines(report.resolve("runs.csv"))).hasSize(1 + 16);
         assertThat(Files.readAllLines(report.resolve("steps.csv"))).hasSize(1 + 16 * 4);
         assertThat(Files.readAllLines(report.resolve("evaluations.csv"))).hasSize(1 + 16 * 3);

@@ -61,11 +61,20 @@ class StatusTextTest {
 
     private static RunStatus with(
             StepRow newest, String phase, long starved, List<Double> rewards, List<Alarm> alarms) {
+        return with(newest, phase, starved, Double.NaN, rewards, alarms);
+    }
+
+    private static RunStatus with(StepRow newest, double goal, List<Double> rewards) {
+        return with(newest, "", 0, goal, rewards, List.of());
+    }
+
+    private static RunStatus with(
+            StepRow newest, String phase, long starved, double goal, List<Double> rewards, List<Alarm> alarms) {
         return new RunStatus(
                 "inc-1",
                 500,
                 phase,
-                Double.NaN,
+                goal,
                 0.5,
                 rewards.size(),
                 0,
@@ -220,6 +229,18 @@ class StatusTextTest {
         List<Double> fallen = new ArrayList<>(Collections.nCopies(10, 0.9));
         fallen.addAll(Collections.nCopies(10, 0.2));
         assertThat(title(with(STEP, "", 0, fallen, List.of()), 2001).text()).contains("  REWARD FALLS  ");
+    }
+
+    @Test
+    void shouldNotCallARunWellWhoseRewardStandsStillBelowItsGoal() {
+        List<Double> flat = Collections.nCopies(60, 0.12);
+        assertThat(title(with(STEP, 0.9, flat), 2001).text()).contains("  REWARD FLAT  ");
+        assertThat(title(with(STEP, Double.NaN, flat), 2001).text()).contains("  TRAINING OK  ");
+        assertThat(title(with(STEP, 0.9, flat.subList(0, 59)), 2001).text())
+                .as("it may be too early to say")
+                .contains("  TRAINING OK  ");
+        List<Double> slow = IntStream.range(0, 60).mapToObj(i -> i / 1000.0).toList();
+        assertThat(title(with(STEP, 0.9, slow), 2001).text()).contains("  TRAINING OK  ");
     }
 
     @Test

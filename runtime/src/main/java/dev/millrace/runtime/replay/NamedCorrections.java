@@ -27,7 +27,14 @@ public final class NamedCorrections {
     /** @throws ConfigException if it names none of these, or what it names does not go together */
     public static Alternative parse(String named, Algorithm ofRun) {
         if (named.equals("none")) {
-            return new Alternative("none", none(ofRun));
+            try {
+                return new Alternative("none", none(ofRun));
+            } catch (IllegalArgumentException e) {
+                throw new ConfigException(
+                        "--corrections none does not go with the run's objective, of which a correction is a part: "
+                                + e.getMessage() + "; --corrections ppo or grpo names a whole algorithm in its place",
+                        e);
+            }
         }
         Path file = Path.of(named);
         if (Files.isRegularFile(file)) {

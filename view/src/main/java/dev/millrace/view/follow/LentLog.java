@@ -44,7 +44,8 @@ final class LentLog {
                 }
             } catch (ExecutionException e) {
                 if (asked.isOver) {
-                    throw new RefusedRequestException("run " + source.name() + " is going on; ask again");
+                    throw new RefusedRequestException("run " + source.name()
+                            + " is wanted by another command, which goes first; ask again when it is done");
                 }
                 throw e.getCause() instanceof RuntimeException cause ? cause : new IllegalStateException(e.getCause());
             } catch (InterruptedException e) {

@@ -166,6 +166,12 @@ class BrowserTest {
                 "ledger",
                 "document.querySelectorAll('.sankey rect').length > 4 && document.body.innerText.includes('zero-variance')");
         assertThat(has("Survivor bias")).isTrue();
+        assertThat(browser.value(
+                                "[...document.querySelectorAll('.sankey text')].every((text) =>"
+                                        + " text.getBBox().x + text.getBBox().width <= text.ownerSVGElement.viewBox.baseVal.width)")
+                        .asBoolean())
+                .as("no label of the flow is cut at its edge")
+                .isTrue();
         requireShown("weights", "document.querySelectorAll('.plot canvas').length === 2");
     }
 

@@ -62,7 +62,7 @@ class LentLogIT {
                     }
                 }))
                 .isInstanceOf(RefusedRequestException.class)
-                .hasMessageContaining("is going on; ask again");
+                .hasMessageContaining("is wanted by another command, which goes first; ask again when it is done");
         try (RunDirectory going = run.get(60, TimeUnit.SECONDS);
                 EmbeddedBroker broker = EmbeddedBroker.start(going.broker())) {
             assertThat(broker.bootstrapServers()).as("its broker was down").isNotEmpty();

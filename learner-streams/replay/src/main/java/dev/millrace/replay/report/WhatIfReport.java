@@ -125,15 +125,16 @@ public final class WhatIfReport {
         List<String> verdict = new ArrayList<>();
         verdict.add(String.format(
                 Locale.ROOT,
-                "%,d steps, %,d tokens, %d corrections in %.1f s: %,.0f tokens/s",
-                totals.steps(),
+                "%s, %,d tokens, %s in %.1f s: %,.0f tokens/s",
+                RetrainReport.count(totals.steps(), "step"),
                 tokens,
-                totals.names().size(),
+                RetrainReport.count(totals.names().size(), "correction"),
                 seconds,
                 tokens / Math.max(1e-9, seconds)));
         verdict.add(
                 totals.notAsRecorded() == 0
-                        ? "the run's own corrections, decided again, give every recorded batch"
+                        ? "the run's own corrections, decided again, give every recorded batch as it was assembled; what the"
+                                + " learner decides anew where versions pass before the step, --rescore at-step shows"
                         : totals.notAsRecorded() + " of " + totals.steps()
                                 + " batches were not made by these corrections; give the configuration that the run had with"
                                 + " --config");
@@ -196,11 +197,12 @@ public final class WhatIfReport {
             found = Conclusion.of(
                             asked,
                             (more.excludes(0)
-                                            ? percent(
-                                                    name + " masks %s "
-                                                            + (more.mean() > 0 ? "more" : "fewer")
-                                                            + " of the tokens of a step",
-                                                    Math.abs(more.mean()))
+                                            ? String.format(
+                                                    Locale.ROOT,
+                                                    "%s masks %.2f points %s of the tokens of a step",
+                                                    name,
+                                                    100 * Math.abs(more.mean()),
+                                                    more.mean() > 0 ? "more" : "fewer")
                                             : name + " masks as much as the run's own")
                                     + alarms(most)
                                     + (totals.names().size() > 2

@@ -32,8 +32,8 @@ class WhatIfReportTest {
     @Test
     void shouldSayWhatTheCorrectionsMask() {
         assertThat(String.join("\n", ReportText.lines(report(3))))
-                .contains("3 steps, 1,000 tokens, 1 corrections in 2.0 s: 500 tokens/s")
-                .contains("the run's own corrections, decided again, give every recorded batch")
+                .contains("3 steps, 1,000 tokens, 1 correction in 2.0 s: 500 tokens/s")
+                .contains("the run's own corrections, decided again, give every recorded batch as it was")
                 .contains("said besides")
                 .containsPattern("recorded +10.00 % +50.00 % +1.000 +1.000");
         assertThat(ReportText.lines(report(4)))

@@ -186,8 +186,37 @@ public final class OpenLoopReport {
                 .with(Section.of("Workload").listing(of.workload()).forDetails());
     }
 
-    /** Of the curve that carries least. */
+    /** Of the kill that cost most; without one, of the curve that carries least. */
     private Conclusion conclusion() {
+        return of.curves().stream()
+                .flatMap(curve -> curve.points().stream())
+                .filter(point -> point.gapSeconds() >= 0)
+                .max(Comparator.comparingDouble(PointResult::gapSeconds))
+                .map(OpenLoopReport::ofKill)
+                .orElseGet(this::ofKnee);
+    }
+
+    private static Conclusion ofKill(PointResult killed) {
+        return Conclusion.of(
+                        "What does a kill under load cost?",
+                        String.format(Locale.ROOT, "%.1f s without a batch", killed.gapSeconds())
+                                + (killed.recoverySeconds() < 0
+                                        ? "; what had piled up was still there when the load ended"
+                                        : String.format(
+                                                Locale.ROOT,
+                                                ", and no more behind than before after %.1f s",
+                                                killed.recoverySeconds())),
+                        killed.recoverySeconds() < 0 ? Health.LOOK : Health.OK)
+                .resting(
+                        "end to end, p99",
+                        String.format(Locale.ROOT, "%,.0f ms", killed.endToEnd().p99()))
+                .sure(String.format(
+                        Locale.ROOT,
+                        "killed once, at %,.0f rollouts/s, on the machine below; repeat it to know how far two runs are apart",
+                        killed.offered()));
+    }
+
+    private Conclusion ofKnee() {
         Curve least = of.curves().stream()
                 .min(Comparator.comparingDouble(curve -> curve.knee().rate()))
                 .orElseThrow();
@@ -210,9 +239,8 @@ public final class OpenLoopReport {
                                 Locale.ROOT,
                                 "%,.0f rollouts/s",
                                 least.baseline().publishRolloutsPerSecond()))
-                .sure(
-                        points
-                                + " points, each measured once on the machine below; repeat it to know how far two runs are apart");
+                .sure((points == 1 ? "1 point" : points + " points, each")
+                        + " measured once on the machine below; repeat it to know how far two runs are apart");
     }
 
     private static String verdict(Curve curve) {

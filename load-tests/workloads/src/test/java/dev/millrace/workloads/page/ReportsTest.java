@@ -2,6 +2,7 @@ package dev.millrace.workloads.page;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.report.Conclusion.Health;
 import dev.millrace.report.ReportOrigin;
 import dev.millrace.report.ReportText;
 import dev.millrace.workloads.knee.Knee;
@@ -30,6 +31,10 @@ class ReportsTest {
     private final List<String> said = new ArrayList<>();
 
     private static PointResult point(double offered, double achieved) {
+        return point(offered, achieved, -1, -1);
+    }
+
+    private static PointResult point(double offered, double achieved, double recoverySeconds, double gapSeconds) {
         Latency latency = new Latency(10, 1, 2, 3, 4, 5);
         return new PointResult(
                 Map.of("load.rollouts_per_second", Double.toString(offered)),
@@ -50,13 +55,17 @@ class ReportsTest {
                 Limit.LOAD,
                 -1,
                 0,
-                -1,
-                -1,
+                recoverySeconds,
+                gapSeconds,
                 List.of(new LagSample(0.5, Map.of("t-0", 7L), Map.of("t-0", 0.25), 1, 0.5, 2, achieved)));
     }
 
     private static LoadReport report(double knee, double copyMegabytes, String workload) {
-        List<PointResult> points = List.of(point(0.97 * knee, 0.97 * knee), point(1.09 * knee, knee));
+        return report(
+                knee, copyMegabytes, workload, List.of(point(0.97 * knee, 0.97 * knee), point(1.09 * knee, knee)));
+    }
+
+    private static LoadReport report(double knee, double copyMegabytes, String workload, List<PointResult> points) {
         Curve curve = new Curve(
                 Map.of("instances", "1"),
                 new Baseline(1, 1000, 10, 0.3, 2, copyMegabytes),
@@ -90,6 +99,26 @@ class ReportsTest {
         assertThat(Files.readString(directory.resolve("report.html")))
                 .contains("instances 1: knee 300 rollouts/s.")
                 .contains("seconds: 10");
+    }
+
+    @Test
+    void shouldAnswerFirstWhatAKillCost() {
+        assertThat(OpenLoopReport.of(report(300, 50, "", List.of(point(100, 100, 2.6, 0.55))))
+                        .conclusion())
+                .satisfies(found -> {
+                    assertThat(found.asked()).isEqualTo("What does a kill under load cost?");
+                    assertThat(found.answer())
+                            .isEqualTo("0.6 s without a batch, and no more behind than before after 2.6 s");
+                    assertThat(found.health()).isEqualTo(Health.OK);
+                });
+        assertThat(OpenLoopReport.of(report(300, 50, "", List.of(point(100, 100, -1, 3))))
+                        .conclusion())
+                .satisfies(found -> {
+                    assertThat(found.answer())
+                            .isEqualTo("3.0 s without a batch; what had piled up was still there when the load ended");
+                    assertThat(found.health()).isEqualTo(Health.LOOK);
+                });
+        assertThat(OpenLoopReport.of(report(300, 50, "")).conclusion().answer()).isEqualTo("300 rollouts/s");
     }
 
     @Test
