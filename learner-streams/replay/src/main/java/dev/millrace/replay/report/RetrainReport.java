@@ -121,7 +121,7 @@ public final class RetrainReport {
                 .sure((away.values() < 2
                                 ? "1 seed, so that there is no interval"
                                 : "95 % interval over " + away.values() + " seeds")
-                        + "; means of the last " + Collapse.STAYS + " evaluations; "
+                        + "; by the mean of " + averaged(found, furthest) + "; "
                         + same);
     }
 
@@ -223,12 +223,22 @@ public final class RetrainReport {
                         ? name + " ended like recorded, " + seeds
                         : String.format(
                                 Locale.ROOT,
-                                "%s ended %.2f %s recorded, by the mean of the last %d evaluations, %s",
+                                "%s ended %.2f %s recorded, by the mean of %s, %s",
                                 name,
                                 Math.abs(difference),
                                 difference < 0 ? "below" : "above",
-                                Collapse.STAYS,
+                                averaged(found, variant),
                                 seeds));
+    }
+
+    /** Over which evaluations a reward at the end is a mean; a short course has fewer than the rule of a collapse looks at. */
+    private static String averaged(RetrainSeeds found, int variant) {
+        int most = found.each().stream()
+                .mapToInt(one -> one.rewards(variant).length)
+                .max()
+                .orElse(0);
+        return "the last " + count(Math.min(Collapse.STAYS, most), "evaluation")
+                + (most <= Collapse.STAYS ? ", that of the start among them" : "");
     }
 
     /** Whether the run's own variant is the run. */

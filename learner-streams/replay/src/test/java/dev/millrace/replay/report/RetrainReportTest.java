@@ -71,6 +71,13 @@ class RetrainReportTest {
     }
 
     @Test
+    void shouldSayOverHowManyEvaluationsOfAShortCourseItsEndIsAMean() {
+        assertThat(text(new RetrainSeeds(List.of(record(true, 2, 0.3, 0.5)), false)))
+                .contains(
+                        "other ended 0.35 above recorded, by the mean of the last 2 evaluations, that of the start among them, 1 seed");
+    }
+
+    @Test
     void shouldMeanOverTheSeedsThatHaveAValue() {
         RetrainSeeds found = new RetrainSeeds(List.of(record(true, 2, 0.8, 0.2), record(true, 2, 0.6)), true);
         assertThat(found.evaluatedAt()).containsExactly(10, 11);
