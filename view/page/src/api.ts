@@ -72,22 +72,35 @@ export interface News {
   isConnected: boolean;
 }
 
-/** Counts what is new of a run, by kind, so that answers can be asked for again. */
+/** Counts what is new of a run, by kind, so that answers can be asked for again. A page that is not seen listens to nothing, and hears all when it is seen again. */
 export function useNews(run: string | null): News {
   const [news, set] = useState<News>({ steps: 0, state: 0, status: 0, index: null, isConnected: !isSaved });
   useEffect(() => {
     if (run === null || isSaved) {
       return;
     }
-    const source = new EventSource(`/api/runs/${encodeURIComponent(run)}/events`);
     const count = (kind: "steps" | "state" | "status") => () => set((n) => ({ ...n, [kind]: n[kind] + 1 }));
-    source.addEventListener("steps", count("steps"));
-    source.addEventListener("state", count("state"));
-    source.addEventListener("status", count("status"));
-    source.addEventListener("index", (event) => set((n) => ({ ...n, index: JSON.parse(event.data) })));
-    source.onopen = () => set((n) => ({ ...n, isConnected: true, state: n.state + 1, steps: n.steps + 1 }));
-    source.onerror = () => set((n) => ({ ...n, isConnected: false }));
-    return () => source.close();
+    const listen = () => {
+      const source = new EventSource(`/api/runs/${encodeURIComponent(run)}/events`);
+      source.addEventListener("steps", count("steps"));
+      source.addEventListener("state", count("state"));
+      source.addEventListener("status", count("status"));
+      source.addEventListener("index", (event) => set((n) => ({ ...n, index: JSON.parse(event.data) })));
+      source.onopen = () => set((n) => ({ ...n, isConnected: true, state: n.state + 1, steps: n.steps + 1 }));
+      source.onerror = () => set((n) => ({ ...n, isConnected: false }));
+      return source;
+    };
+    let source: EventSource | null = null;
+    const look = () => {
+      source?.close();
+      source = document.hidden ? null : listen();
+    };
+    look();
+    document.addEventListener("visibilitychange", look);
+    return () => {
+      document.removeEventListener("visibilitychange", look);
+      source?.close();
+    };
   }, [run]);
   return news;
 }

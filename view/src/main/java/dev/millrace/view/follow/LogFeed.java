@@ -24,24 +24,31 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Reads a run's log into its index, to its end and on while it may grow, with two threads: one for the few records that say how the run does, the newest
- * first, so that they are there at once; the caller's for what there is of every rollout. Both read committed records as members of no group.
+ * first, so that they are there at once; the caller's for what there is of every rollout. Both read committed records as members of no group, and rest at
+ * the end of a growing log while nobody looks.
  */
 final class LogFeed implements AutoCloseable {
     private static final long LOOK_NANOS = 1_000_000_000;
     private static final int RECORDS = 4000;
+    private static final int FEW_RECORDS = 500;
     /** Of a run that goes on, the broker gathers what is new for so long, and does not answer for each record by itself. */
-    private static final int GATHERED_MS = 400;
+    private static final int GATHERED_MS = 20;
+    /** Between two looks; a question that is left open meanwhile has the broker count anew with every record that is written. */
+    private static final long REST_MS = 300;
 
     private static final int GATHERED_BYTES = 1 << 20;
     /** Of one processor, what reading the rollouts of a run that goes on may take. */
     private static final double SHARE = 0.01;
     /** A rest; longer ones, which a cold start would ask for, would leave the page behind the run. */
     private static final long MOST_REST_MS = 2000;
+    /** How often it is asked whether somebody has come. */
+    private static final long UNSEEN_MS = 100;
 
     private final RunTopics topics;
     private final Supplier<IndexFeed> feeds;
     private final boolean growing;
     private final BooleanSupplier mayGrow;
+    private final BooleanSupplier lookedAt;
     private final CountDownLatch stopped = new CountDownLatch(1);
     private final LogReader newest;
     private final LogReader many;
@@ -51,13 +58,20 @@ final class LogFeed implements AutoCloseable {
      * @param feeds one for each thread
      * @param growing whether to go on at the log's end
      * @param mayGrow asked now and then, whether to
+     * @param lookedAt whether anybody looks: the log is read to its end without, and on when somebody does
      */
-    LogFeed(LogConnection connection, Supplier<IndexFeed> feeds, boolean growing, BooleanSupplier mayGrow) {
+    LogFeed(
+            LogConnection connection,
+            Supplier<IndexFeed> feeds,
+            boolean growing,
+            BooleanSupplier mayGrow,
+            BooleanSupplier lookedAt) {
         this.topics = connection.topics();
         this.feeds = feeds;
         this.growing = growing;
         this.mayGrow = mayGrow;
-        this.newest = reader(connection, 500, growing);
+        this.lookedAt = lookedAt;
+        this.newest = reader(connection, FEW_RECORDS, growing);
         this.many = reader(connection, growing ? RECORDS / 8 : RECORDS, growing);
     }
 
@@ -86,6 +100,7 @@ final class LogFeed implements AutoCloseable {
             }
         } finally {
             if (growing || isStopped(0) || failure != null) {
+                stopped.countDown();
                 newest.stop();
             }
             join(few);
@@ -160,7 +175,18 @@ final class LogFeed implements AutoCloseable {
         seek(feed, newest, all);
         Map<TopicPartition, Long> allEnds = newest.consumer().endOffsets(all);
         if (growing) {
-            newest.follow(records::add, () -> feed.take(records, true));
+            boolean[] isSecond = {false};
+            newest.follow(records::add, () -> {
+                boolean isBehind = records.size() == FEW_RECORDS;
+                feed.take(records, true);
+                if (isSecond[0] && !isBehind) {
+                    isStopped(REST_MS); // the first look after a rest has what was fetched before it
+                }
+                isSecond[0] = !isSecond[0];
+                while (!lookedAt.getAsBoolean() && newest.hasReached(allEnds) && !isStopped(UNSEEN_MS)) {
+                    // nobody asks for what is new
+                }
+            });
         } else {
             newest.readUntil(
                     () -> {
@@ -178,7 +204,7 @@ final class LogFeed implements AutoCloseable {
         Map<TopicPartition, Long> begins = many.consumer().beginningOffsets(all);
         Map<TopicPartition, Long> ends = new HashMap<>(many.consumer().endOffsets(all));
         List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
-        long[] lookedAt = {System.nanoTime()};
+        long[] checkedAt = {System.nanoTime()};
         many.readUntil(
                 () -> {
                     long begun = System.nanoTime();
@@ -192,14 +218,18 @@ final class LogFeed implements AutoCloseable {
                     if (isStopped(Math.min(MOST_REST_MS, (long) (busy / 1e6 * (1 / SHARE - 1))))) {
                         return true;
                     }
-                    if (System.nanoTime() - lookedAt[0] > LOOK_NANOS) {
-                        lookedAt[0] = System.nanoTime();
-                        if (!mayGrow.getAsBoolean()) {
-                            return true; // its process has ended: what is left is read by a broker of ours
+                    do {
+                        if (System.nanoTime() - checkedAt[0] > LOOK_NANOS) {
+                            checkedAt[0] = System.nanoTime();
+                            if (!mayGrow.getAsBoolean()) {
+                                return true; // its process has ended: what is left is read by a broker of ours
+                            }
+                            if (lookedAt.getAsBoolean()) {
+                                ends.putAll(many.consumer().endOffsets(all));
+                            }
                         }
-                        ends.putAll(many.consumer().endOffsets(all));
-                    }
-                    return false;
+                    } while (whole && !lookedAt.getAsBoolean() && !isStopped(UNSEEN_MS));
+                    return isStopped(0);
                 },
                 ReadLimit.withoutProgress(Duration.ofDays(3650)),
                 records::add);

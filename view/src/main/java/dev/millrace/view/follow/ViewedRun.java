@@ -26,8 +26,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * A run that somebody looks at: its index, filled and kept up while it is open, and its records by their places. A run that goes on in its folder is read
- * by its own broker, one that has ended by that broker's files, so that it can go on at any moment; this then follows it. Thread-safe.
+ * A run that somebody looks at: its index, filled when it is opened and kept up, and its records by their places. A run that goes on in its folder is read
+ * by its own broker, for as long as somebody looks, one that has ended by that broker's files, so that it can go on at any moment; this then follows it. Thread-safe.
  */
 public final class ViewedRun implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(ViewedRun.class);
@@ -39,6 +39,7 @@ public final class ViewedRun implements AutoCloseable {
     private final RunDoor door;
     private final LentLog lent;
     private final Events events = new Events();
+    private final Onlookers onlookers = new Onlookers(events, System::nanoTime);
     private final Thread owner;
     private final CountDownLatch stopped = new CountDownLatch(1);
     /** Guarded by {@link #stopped}. */
@@ -73,6 +74,11 @@ public final class ViewedRun implements AutoCloseable {
     /** Where the run is. */
     public RunSource source() {
         return source;
+    }
+
+    /** Somebody looks at it now: of a run that goes on, its index is kept up for as long as somebody does. */
+    void look() {
+        onlookers.ask();
     }
 
     /** Tells what is new. */
@@ -223,7 +229,11 @@ public final class ViewedRun implements AutoCloseable {
     private void read(LogConnection connection) {
         String runId = connection.run().runId();
         try (LogFeed feed = new LogFeed(
-                connection, () -> feed(connection.topics(), runId, connection.registry()), growing, source::mayGrow)) {
+                connection,
+                () -> feed(connection.topics(), runId, connection.registry()),
+                growing,
+                source::mayGrow,
+                onlookers::areThere)) {
             synchronized (stopped) {
                 reading = feed;
                 if (isStopped(0)) {

@@ -75,7 +75,7 @@ public final class ViewedRuns implements AutoCloseable {
         }
     }
 
-    /** The run of this name, opened; empty if there is none. */
+    /** The run of this name, opened, for somebody who looks at it; empty if there is none. */
     public Optional<ViewedRun> run(String name) {
         List<ViewedRun> closing = new ArrayList<>();
         Optional<ViewedRun> found;
@@ -99,14 +99,18 @@ public final class ViewedRuns implements AutoCloseable {
             }
         }
         closing.forEach(ViewedRun::close);
+        found.ifPresent(ViewedRun::look);
         return found;
     }
 
-    /** The run of this name if it is open. */
+    /** The run of this name, for somebody who looks at it, if it is open. */
     public Optional<ViewedRun> opened(String name) {
+        Optional<ViewedRun> found;
         synchronized (open) {
-            return Optional.ofNullable(open.get(name));
+            found = Optional.ofNullable(open.get(name));
         }
+        found.ifPresent(ViewedRun::look);
+        return found;
     }
 
     @Override
