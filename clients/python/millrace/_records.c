@@ -17,6 +17,9 @@ enum { MOST_ITEMS = 4096, MOST_PLACES = 1 << 24, LONGEST_SHIFT = 56 };
 /* In the place of a position. */
 enum { NOT_SO = -1, NO_MEMORY = -2 };
 
+/* In the place of a row, as in rows.py. */
+enum { ALL_FIT = -1, ABSENT = -2 };
+
 typedef struct {
     int64_t *values;
     Py_ssize_t count, room;
@@ -287,10 +290,64 @@ static PyObject *gather(PyObject *self, PyObject *args) {
     Py_RETURN_NONE;
 }
 
+/* Whether every range of one array's bytes is that of another's, or of a single text's where the other has no ranges. */
+static PyObject *same(PyObject *self, PyObject *args) {
+    Py_buffer data, begins, ends, other, other_begins, other_ends;
+    if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*", &data, &begins, &ends, &other, &other_begins, &other_ends)) {
+        return NULL;
+    }
+    const int64_t *begin = begins.buf, *end = ends.buf, *other_begin = other_begins.buf, *other_end = other_ends.buf;
+    Py_ssize_t rows = begins.len / 8;
+    int is_text = other_begins.len == 0;
+    int alike = ends.len == begins.len && other_ends.len == other_begins.len && (is_text || other_begins.len == begins.len);
+    for (Py_ssize_t i = 0; i < rows && alike; i++) {
+        int64_t from = is_text ? 0 : other_begin[i], to = is_text ? other.len : other_end[i], size = end[i] - begin[i];
+        alike = begin[i] >= 0 && from >= 0 && size >= 0 && size == to - from && end[i] <= data.len && to <= other.len
+            && memcmp((const char *) data.buf + begin[i], (const char *) other.buf + from, (size_t) size) == 0;
+    }
+    PyBuffer_Release(&data);
+    PyBuffer_Release(&begins);
+    PyBuffer_Release(&ends);
+    PyBuffer_Release(&other);
+    PyBuffer_Release(&other_begins);
+    PyBuffer_Release(&other_ends);
+    return PyBool_FromLong(alike);
+}
+
+static PyObject *unlike(PyObject *self, PyObject *args) {
+    Py_buffer begins, ends, lengths;
+    int shift;
+    if (!PyArg_ParseTuple(args, "y*y*y*i", &begins, &ends, &lengths, &shift)) {
+        return NULL;
+    }
+    const int64_t *begin = begins.buf, *end = ends.buf, *length = lengths.buf;
+    Py_ssize_t rows = begins.len / 8, found = ALL_FIT;
+    if (ends.len != begins.len || lengths.len != begins.len) {
+        found = rows; /* nobody's row */
+    }
+    for (Py_ssize_t i = rows - 1; i >= 0 && found < rows && found != ABSENT; i--) {
+        if (begin[i] < 0) {
+            found = ABSENT;
+        } else if (end[i] - begin[i] != length[i] << shift) {
+            found = i;
+        }
+    }
+    PyBuffer_Release(&begins);
+    PyBuffer_Release(&ends);
+    PyBuffer_Release(&lengths);
+    if (found == rows && rows > 0) {
+        PyErr_SetString(PyExc_ValueError, "the columns are of different lengths");
+        return NULL;
+    }
+    return PyLong_FromSsize_t(found);
+}
+
 static PyMethodDef METHODS[] = {
     {"read", read_records, METH_VARARGS, "(data, begins, ends, program, columns, items): bytes of the items, or None"},
     {"places", places, METH_VARARGS, "(data, position, program): bytes of where items begin and the position behind the array, or None"},
     {"gather", gather, METH_VARARGS, "(out, data, begins, ends): copies the ranges one behind the other"},
+    {"same", same, METH_VARARGS, "(data, begins, ends, other, begins, ends): whether the ranges are alike; without other ranges, each all of other"},
+    {"unlike", unlike, METH_VARARGS, "(begins, ends, lengths, shift): the first row of another length, or what rows.py names"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, List, Optional, Tuple
+from operator import methodcaller
+from typing import Any, Iterable, Iterator, List, Optional, Tuple
 
 import numpy as np
 from confluent_kafka import KafkaException, TopicPartition
@@ -12,7 +13,7 @@ from millrace.avro import Record
 from millrace.batch import Batch, Floats, spread
 from millrace.errors import Malformed, Missing
 from millrace.log import Forward, Kafka, Records, Schemas
-from millrace.rows import Columns, Ints, JoinedRows, NotSideBySide, Rows, SingleRows, joined
+from millrace.rows import ABSENT, Columns, Ints, JoinedRows, NotSideBySide, Rows, SingleRows, joined, same_texts
 from millrace.versions import Identity
 
 #: what is read of a trajectory; the rest is passed over
@@ -28,8 +29,13 @@ _COLUMNS_OF_ENTRY = ("rollout_id", "group_id", "partition", "offset", "reward", 
 #: fewer records, and longer ones, cost less one by one
 _SIDE_BY_SIDE = 32
 _SHORT_BYTES = 32 << 10
+#: read together: a batch that lies in two pieces is put together of both
+_PIECE_BYTES, _FEWEST, _MOST = 8 << 20, 256, 8192
 _NOT_OF_ENTRY = tuple("BatchEntry." + name for name in ("rollout_partition", "rollout_offset", "oldest_version", "trained_tokens", "masked_by"))
 _LOG_PROBS = ("behavior_log_probs", "proximal_log_probs", "old_log_probs", "reference_log_probs", "teacher_log_probs", "proximal_entropies")
+
+
+_VALUE, _OFFSET = methodcaller("value"), methodcaller("offset")
 
 
 class _Piece:
@@ -44,7 +50,8 @@ class _Piece:
         self.partition = partition
         self.offsets = np.array(offsets, np.int64)
         self.first, self.last = offsets[0], offsets[-1]
-        self.bytes = sum(map(len, values))
+        self._lengths = np.fromiter(map(len, values), np.int64, len(values))
+        self.bytes = int(self._lengths.sum())
         self.left = len(values)
 
     def holds(self, offsets: Ints) -> Tuple[Ints, "NDArray[np.bool_]"]:
@@ -63,7 +70,7 @@ class _Piece:
     def _side_by_side(self) -> Optional[Columns]:
         if self.bytes > _SHORT_BYTES * len(self._values):
             return None
-        data, ends = b"".join(self._values), np.cumsum(np.array(list(map(len, self._values)), np.int64))
+        data, ends = b"".join(self._values), np.cumsum(self._lengths)
         begins = np.concatenate([[0], ends[:-1]])
         head = data[:5]
         if len(head) < 5 or head[0] != 0 or (ends - begins).min() < 5:
@@ -88,6 +95,7 @@ class Trajectories:
         self._schemas = schemas
         self._records = Records(schemas, _OF_TRAJECTORY, arrays=False)
         self._kept_bytes = kept_bytes
+        self._at_once = _FEWEST
         self._pieces: List[_Piece] = []
 
     def fetch(self, batch: Record) -> Rows:
@@ -97,11 +105,12 @@ class Trajectories:
         """
         entries: Rows = batch["entries"]
         partitions, offsets = entries.numbers("partition"), entries.numbers("offset")
-        known, _ = self._known(partitions, offsets)
-        for partition in np.unique(partitions[~known]).tolist():
-            wanted = offsets[~known & (partitions == partition)]
-            self._read(partition, int(wanted.min()), int(wanted.max()), batch)
         known, found = self._known(partitions, offsets)
+        if not known.all():
+            for partition in np.unique(partitions[~known]).tolist():
+                wanted = offsets[~known & (partitions == partition)]
+                self._read(partition, int(wanted.min()), int(wanted.max()), batch)
+            known, found = self._known(partitions, offsets)
         if not known.all():
             s = int(np.argmin(known))
             raise Missing(f"batch {batch['batch_id']} points at {self._topic}-{partitions[s]}@{offsets[s]}, and there is no record")
@@ -140,20 +149,28 @@ class Trajectories:
         values: List[bytes] = []
         offsets: List[int] = []
         try:
-            for messages in self._forward.read(partition, first, last):
-                read = [message.value() for message in messages]
+            for messages in self._forward.read(partition, first, last, self._at_once):
+                read = list(map(_VALUE, messages))
                 if None in read:
                     messages = [message for message, value in zip(messages, read) if value is not None]
                     read = [value for value in read if value is not None]
                 values += read
-                offsets += [message.offset() for message in messages]
+                offsets += _offsets(messages)
         except Missing as e:
             raise Missing(f"batch {batch['batch_id']} points at a trajectory that cannot be had: {e}") from None
         if values:
-            self._pieces.append(_Piece(self._schemas, self._records, partition, values, offsets))
+            piece = _Piece(self._schemas, self._records, partition, values, offsets)
+            self._pieces.append(piece)
+            self._at_once = min(_MOST, max(_FEWEST, _PIECE_BYTES * len(values) // max(1, piece.bytes)))
 
     def close(self) -> None:
         self._forward.close()
+
+
+def _offsets(messages: List[Any]) -> Iterable[int]:
+    """Of messages in the order of a partition."""
+    first, last = (messages[0].offset(), messages[-1].offset()) if messages else (0, -1)
+    return range(first, last + 1) if last - first < len(messages) else map(_OFFSET, messages)
 
 
 class _BatchRecords(Records):
@@ -240,7 +257,7 @@ def _inconsistent(batch: Record, s: int, what: str) -> Malformed:
 
 def _same_rollouts(batch: Record, trajectories: Rows) -> None:
     entries: Rows = batch["entries"]
-    if (_same_texts(entries, trajectories, "rollout_id") and trajectories.all_are("run_id", batch["run_id"].encode())
+    if (same_texts(entries, trajectories, "rollout_id") and trajectories.all_are("run_id", batch["run_id"].encode())
             and trajectories.all_are("policy_id", batch["policy_id"].encode()) and (trajectories.numbers("epoch") == batch["epoch"]).all()):
         return
     wanted, found = entries.texts("rollout_id"), trajectories.texts("rollout_id")
@@ -252,11 +269,6 @@ def _same_rollouts(batch: Record, trajectories: Rows) -> None:
                         f"{_shown(policies[s])}")
 
 
-def _same_texts(one: Rows, other: Rows, name: str) -> bool:
-    (lengths, texts), (other_lengths, other_texts) = one.packed_texts(name), other.packed_texts(name)
-    return np.array_equal(lengths, other_lengths) and np.array_equal(texts, other_texts)
-
-
 def _shown(text: bytes) -> str:
     return text.decode("utf-8", "replace")
 
@@ -266,23 +278,25 @@ def _packed(batch: Record, trajectories: Rows, offset: int) -> Batch:
     _same_rollouts(batch, trajectories)
     prompt_lengths, lengths = trajectories.lengths("prompt_tokens") >> 2, trajectories.lengths("response_tokens") >> 2
 
-    def whole(name: str, found: Ints, width: int = 2) -> None:
-        wrong = np.flatnonzero(found != lengths << width)
-        if len(wrong):
-            s = int(wrong[0])
-            raise _inconsistent(batch, s, f"has {lengths[s]} response tokens and {found[s] >> width} values of {name}")
+    def uneven(s: int, values: int, what: str) -> Malformed:
+        return _inconsistent(batch, s, f"has {lengths[s]} response tokens and {values} values of {what}")
 
-    recorded = []
-    for name in _LOG_PROBS:
-        found = trajectories.lengths(name)
-        if not (found < 0).any():
-            whole(name.replace("_", " "), found)
-            recorded.append(name)
-    own_lengths, masked = trajectories.lengths("mask"), entries.there("mask")
-    whole("mask" if not masked.any() else "the trajectory's mask", own_lengths, 0)
+    def whole(rows: Rows, name: str, what: str, width: int = 2) -> bool:
+        """Whether each has the vector, which then must have a value for each response token."""
+        s = rows.unlike(name, lengths, width)
+        if s >= 0:
+            raise uneven(s, int(rows.lengths(name)[s]) >> width, what)
+        return s != ABSENT
+
+    recorded = [name for name in _LOG_PROBS if whole(trajectories, name, name.replace("_", " "))]
+    masked = entries.there("mask")
+    is_masked = bool(masked.any())
+    whole(trajectories, "mask", "the trajectory's mask" if is_masked else "mask", 0)
     mask = own = trajectories.joined(("mask",), np.int8)
-    if masked.any():
-        whole("mask", np.where(masked, entries.lengths("mask"), own_lengths), 0)
+    if is_masked:
+        found = np.where(masked, entries.lengths("mask"), lengths)
+        for s in np.flatnonzero(found != lengths)[:1].tolist():
+            raise uneven(s, int(found[s]), "mask")
         mask = joined([b if b is not None else a for a, b in zip(trajectories.vectors("mask"), entries.vectors("mask"))], np.int8)
     response_offsets = np.concatenate([[0], np.cumsum(lengths)])
     if mask.view(np.uint8).max(initial=0) > 1 or mask is not own and (mask > own).any():
@@ -293,8 +307,7 @@ def _packed(batch: Record, trajectories: Rows, offset: int) -> Batch:
     if trained != batch["trained_tokens"]:
         raise Malformed(f"batch {batch['batch_id']} declares {batch['trained_tokens']} trained tokens, its entries have {trained}")
     importance = None
-    if len(entries) and entries.there("weights").all():
-        whole("weights", entries.lengths("weights"))
+    if len(entries) and whole(entries, "weights", "weights"):
         importance = entries.joined(("weights",), "<f4")
     rewards = np.array(entries.numbers("reward"), np.float64)
     of_sequence = np.asarray(entries.numbers("advantage"), np.float32)

@@ -9,6 +9,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from operator import methodcaller
 from typing import Any, Callable, Collection, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -23,6 +24,7 @@ from millrace.walker import NotCompiled, Walker, places_of
 LOG = logging.getLogger("millrace")
 _SCHEMAS = "_schemas"
 _AT_ONCE = 1000
+_ERROR = methodcaller("error")
 
 
 class Kafka:
@@ -50,7 +52,9 @@ class Kafka:
         """One that commits nothing by itself, sees committed records only, and says where a partition ends."""
         return self._made(Consumer, "consumer.", {
             "group.id": "unused", "isolation.level": "read_committed", "enable.auto.commit": False, "auto.offset.reset": "error",
-            "enable.partition.eof": True, "fetch.wait.max.ms": 50, "fetch.message.max.bytes": 8 << 20, **own})
+            "enable.partition.eof": True, "fetch.wait.max.ms": 50, "fetch.message.max.bytes": 8 << 20,
+            # what is fetched ahead is bounded by its bytes: at the bound of messages the client would rest for a second
+            "queued.min.messages": 1_000_000, **own})
 
     def producer(self, **own: Any) -> Producer:
         """One that waits for all replicas, and finds a key's partition as Java's clients do."""
@@ -144,10 +148,12 @@ class Forward:
         self._consumers: Dict[int, Consumer] = {}
         self._next: Dict[int, int] = {}
 
-    def read(self, partition: int, first: int, last: int) -> Iterator[List[Any]]:
+    def read(self, partition: int, first: int, last: int, at_once: int = _AT_ONCE) -> Iterator[List[Any]]:
         """Messages of a partition from `first` to `last`, or as much further as has come by then.
 
         Where reading stands before `first` but not far, what lies between is given too.
+
+        :param at_once: how many messages a list has at most
         """
         consumer = self._consumers.get(partition)
         if consumer is None:
@@ -160,8 +166,8 @@ class Forward:
         deadline = time.monotonic() + self._kafka.timeout_s
         while self._next[partition] <= last:
             message = consumer.poll(0.2)
-            found = [] if message is None else [message, *consumer.consume(_AT_ONCE, 0)]
-            if any([each.error() is not None for each in found]):
+            found = [] if message is None else [message, *consumer.consume(at_once - 1, 0)]
+            if any(map(_ERROR, found)):
                 found = self._without_errors(partition, found)
             elif found:
                 self._next[partition] = found[-1].offset() + 1

@@ -18,6 +18,9 @@ except ImportError:
     compiled = None
 
 Ints = NDArray[np.int64]
+#: in the place of a row, as in _records.c
+ALL_FIT, ABSENT = -1, -2
+_NO_RANGES = np.zeros(0, np.int64)
 
 
 class NotSideBySide(Exception):
@@ -46,6 +49,9 @@ class Rows(Protocol):
 
     def packed_texts(self, name: str) -> Tuple[Ints, "NDArray[np.uint8]"]:
         """How many bytes each has, and all of them."""
+
+    def unlike(self, name: str, lengths: Ints, width: int) -> int:
+        """The first row that has not ``lengths << width`` bytes; ALL_FIT if none, ABSENT if one is null."""
 
     def all_are(self, name: str, text: bytes) -> bool:
         """Whether every record has this text there."""
@@ -92,6 +98,9 @@ class SingleRows:
     def packed_texts(self, name: str) -> Tuple[Ints, "NDArray[np.uint8]"]:
         texts = self.texts(name)
         return np.array(list(map(len, texts)), np.int64), joined(texts, np.uint8)
+
+    def unlike(self, name: str, lengths: Ints, width: int) -> int:
+        return _unlike(self.lengths(name), lengths, width)
 
     def all_are(self, name: str, text: bytes) -> bool:
         return all(each == text for each in self.texts(name))
@@ -148,8 +157,19 @@ class Columns:
     def packed_texts(self, name: str) -> Tuple[Ints, "NDArray[np.uint8]"]:
         return self.lengths(name), self.joined((name,), np.uint8)
 
+    def unlike(self, name: str, lengths: Ints, width: int) -> int:
+        if compiled is None:
+            return _unlike(self.lengths(name), lengths, width)
+        return int(compiled.unlike(*self._found[name], lengths, width)) if name in self._found else ABSENT
+
+    def alike(self, name: str, other: "Columns") -> bool:
+        """Whether the texts are those of the other's rows."""
+        return bool(compiled.same(self._data, *self._found[name], other._data, *other._found[name]))
+
     def all_are(self, name: str, text: bytes) -> bool:
         begins, ends = self._found[name]
+        if compiled is not None:
+            return bool(compiled.same(self._data, begins, ends, text, _NO_RANGES, _NO_RANGES))
         if (ends - begins != len(text)).any():
             return False
         bytes_of = np.frombuffer(self._data, np.uint8).take(begins[:, None] + np.arange(len(text)))
@@ -207,6 +227,9 @@ class JoinedRows:
         lengths, texts = zip(*(part.packed_texts(name) for part in self._parts))
         return np.concatenate(lengths), np.concatenate(texts)
 
+    def unlike(self, name: str, lengths: Ints, width: int) -> int:
+        return _unlike(self.lengths(name), lengths, width)
+
     def all_are(self, name: str, text: bytes) -> bool:
         return all(part.all_are(name, text) for part in self._parts)
 
@@ -235,6 +258,21 @@ class Items:
         first = np.cumsum(counts) - counts
         at = np.arange(int(counts.sum())) + np.repeat(self.ends[rows] - counts - first, counts)
         return Items(self.values[at], counts)
+
+
+def same_texts(one: Rows, other: Rows, name: str) -> bool:
+    """Whether both have the same texts, row by row."""
+    if compiled is not None and isinstance(one, Columns) and isinstance(other, Columns):
+        return one.alike(name, other)
+    (lengths, texts), (other_lengths, other_texts) = one.packed_texts(name), other.packed_texts(name)
+    return np.array_equal(lengths, other_lengths) and np.array_equal(texts, other_texts)
+
+
+def _unlike(found: Ints, lengths: Ints, width: int) -> int:
+    if (found < 0).any():
+        return ABSENT
+    wrong = np.flatnonzero(found != lengths << width)
+    return int(wrong[0]) if len(wrong) else ALL_FIT
 
 
 def joined(vectors: Sequence[Any], dtype: Any) -> "NDArray[Any]":

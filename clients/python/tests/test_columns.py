@@ -8,7 +8,7 @@ from millrace.avro import Schema, compiled_reader
 from millrace.avro_writer import compiled_writer
 from millrace.batch_log import _COLUMNS_OF_ENTRY, _COLUMNS_OF_TRAJECTORY, _OF_TRAJECTORY
 from millrace.columns import ColumnReader
-from millrace.rows import JoinedRows, NotSideBySide, SingleRows
+from millrace.rows import ABSENT, ALL_FIT, JoinedRows, NotSideBySide, SingleRows, same_texts
 from test_avro import HISTORY, newest
 
 #: texts are looked into when they are asked for
@@ -83,6 +83,14 @@ class SideBySideTest(unittest.TestCase):
             self.assertEqual(list(map(bytes_of, one.vectors(name))), list(map(bytes_of, other.vectors(name))), name)
             self.assertEqual(one.lengths(name).tolist(), other.lengths(name).tolist(), name)
             self.assertEqual(one.there(name).tolist(), other.there(name).tolist(), name)
+            lengths = np.maximum(one.lengths(name), 0)
+            expected = ABSENT if (one.lengths(name) < 0).any() else ALL_FIT
+            self.assertEqual((one.unlike(name, lengths, 0), other.unlike(name, lengths, 0)), (expected, expected), name)
+            for row in range(0, len(one), 97):
+                wrong = lengths.copy()
+                wrong[row::2] += 1
+                expected = ABSENT if expected == ABSENT else row
+                self.assertEqual((one.unlike(name, wrong, 0), other.unlike(name, wrong, 0)), (expected, expected), name)
 
     trajectory_numbers = [name for name in _COLUMNS_OF_TRAJECTORY
                           if name in ("epoch", "temperature", "proximal_version") or name.startswith("version_spans")]
@@ -108,6 +116,13 @@ class SideBySideTest(unittest.TestCase):
             self.assert_equal_rows(joined, single.of(rows), self.trajectory_numbers, self.trajectory_vectors)
             self.assertEqual((columns.all_are("run_id", b"r"), columns.all_are("run_id", b"q"), columns.all_are("run_id", b"rr")), (True, False, False))
             self.assertEqual(joined.all_are("policy_id", b"policy"), True)
+            self.assertTrue(same_texts(columns, columns, "rollout_id") and same_texts(columns, single, "rollout_id"))
+            others = np.roll(np.arange(count), 1)
+            self.assertEqual(same_texts(columns, columns.of(others), "rollout_id"), count == 1)
+            self.assertEqual(same_texts(single, columns.of(others), "rollout_id"), count == 1)
+            self.assertFalse(same_texts(columns, columns.of(rows[1:]), "rollout_id") and count > 1)
+            self.assertEqual(columns.unlike("response_tokens", columns.lengths("response_tokens") >> 2, 2), ALL_FIT)
+            self.assertEqual(columns.unlike("response_tokens", columns.lengths("response_tokens") >> 1, 1), ALL_FIT)
 
     def test_should_give_what_one_by_one_gives_of_every_version_that_the_schema_has_had(self):
         for path in sorted(HISTORY.glob("Trajectory/*.avsc")):
