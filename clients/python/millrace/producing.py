@@ -12,6 +12,9 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from millrace.errors import NotCommitted, TakenOver, Uncertain
 from millrace.log import LOG, Kafka
 
+#: Longest time in which a newer owner is expected to write itself down, once it has fenced the one before.
+_WRITTEN_DOWN_S = 5.0
+
 _FENCED = {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.INVALID_TXN_STATE}
 
 Offsets = List[Tuple[str, int, int]]
@@ -75,12 +78,20 @@ class Transactions:
         return max(recorded.offset, int(first) if first.isdigit() else 0, 0), said
 
     def _is_taken_over(self) -> bool:
-        """Whether a newer owner has written itself down. Without one, the broker gave an open transaction up after its time."""
+        """Whether a newer owner has written itself down, which it does a moment after it has fenced who was here before.
+
+        Without one, the broker gave an open transaction up after its time.
+        """
         if self._owner is None:
             return True
         member = self._kafka.consumer(**{"group.id": self._owner[0]})
+        deadline = time.monotonic() + min(_WRITTEN_DOWN_S, self._timeout_s)
         try:
-            return self._recorded(member, self._owner[1])[0] > self._term
+            while self._recorded(member, self._owner[1])[0] <= self._term:
+                if time.monotonic() > deadline:
+                    return False
+                time.sleep(0.1)
+            return True
         except KafkaException:
             return True  # it cannot be asked: whoever goes on might double something
         finally:
