@@ -89,22 +89,25 @@ final class BatchWait {
 
     private void reportMissing(BatchReader reader, long seconds) {
         if (!reader.ahead().isEmpty() || reader.isDueAgain()) {
-            raise(
-                    BATCH_LOST,
-                    "batch " + reader.due() + " is not on the log and has not come for " + seconds + " s"
-                            + (reader.ahead().isEmpty()
-                                    ? "; its version was lost, and is to be learnt again"
-                                    : "; batches " + reader.ahead() + " wait for it"));
+            String sentence = "batch " + reader.due() + " is not on the log and has not come for " + seconds + " s"
+                    + (reader.ahead().isEmpty()
+                            ? "; its version was lost, and is to be learnt again"
+                            : "; batches " + reader.ahead() + " wait for it");
+            connection
+                    .alarms()
+                    .raise(BATCH_LOST, connection.topics().batches(), sentence, connection.command("repair"));
         }
     }
 
     /** The batch that came cannot be trained on; another record of it is waited for. */
     void unusable(RuntimeException why) {
-        raise(BATCH_UNUSABLE, String.valueOf(why.getMessage()));
-    }
-
-    private void raise(String alarm, String sentence) {
-        connection.alarms().raise(alarm, connection.topics().batches(), sentence, connection.command("repair"));
+        connection
+                .alarms()
+                .raise(
+                        BATCH_UNUSABLE,
+                        connection.topics().batches(),
+                        String.valueOf(why.getMessage()),
+                        connection.command("repair"));
     }
 
     /** The batch that was waited for was trained on, or which one is due is found out again. */
