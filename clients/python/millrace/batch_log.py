@@ -29,8 +29,8 @@ _COLUMNS_OF_ENTRY = ("rollout_id", "group_id", "partition", "offset", "reward", 
 #: fewer records, and longer ones, cost less one by one
 _SIDE_BY_SIDE = 32
 _SHORT_BYTES = 32 << 10
-#: read together: a batch that lies in two pieces is put together of both
-_PIECE_BYTES, _FEWEST, _MOST = 8 << 20, 256, 8192
+#: read together: a batch that lies in two pieces is put together of both, and what is large leaves the processor's caches
+_PIECE_BYTES, _FEWEST, _MOST = 2 << 20, 256, 1536
 _NOT_OF_ENTRY = tuple("BatchEntry." + name for name in ("rollout_partition", "rollout_offset", "oldest_version", "trained_tokens", "masked_by"))
 _LOG_PROBS = ("behavior_log_probs", "proximal_log_probs", "old_log_probs", "reference_log_probs", "teacher_log_probs", "proximal_entropies")
 

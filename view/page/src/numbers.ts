@@ -9,8 +9,11 @@ export function number(value: Maybe, digits = 3): string {
     return String(value);
   }
   const size = Math.abs(value);
-  if (size >= 1e5 || (size < 10 ** -digits && size > 0)) {
+  if (size >= 1e5 || (size < 1e-4 && size > 0)) {
     return value.toExponential(2);
+  }
+  if (size < 10 ** -digits) {
+    return String(Number(value.toPrecision(2)));
   }
   return value.toFixed(size >= 100 ? 1 : size >= 10 ? 2 : digits);
 }

@@ -207,7 +207,12 @@ function options(width: number, lines: Line[], latest: { current: Props }, setAt
         ...(props.xTitle ? { label: props.xTitle, labelFont: FONT, labelSize: 18 } : {}),
         ...(props.time ? {} : { values: (_u: uPlot, ticks: (number | null)[]) => texts(ticks.map((t) => (t !== null && (props.xTitle !== undefined || Number.isInteger(t) || t % 0.5 === 0) ? t : null))) }),
       },
-      { ...axis, size: 52, space: 34, values: (_u: uPlot, ticks: (number | null)[]) => texts(ticks) },
+      {
+        ...axis,
+        size: (_u: uPlot, labels: string[] | null) => Math.max(52, 18 + Math.max(0, ...(labels ?? []).map((label) => measure(label ?? "")))),
+        space: 34,
+        values: (_u: uPlot, ticks: (number | null)[]) => texts(ticks),
+      },
     ],
     series: [
       {},

@@ -18,12 +18,12 @@ FROM_STEP = 20
 
 
 class Run:
-    def __init__(self, folder, steps):
+    def __init__(self, folder, steps, options=(), seconds=300):
         self.step = 0
         self.page = None
         self.process = subprocess.Popen(
             ["./millrace", "train", "--plain", "--view", "0", "--run-dir", folder, "--max-steps", str(steps + 20)]
-            + ["--set", "goal.mean_reward=0", "--set", "goal.max_seconds=300"],
+            + ["--set", "goal.mean_reward=0", "--set", "goal.max_seconds=%d" % seconds] + list(options),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
@@ -35,7 +35,12 @@ class Run:
             page = re.search(r"view at (http://\S+?/)#/(\S+?)/now", line)
             step = re.search(r"  step (\d+)  ", line)
             self.page = page.group(1) + "api/runs/" + page.group(2) + "/" if page else self.page
-            self.step = int(step.group(1)) if step else self.step
+            if step:
+                self.step = int(step.group(1))
+                self.at_step(self.step)
+
+    def at_step(self, step):
+        """Hears of each step."""
 
     def goes_on(self):
         return self.process.poll() is None
@@ -60,14 +65,16 @@ class Run:
             with urllib.request.urlopen(self.page + "events", timeout=60) as events:
                 for line in events:
                     if line.startswith(b"event: steps"):
-                        told += 1
-                        batches = re.findall(rb'"batch":(\d+)', self.ask("steps?after=%d" % last))
-                        last = int(batches[-1]) if batches else last
-                        if told % 4 == 0:
-                            self.ask("evaluations")
-                            self.ask("staleness")
+                        last, told = self.answer(last, told)
         except (OSError, http.client.HTTPException):
             pass  # the run has ended
+
+    def answer(self, last, told):
+        batches = re.findall(rb'"batch":(\d+)', self.ask("steps?after=%d" % last))
+        if told % 4 == 3:
+            self.ask("evaluations")
+            self.ask("staleness")
+        return int(batches[-1]) if batches else last, told + 1
 
     def every(self, seconds, question):
         while self.goes_on():

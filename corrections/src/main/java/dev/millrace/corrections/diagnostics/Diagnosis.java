@@ -51,12 +51,13 @@ public record Diagnosis(List<Branch> branches, Set<Pitfall> pitfalls) {
             String numbers = evidence.stream().map(Evidence::toString).collect(Collectors.joining("; "));
             return cause.title()
                     + (cause == Cause.NONE ? "" : " (" + cause.letter() + "): " + cause.meaning())
-                    + (numbers.isEmpty() ? "" : ". " + numbers);
+                    + (numbers.isEmpty() ? "" : "; " + numbers);
         }
 
         /** The same with what to do. */
         public String sentence() {
-            return finding() + ". " + fix.advice();
+            String advice = fix.advice();
+            return finding() + ". " + Character.toUpperCase(advice.charAt(0)) + advice.substring(1);
         }
     }
 

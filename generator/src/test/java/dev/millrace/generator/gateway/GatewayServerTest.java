@@ -284,7 +284,7 @@ class GatewayServerTest {
         try (GatewayServer server = server(GatewayTls.none(), 4, 4096, new SimpleMeterRegistry(), nanos::get);
                 Socket drips = begun(server, GatewayTls.none())) {
             await("its body", () -> server.bodiesUnderWay() == 1);
-            nanos.addAndGet(TimeUnit.SECONDS.toNanos(90));
+            nanos.addAndGet(TimeUnit.SECONDS.toNanos(10));
             drips.getOutputStream().write(',');
             drips.getOutputStream().flush();
             String answer = new String(drips.getInputStream().readAllBytes(), StandardCharsets.UTF_8);

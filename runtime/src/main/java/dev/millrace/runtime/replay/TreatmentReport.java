@@ -134,8 +134,9 @@ public final class TreatmentReport {
         treatment.untried().ifPresent(why -> notes.add("nothing was tried: " + why));
         if (treatment.doses().stream()
                 .anyMatch(dose -> dose.refusal().isEmpty() && dose.patch().effect() == Effect.UPDATES)) {
-            notes.add("it acts on the updates within a step, which a decision does not show; learn again with it:"
-                    + " ./millrace replay --retrain --corrections PATCH.yaml, where PATCH.yaml has its keys");
+            notes.add(
+                    "it acts on the updates within a step, which a decision does not show; save what is listed below as PATCH.yaml"
+                            + " and learn again with it: './millrace replay --retrain --corrections PATCH.yaml', of the run or archive that was asked about");
         }
         treatment.prescription().elsewhere().forEach(each -> notes.add("elsewhere: " + each));
         Optional<Dose> pasted = treatment
@@ -143,7 +144,8 @@ public final class TreatmentReport {
                 .or(() -> treatment.doses().stream()
                         .filter(dose -> dose.refusal().isEmpty())
                         .findFirst());
-        Section section = Section.of("The smallest change, tried")
+        Section section = Section.of(
+                        treatment.trial().isPresent() ? "The smallest change, tried" : "The smallest change")
                 .noting(notes)
                 .listing(pasted.map(dose -> "# or: --set "
                                 + String.join(" --set ", dose.patch().settings()) + "\n" + dose.yaml())

@@ -34,11 +34,11 @@ final class LogFeed implements AutoCloseable {
     /** Of a run that goes on, the broker gathers what is new for so long, and does not answer for each record by itself. */
     private static final int GATHERED_MS = 20;
     /** Between two looks; a question that is left open meanwhile has the broker count anew with every record that is written. */
-    private static final long REST_MS = 300;
+    private static final long REST_MS = 400;
 
     private static final int GATHERED_BYTES = 1 << 20;
     /** Of one processor, what reading the rollouts of a run that goes on may take. */
-    private static final double SHARE = 0.01;
+    private static final double SHARE = 0.005;
     /** A rest; longer ones, which a cold start would ask for, would leave the page behind the run. */
     private static final long MOST_REST_MS = 2000;
     /** How often it is asked whether somebody has come. */
