@@ -81,6 +81,8 @@ def said(what, shares):
 
 
 def main(folder, turns, seconds):
+    if turns < 2 or seconds <= CHANGE_SECONDS:
+        sys.exit("TURNS must be at least 2 and SECONDS more than %d: %d, %g" % (CHANGE_SECONDS, turns, seconds))
     run = Turns(folder, int(2 * (turns + 1) * seconds) + 300)
     run.await_step(FROM_STEP)
     start(run.follow)
