@@ -51,13 +51,12 @@ public record Diagnosis(List<Branch> branches, Set<Pitfall> pitfalls) {
             String numbers = evidence.stream().map(Evidence::toString).collect(Collectors.joining("; "));
             return cause.title()
                     + (cause == Cause.NONE ? "" : " (" + cause.letter() + "): " + cause.meaning())
-                    + (numbers.isEmpty() ? "" : "; " + numbers);
+                    + (numbers.isEmpty() ? "" : ". " + numbers);
         }
 
         /** The same with what to do. */
         public String sentence() {
-            String advice = fix.advice();
-            return finding() + ". " + Character.toUpperCase(advice.charAt(0)) + advice.substring(1);
+            return finding() + ". " + fix.advice();
         }
     }
 
