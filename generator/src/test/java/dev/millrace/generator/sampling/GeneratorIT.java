@@ -191,14 +191,15 @@ class GeneratorIT {
     /** A group is held by its environment while the version comes, beside others that go on. */
     private void takeUpNewWeights(int swapPauseMs) {
         AtomicBoolean answers = new AtomicBoolean();
+        AtomicInteger held = new AtomicInteger();
         run.publish(0, 0);
         release(request(0, new IncPrompts(5).prompt(1, 0), "held", 3).build());
-        releaseOfTwoLengths(1, 50);
         String topic = run.connection().topics().rollouts();
-        try (Generator generator = held(config("g", 5, 1, swapPauseMs, 500), answers::get)) {
+        try (Generator generator = held(config("g", 5, 1, swapPauseMs, 500), answers::get, held)) {
             RunningRole role = new RunningRole("generator", generator::run, generator::stop);
-            awaitServing(serving -> Objects.equals(serving.getOldestVersion(), 0L));
-            run.await(topic, records -> !records.isEmpty()); // which were behind the held ones
+            Awaited.until("three samples have a token and are held", () -> held.get() == 3);
+            releaseOfTwoLengths(1, 50);
+            run.await(topic, records -> !records.isEmpty());
             run.publish(1, 0);
             releaseOfTwoLengths(51, 50); // keeps the other slots busy while the version comes
             release(inc(101, 4).setAdmittedVersion(1).build()); // and this one waits for it
@@ -309,6 +310,7 @@ class GeneratorIT {
     @Test
     void shouldFinishSequencesInFlightOnTheirVersionWhileOthersBeginWithTheNext() {
         AtomicBoolean answers = new AtomicBoolean();
+        AtomicInteger held = new AtomicInteger();
         run.publish(0, 0);
         release(request(0, new IncPrompts(5).prompt(1, 0), "held", 2).build());
         String topic = run.connection().topics().rollouts();
@@ -331,8 +333,9 @@ class GeneratorIT {
                 500,
                 20_000,
                 20_000);
-        try (Generator generator = held(config, answers::get)) {
+        try (Generator generator = held(config, answers::get, held)) {
             RunningRole role = new RunningRole("generator", generator::run, generator::stop);
+            Awaited.until("two samples have a token and are held", () -> held.get() == 2);
             awaitServing(serving -> Objects.equals(serving.getOldestVersion(), 0L));
             run.publish(1, 0);
             release(inc(1, 4).setAdmittedVersion(1).build());
@@ -369,8 +372,12 @@ class GeneratorIT {
                         .anyMatch(which));
     }
 
-    /** A fixed answer whose environment says nothing before it may. */
-    private record Held(BooleanSupplier answers) implements Environment {
+    /**
+     * A fixed answer whose environment says nothing before it may.
+     *
+     * @param held counts the samples that it has let wait
+     */
+    private record Held(BooleanSupplier answers, AtomicInteger held) implements Environment {
         @Override
         public String name() {
             return "held";
@@ -384,10 +391,17 @@ class GeneratorIT {
         @Override
         public Episode begin(String state) {
             Episode episode = new FixedAnswer().begin(state);
+            AtomicBoolean isCounted = new AtomicBoolean();
             return new Episode() {
                 @Override
                 public StepResult afterToken(Transcript response) {
-                    return answers.getAsBoolean() ? episode.afterToken(response) : StepResult.LATER;
+                    if (answers.getAsBoolean()) {
+                        return episode.afterToken(response);
+                    }
+                    if (isCounted.compareAndSet(false, true)) {
+                        held.incrementAndGet();
+                    }
+                    return StepResult.LATER;
                 }
 
                 @Override
@@ -606,8 +620,10 @@ class GeneratorIT {
         String topic = run.connection().topics().rollouts();
         AtomicBoolean isStopping = new AtomicBoolean();
         AtomicInteger asked = new AtomicInteger();
-        try (Generator first =
-                held(config("g", 8, 2, 60_000), () -> isStopping.get() || asked.incrementAndGet() < 250)) {
+        try (Generator first = held(
+                config("g", 8, 2, 60_000),
+                () -> isStopping.get() || asked.incrementAndGet() < 250,
+                new AtomicInteger())) {
             RunningRole role = new RunningRole("first", first::run, first::stop);
             run.await(topic, records -> records.size() >= 20);
             first.stop();
@@ -618,7 +634,7 @@ class GeneratorIT {
         assertThat(before).hasSizeLessThan(120);
         assertThat(before.stream().map(Rollout::getGroupId).distinct().count() * 4)
                 .isEqualTo(before.size());
-        try (Generator second = held(config("h", 8, 2, 5_000), () -> true)) {
+        try (Generator second = held(config("h", 8, 2, 5_000), () -> true, new AtomicInteger())) {
             RunningRole role = new RunningRole("second", second::run, second::stop);
             run.await(topic, records -> ids(records).size() == 120);
             role.stop();
@@ -637,18 +653,9 @@ class GeneratorIT {
             RunningRole one = new RunningRole("first", first::run, first::stop);
             run.await(topic, records -> records.size() >= 40);
             RunningRole two = new RunningRole("second", second::run, second::stop);
-            int released = 100;
-            while (generators(topic).size() < 2) { // the group takes its time to share
-                releaseInc(released, 20, 4);
-                released += 20;
-                assertThat(released)
-                        .as("prompts until the second generator had its share")
-                        .isLessThan(5_000);
-                int expected = 4 * released;
-                run.await(
-                        topic,
-                        records -> records.size() >= expected && ids(records).size() == expected);
-            }
+            awaitMembersWithPartitions(2); // the group takes its time to share
+            releaseInc(100, 40, 4); // for every partition some
+            run.await(topic, records -> ids(records).size() == 560);
             one.stop();
             two.stop();
         }
@@ -702,6 +709,20 @@ class GeneratorIT {
         String group = run.connection().group("generator");
         try (Admin admin = Admin.create(run.connection().admin())) {
             Awaited.until("the group has let it go", () -> members(admin, group).isEmpty());
+        }
+    }
+
+    private void awaitMembersWithPartitions(int count) {
+        String group = run.connection().group("generator");
+        try (Admin admin = Admin.create(run.connection().admin())) {
+            Awaited.until(
+                    count + " members have partitions",
+                    () -> members(admin, group).stream()
+                                    .filter(member -> !member.assignment()
+                                            .topicPartitions()
+                                            .isEmpty())
+                                    .count()
+                            == count);
         }
     }
 
@@ -994,11 +1015,11 @@ class GeneratorIT {
     }
 
     /** With an environment that says nothing before it may. */
-    private Generator held(GeneratorConfig config, BooleanSupplier answers) {
+    private Generator held(GeneratorConfig config, BooleanSupplier answers, AtomicInteger held) {
         return new Generator(
                 run.connection(),
                 run.feed(),
-                new Environments(List.of(new FixedAnswer(), new Held(answers))),
+                new Environments(List.of(new FixedAnswer(), new Held(answers, held))),
                 Engine.cpu(),
                 config,
                 meters,

@@ -163,6 +163,7 @@ class StalenessControllerIT {
             assertThat(meters.get("millrace.admission.resampled").counter().count())
                     .isEqualTo(1);
             rewardedAlike("0-3");
+            assertReleased(5);
             rewardedAlike("0-0");
             assertReleased(6);
             rewardedAlike("0-5-again-0-1"); // 17 samples without a new version: more than two batches of 8
@@ -232,12 +233,14 @@ class StalenessControllerIT {
     @Test
     void shouldHoldBackWhileEverythingIsRefusedAndGoOnWithTheNextVersion() {
         run.publish(0, 0);
-        try (StalenessController admission = admission(0, new SimpleMeterRegistry())) {
+        MeterRegistry meters = new SimpleMeterRegistry();
+        try (StalenessController admission = admission(0, meters)) {
             RunningRole role = new RunningRole("admission", admission::run, admission::stop);
             for (int group = 0; group < 5; group++) { // more than two batches of two groups
                 assertReleased(group + 2);
                 refused("0-" + group);
             }
+            awaitGauge(meters, "lost.samples", 20);
             trained(1, "0-5");
             List<PromptRequest> released = assertReleased(8);
             role.stop();
