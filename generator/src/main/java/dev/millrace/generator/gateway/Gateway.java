@@ -193,7 +193,7 @@ public final class Gateway implements AutoCloseable {
                 loop,
                 counts,
                 clock);
-        return new GatewayServer(config, token, tls, desk, counts, new CallBodies(config));
+        return new GatewayServer(config, token, tls, desk, counts, new CallBodies(config), new AnswerWrites());
     }
 
     /** Tells somebody where agents reach it, once it listens. */

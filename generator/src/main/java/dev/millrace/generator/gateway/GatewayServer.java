@@ -44,6 +44,7 @@ final class GatewayServer implements AutoCloseable {
     private final SessionDesk desk;
     private final GatewayMeters meters;
     private final CallBodies bodies;
+    private final AnswerWrites writes;
     private final Semaphore calls;
     private final HttpServer server;
     private final ExecutorService threads;
@@ -55,6 +56,7 @@ final class GatewayServer implements AutoCloseable {
      * @param token that every call must carry
      * @param tls what connections are made with; empty for none
      * @param bodies of its calls; closed with it
+     * @param writes of its answers; closed with it
      * @throws IllegalArgumentException if the port cannot be opened
      */
     GatewayServer(
@@ -63,13 +65,15 @@ final class GatewayServer implements AutoCloseable {
             Optional<SSLContext> tls,
             SessionDesk desk,
             GatewayMeters meters,
-            CallBodies bodies) {
+            CallBodies bodies,
+            AnswerWrites writes) {
         HttpDefaults.apply();
         this.config = config;
         this.token = token;
         this.desk = desk;
         this.meters = meters;
         this.bodies = bodies;
+        this.writes = writes;
         this.calls = new Semaphore(config.calls());
         try {
             this.server = opened(new InetSocketAddress(config.host(), config.port()), tls);
@@ -108,6 +112,7 @@ final class GatewayServer implements AutoCloseable {
 
     void start() {
         bodies.start();
+        writes.start();
         server.start();
     }
 
@@ -142,6 +147,11 @@ final class GatewayServer implements AutoCloseable {
         return bodies.underWay();
     }
 
+    /** Answers, or events of answers, that callers have not taken yet. */
+    int writesUnderWay() {
+        return writes.underWay();
+    }
+
     private static boolean isPost(HttpExchange exchange) {
         return exchange.getRequestMethod().equals("POST");
     }
@@ -166,7 +176,7 @@ final class GatewayServer implements AutoCloseable {
         }
     }
 
-    private static void refuse(HttpExchange exchange, RefusedCallException refusal) throws IOException {
+    private void refuse(HttpExchange exchange, RefusedCallException refusal) throws IOException {
         if (exchange.getResponseCode() != -1) {
             return; // it has begun to be answered; the end is missing, which clients take for an error
         }
@@ -177,7 +187,6 @@ final class GatewayServer implements AutoCloseable {
                 exchange,
                 refusal.status(),
                 isOfMessages(exchange) ? MessagesAnswer.error(refusal) : AnswerJson.error(refusal));
-        exchange.getResponseBody().flush(); // before what is left of the body is read away
         if (refusal.status() == 408) {
             hangUp(exchange);
         }
@@ -335,27 +344,27 @@ final class GatewayServer implements AutoCloseable {
         }
     }
 
-    private static void give(HttpExchange exchange, Runnable leave, int status, ObjectNode answer) throws IOException {
+    private void give(HttpExchange exchange, Runnable leave, int status, ObjectNode answer) throws IOException {
         leave.run();
         write(exchange, status, answer);
     }
 
-    private static void send(OutputStream out, String events) throws IOException {
-        out.write(events.getBytes(StandardCharsets.UTF_8));
-        out.flush();
+    private void send(OutputStream out, String events) throws IOException {
+        writes.write(out, events.getBytes(StandardCharsets.UTF_8));
     }
 
-    private static void write(HttpExchange exchange, int status, ObjectNode answer) throws IOException {
+    private void write(HttpExchange exchange, int status, ObjectNode answer) throws IOException {
         byte[] body = JSON.writeValueAsBytes(answer);
         exchange.getResponseHeaders().set("Content-Type", "application/json");
         exchange.sendResponseHeaders(status, body.length);
-        exchange.getResponseBody().write(body);
+        writes.write(exchange.getResponseBody(), body); // flushed before what is left of the call's body is read away
     }
 
     @Override
     public void close() {
         server.stop(0);
         bodies.close();
+        writes.close();
         threads.shutdownNow();
         streams.shutdownNow();
     }

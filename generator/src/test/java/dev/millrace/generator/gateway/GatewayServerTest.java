@@ -81,7 +81,8 @@ class GatewayServerTest {
                 tls.isOn() ? Optional.of(GatewayCertificate.context(tls, Clock.systemUTC())) : Optional.empty(),
                 desk,
                 new GatewayMeters(registry, sessions),
-                new CallBodies(config, nanos));
+                new CallBodies(config, nanos),
+                new AnswerWrites());
         server.start();
         return server;
     }
