@@ -122,15 +122,15 @@ public final class ReplayCommand implements Callable<Integer> {
             names = "--threads",
             paramLabel = "N",
             description = "Tasks that are replayed at once (default: one a processor).")
-    private int threads = Runtime.getRuntime().availableProcessors();
+    private @Nullable Integer threads;
 
     @Spec
     private CommandSpec spec;
 
     @Override
     public Integer call() throws Exception {
-        if (threads < 1) {
-            throw new ParameterException(spec.commandLine(), "--threads must be at least 1: " + threads);
+        if (threads() < 1) {
+            throw new ParameterException(spec.commandLine(), "--threads must be at least 1: " + threads());
         }
         if (archive != null && run.isGiven()) {
             throw new ConfigException(
@@ -178,6 +178,10 @@ public final class ReplayCommand implements Callable<Integer> {
             }
             return whatIf(replayed, out);
         }
+    }
+
+    private int threads() {
+        return threads == null ? Runtime.getRuntime().availableProcessors() : threads;
     }
 
     /** Of records of another system there are batches and trajectories alone. */
@@ -237,7 +241,7 @@ public final class ReplayCommand implements Callable<Integer> {
                         replay.toPass(),
                         spec.commandLine().getErr(),
                         () -> {
-                            replay.replay(threads, step -> {
+                            replay.replay(threads(), step -> {
                                 totals.add(step);
                                 if (csv != null) {
                                     write(step, names, csv);
@@ -320,7 +324,7 @@ public final class ReplayCommand implements Callable<Integer> {
                 replay::passed,
                 replay.toPass(),
                 spec.commandLine().getErr(),
-                () -> replay.replay(threads));
+                () -> replay.replay(threads()));
         AsRecordedText.lines(
                         verdicts,
                         replayed.recorded().topics().prefix(),
