@@ -24,8 +24,7 @@ final class AnswerWrites implements AutoCloseable {
 
     private final LongSupplier nanos;
     private final Set<Write> underWay = new LinkedHashSet<>(); // guarded by this; the one begun first is first
-    private final Thread watch;
-    private volatile boolean closed;
+    private final RegularLook watch;
 
     /** A write that has begun. Guarded by the writes. */
     private static final class Write {
@@ -45,24 +44,12 @@ final class AnswerWrites implements AutoCloseable {
     /** @param nanos a clock that only goes forward */
     AnswerWrites(LongSupplier nanos) {
         this.nanos = nanos;
-        this.watch = new Thread(this::watch, "gateway-answers");
-        watch.setDaemon(true);
+        this.watch = new RegularLook("gateway-answers", LOOK_MS, this::look);
     }
 
     /** From now on looks by itself, until it is closed. */
     void start() {
         watch.start();
-    }
-
-    private void watch() {
-        try {
-            while (!closed) {
-                TimeUnit.MILLISECONDS.sleep(LOOK_MS);
-                look();
-            }
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt(); // closed
-        }
     }
 
     /**
@@ -120,7 +107,6 @@ final class AnswerWrites implements AutoCloseable {
 
     @Override
     public void close() {
-        closed = true;
-        watch.interrupt();
+        watch.close();
     }
 }

@@ -31,8 +31,7 @@ final class CallBodies implements AutoCloseable {
     private final GatewayConfig config;
     private final LongSupplier nanos;
     private final Set<Body> underWay = new LinkedHashSet<>(); // guarded by this; the one begun first is first
-    private final Thread watch;
-    private volatile boolean closed;
+    private final RegularLook watch;
 
     /** A body that is being read. Guarded by the bodies, but for what its thread alone writes. */
     private static final class Body {
@@ -56,24 +55,12 @@ final class CallBodies implements AutoCloseable {
     CallBodies(GatewayConfig config, LongSupplier nanos) {
         this.config = config;
         this.nanos = nanos;
-        this.watch = new Thread(this::watch, "gateway-bodies");
-        watch.setDaemon(true);
+        this.watch = new RegularLook("gateway-bodies", LOOK_MS, this::look);
     }
 
     /** From now on looks by itself, until it is closed. */
     void start() {
         watch.start();
-    }
-
-    private void watch() {
-        try {
-            while (!closed) {
-                TimeUnit.MILLISECONDS.sleep(LOOK_MS);
-                look();
-            }
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt(); // closed
-        }
     }
 
     /**
@@ -188,7 +175,6 @@ final class CallBodies implements AutoCloseable {
 
     @Override
     public void close() {
-        closed = true;
-        watch.interrupt();
+        watch.close();
     }
 }
