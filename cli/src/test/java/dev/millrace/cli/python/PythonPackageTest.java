@@ -21,7 +21,7 @@ class PythonPackageTest {
         String tests = PythonInterpreter.CLIENT.resolve("tests").toString();
         Process process = python.start("tests", Map.of(), "-m", "unittest", "discover", "-s", tests);
 
-        assertThat(process.waitFor(100, TimeUnit.SECONDS)).as("ends in time").isTrue();
+        assertThat(process.waitFor(280, TimeUnit.SECONDS)).as("ends in time").isTrue();
         assertThat(python.printed("tests")).containsPattern("Ran [1-9]\\d+ tests");
         assertThat(process.exitValue()).as(python.printed("tests")).isZero();
     }
@@ -31,7 +31,7 @@ class PythonPackageTest {
         PythonInterpreter python = PythonInterpreter.with(directory, "confluent_kafka", "numpy");
         Process process = python.example("gradient", "numpy_decoder.py");
 
-        assertThat(process.waitFor(100, TimeUnit.SECONDS)).as("ends in time").isTrue();
+        assertThat(process.waitFor(280, TimeUnit.SECONDS)).as("ends in time").isTrue();
         assertThat(python.printed("gradient")).contains("the gradient of every tensor agrees with differences");
     }
 }

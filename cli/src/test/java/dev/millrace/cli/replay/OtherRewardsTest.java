@@ -23,7 +23,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 class OtherRewardsTest {
-    private static final int LIMIT = 1_000 * (30);
+    private static final int LIMIT = 90_000;
 
     @TempDir
     private Path directory;

@@ -16,6 +16,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 class OpenEnvTest {
+    private static final int PATIENT_MS = 90_000;
     private static final int SEVEN = Symbols.digit(7);
     private static final String NOTHING_YET =
             "{\"type\": \"observation\", \"data\": {\"observation\": {\"echo\": \"\"}, \"reward\": null, \"done\": false}}";
@@ -27,7 +28,7 @@ class OpenEnvTest {
                         + " {\"echo\": " + step.at("/data/message") + "}, \"reward\": 0.5, \"done\": "
                         + (step.at("/data/message").asText().length() > 2)
                         + "}}"))) {
-            RemoteEpisode episode = episode(server.url(), 5_000, 2);
+            RemoteEpisode episode = episode(server.url(), PATIENT_MS, 2);
             PlayedResponse response = new PlayedResponse(episode).writes(4, SEVEN);
             assertThat(response.tokens()).containsExactly(4, SEVEN, 4, SEVEN);
             response.writes(5, 5, SEVEN);
@@ -59,7 +60,7 @@ class OpenEnvTest {
             })
     void shouldFailTheEpisodeWhoseServerAnswersGarbageOrGoesAway(String answer, String why) throws Exception {
         try (OpenEnvServer server = new OpenEnvServer(resetThen(step -> answer))) {
-            PlayedResponse response = new PlayedResponse(episode(server.url(), 5_000, 2));
+            PlayedResponse response = new PlayedResponse(episode(server.url(), PATIENT_MS, 2));
             assertThatThrownBy(() -> response.writes(4, SEVEN)).hasMessageContaining(why);
             assertThat(server.asked.stream()
                             .filter(asked -> asked.path("type").asText().equals("step")))
@@ -79,12 +80,11 @@ class OpenEnvTest {
             }
             return NOTHING_YET;
         }))) {
-            PlayedResponse response = new PlayedResponse(episode(server.url(), 300, 2));
-            assertThatThrownBy(() -> response.writes(4, SEVEN))
+            assertThatThrownBy(() -> new PlayedResponse(episode(server.url(), 300, 2)).writes(4, SEVEN))
                     .hasMessage(server.url() + " gives no answer: it has not answered within 300 ms (timeout_ms)");
             never.countDown();
         }
-        assertThatThrownBy(() -> new PlayedResponse(episode("ws://127.0.0.1:1/ws", 1_000, 2)))
+        assertThatThrownBy(() -> new PlayedResponse(episode("ws://127.0.0.1:1/ws", PATIENT_MS, 2)))
                 .hasMessage("ws://127.0.0.1:1/ws could not be connected to for 0 ms (patience_ms)");
     }
 
@@ -93,7 +93,7 @@ class OpenEnvTest {
         try (OpenEnvServer server = new OpenEnvServer(resetThen(step ->
                 "{\"type\": \"observation\", \"data\": {\"observation\": {\"echo\": \"\"}, \"done\": true}}"))) {
             for (int i = 0; i < 5; i++) {
-                RemoteEpisode episode = episode(server.url(), 5_000, 1);
+                RemoteEpisode episode = episode(server.url(), PATIENT_MS, 1);
                 PlayedResponse response = new PlayedResponse(episode).writes(SEVEN);
                 assertThat(response.isOver).isTrue();
                 episode.verifyLater(response); // gives its connection to the next

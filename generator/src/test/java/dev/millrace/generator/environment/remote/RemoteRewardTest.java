@@ -26,6 +26,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 class RemoteRewardTest {
+    private static final int PATIENT_MS = 90_000;
     /** Answers each line with what is half of it. */
     private static final String HALF = "sed -u 's/.*\"id\":\"\\([^\"]*\\)\".*/{\"id\":\"\\1\",\"reward\":0.5}/'";
 
@@ -33,7 +34,7 @@ class RemoteRewardTest {
     void shouldAskWithPromptResponseAndMetadataAndTakeRewardAndComponents() {
         try (AnsweringServer server = new AnsweringServer(
                 question -> Said.ok("{\"reward\": 0.75, \"reward_components\": {\"style\": 0.25, \"right\": 0.5}}"))) {
-            VerifiedReward reward = over(server, 1_000, 1).reward(response("g/3", "{\"answer\": 7}", 4, 5));
+            VerifiedReward reward = over(server, PATIENT_MS, 1).reward(response("g/3", "{\"answer\": 7}", 4, 5));
             assertThat(reward.reward()).isEqualTo(0.75);
             assertThat(reward.components()).isEqualTo(Map.of("style", 0.25, "right", 0.5));
 
@@ -89,7 +90,7 @@ class RemoteRewardTest {
             })
     void shouldRefuseAnAnswerThatIsNoReward(String answer, String why) {
         try (AnsweringServer server = new AnsweringServer(question -> Said.ok(answer))) {
-            assertThatThrownBy(() -> over(server, 1_000, 3).reward(response("g/0", "", 4)))
+            assertThatThrownBy(() -> over(server, PATIENT_MS, 3).reward(response("g/0", "", 4)))
                     .isInstanceOf(PartnerException.class)
                     .hasMessageContaining(server.url())
                     .hasMessageContaining(why);
@@ -102,19 +103,21 @@ class RemoteRewardTest {
         AtomicInteger calls = new AtomicInteger();
         try (AnsweringServer server = new AnsweringServer(
                 question -> calls.incrementAndGet() < 3 ? new Said(503, "later") : Said.ok("{\"reward\": 1}"))) {
-            assertThat(over(server, 1_000, 3).reward(response("g/0", "", 4)).reward())
+            assertThat(over(server, PATIENT_MS, 3)
+                            .reward(response("g/0", "", 4))
+                            .reward())
                     .isEqualTo(1);
             assertThat(server.keys).hasSize(3);
             assertThat(server.keys.stream().distinct()).hasSize(1);
         }
         try (AnsweringServer server = new AnsweringServer(question -> new Said(500, "a trace\nof it"))) {
-            assertThatThrownBy(() -> over(server, 1_000, 2).reward(response("g/0", "", 4)))
+            assertThatThrownBy(() -> over(server, PATIENT_MS, 2).reward(response("g/0", "", 4)))
                     .hasMessage(
                             server.url()
                                     + " gives no answer: it answered with status 500: a trace of it, and was asked 2 times (attempts)");
         }
         try (AnsweringServer server = new AnsweringServer(question -> new Said(404, "no such page"))) {
-            assertThatThrownBy(() -> over(server, 1_000, 5).reward(response("g/0", "", 4)))
+            assertThatThrownBy(() -> over(server, PATIENT_MS, 5).reward(response("g/0", "", 4)))
                     .hasMessage(server.url() + " gives no answer: it answered with status 404: no such page");
             assertThat(server.asked).hasSize(1);
         }
@@ -132,7 +135,7 @@ class RemoteRewardTest {
             never.countDown();
         }
         try (AnsweringServer server = new AnsweringServer(question -> Said.ok(" ".repeat(5_000) + "{\"reward\": 1}"))) {
-            assertThatThrownBy(() -> over(server, 1_000, 1).reward(response("g/0", "", 4)))
+            assertThatThrownBy(() -> over(server, PATIENT_MS, 1).reward(response("g/0", "", 4)))
                     .hasMessageContaining("longer than 4096 bytes (answer_bytes)");
         }
     }
@@ -143,7 +146,7 @@ class RemoteRewardTest {
         try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
             port = free.getLocalPort();
         }
-        RemoteReward away = new RemoteReward("http://127.0.0.1:" + port + "/", "", "", 1_000, 1, 250, 1, 4_096);
+        RemoteReward away = new RemoteReward("http://127.0.0.1:" + port + "/", "", "", PATIENT_MS, 1, 250, 1, 4_096);
         assertThatThrownBy(() -> away.reward(response("g/0", "", 4)))
                 .hasMessage("http://127.0.0.1:" + port
                         + "/ gives no answer: it could not be reached for 250 ms (patience_ms)");
@@ -161,7 +164,7 @@ class RemoteRewardTest {
             now.decrementAndGet();
             return Said.ok("{\"reward\": 1}");
         })) {
-            RemoteReward reward = new RemoteReward(server.url(), "", "", 10_000, 1, 0, 3, 4_096);
+            RemoteReward reward = new RemoteReward(server.url(), "", "", PATIENT_MS, 1, 0, 3, 4_096);
             List<CompletableFuture<VerifiedReward>> asked = new ArrayList<>();
             for (int i = 0; i < 20; i++) {
                 asked.add(reward.rewardLater(response("g/" + i, "", 4)).toCompletableFuture());
@@ -175,7 +178,7 @@ class RemoteRewardTest {
 
     @Test
     void shouldAskACommandLineByLine() throws Exception {
-        RemoteReward reward = command(HALF, 10_000, 1);
+        RemoteReward reward = command(HALF, PATIENT_MS, 1);
         List<CompletableFuture<VerifiedReward>> asked = new ArrayList<>();
         for (int i = 0; i < 50; i++) {
             asked.add(reward.rewardLater(response("g/" + i, "", 4)).toCompletableFuture());
@@ -188,12 +191,12 @@ class RemoteRewardTest {
     @Test
     void shouldStartACommandAgainThatDiesAndAskItAgain(@TempDir Path folder) throws Exception {
         Path lives = folder.resolve("lives");
-        RemoteReward reward = command("echo x >> " + lives + "; head -n 1 | " + HALF, 10_000, 3);
+        RemoteReward reward = command("echo x >> " + lives + "; head -n 1 | " + HALF, PATIENT_MS, 3);
         for (int i = 0; i < 3; i++) { // each process answers once and ends
             assertThat(reward.reward(response("g/" + i, "", 4)).reward()).isEqualTo(0.5);
         }
         assertThat(Files.readAllLines(lives)).hasSizeGreaterThanOrEqualTo(3);
-        assertThatThrownBy(() -> command("read line; echo no module named x >&2; exit 3", 10_000, 2)
+        assertThatThrownBy(() -> command("read line; echo no module named x >&2; exit 3", PATIENT_MS, 2)
                         .reward(response("g/0", "", 4)))
                 .hasMessageContaining("gives no answer: it ended with status 3; the last that it complained: no module"
                         + " named x, and was asked 2 times (attempts)");
@@ -204,15 +207,16 @@ class RemoteRewardTest {
         assertThatThrownBy(() -> command("sleep 600 # of one", 100, 1).reward(response("g/0", "", 4)))
                 .hasMessageContaining(
                         "it has not answered within 100 ms (timeout_ms); it must write one line for each");
-        assertThatThrownBy(() -> command("while read l; do echo '{\"id\":\"x\",\"reward\":1}'; done", 10_000, 1)
+        assertThatThrownBy(() -> command("while read l; do echo '{\"id\":\"x\",\"reward\":1}'; done", PATIENT_MS, 1)
                         .reward(response("g/0", "", 4)))
                 .hasMessageContaining("answered another question: id is \"x\"");
-        assertThatThrownBy(() -> command("while read l; do echo '{\"reward\":1}'; done", 10_000, 1)
+        assertThatThrownBy(() -> command("while read l; do echo '{\"reward\":1}'; done", PATIENT_MS, 1)
                         .reward(response("g/0", "", 4)))
                 .hasMessageContaining("answered without the question's id");
-        assertThatThrownBy(() -> command("read l; yes | tr -d '\\n'", 10_000, 1).reward(response("g/0", "", 4)))
+        assertThatThrownBy(() ->
+                        command("read l; yes | tr -d '\\n'", PATIENT_MS, 1).reward(response("g/0", "", 4)))
                 .hasMessageContaining("longer than 4096 bytes (answer_bytes)");
-        assertThatThrownBy(() -> command("/nowhere/verify", 10_000, 1).reward(response("g/0", "", 4)))
+        assertThatThrownBy(() -> command("/nowhere/verify", PATIENT_MS, 1).reward(response("g/0", "", 4)))
                 .hasMessageContaining("it ended with status 127");
     }
 
