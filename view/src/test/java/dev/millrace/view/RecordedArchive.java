@@ -29,7 +29,7 @@ public final class RecordedArchive {
                 whole.countDown();
             }
         });
-        if (!run.progress().isWhole() && !whole.await(30, TimeUnit.SECONDS)) {
+        if (!run.progress().isWhole() && !whole.await(150, TimeUnit.SECONDS)) {
             throw new IllegalStateException(
                     "the index is not whole after 30 s: " + run.progress() + " " + run.problem());
         }

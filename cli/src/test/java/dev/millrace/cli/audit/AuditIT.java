@@ -118,7 +118,7 @@ class AuditIT {
             LockSupport.parkNanos(100_000_000);
         }
         topology.stop();
-        ended.get(60, TimeUnit.SECONDS);
+        ended.get(150, TimeUnit.SECONDS);
     }
 
     private static List<String> settings(int batch, String... more) {

@@ -16,7 +16,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Any bytes as a file for correct, under a preset and under an algorithm: numbers, or a sentence for each bad line. */
-@Timeout(60)
+@Timeout(300)
 public class CorrectLinesFuzzTest {
     private static Path file = Path.of("");
 

@@ -58,7 +58,7 @@ class RepeatIT {
                 whole.countDown();
             }
         });
-        assertThat(run.progress().isWhole() || whole.await(60, TimeUnit.SECONDS))
+        assertThat(run.progress().isWhole() || whole.await(150, TimeUnit.SECONDS))
                 .as("the index is whole after 60 s; %s", run.problem())
                 .isTrue();
         return run.index().orElseThrow();

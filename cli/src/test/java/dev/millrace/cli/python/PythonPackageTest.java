@@ -10,7 +10,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** The tests of the Python package that need no broker, with the modules that are installed here. */
-@Timeout(120)
+@Timeout(300)
 class PythonPackageTest {
     @TempDir
     private Path directory;

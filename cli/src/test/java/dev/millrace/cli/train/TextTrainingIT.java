@@ -244,7 +244,7 @@ class TextTrainingIT {
         } finally {
             role.stop();
         }
-        assertThat(ended.get(60, TimeUnit.SECONDS)).as("%s", said).isFalse();
+        assertThat(ended.get(150, TimeUnit.SECONDS)).as("%s", said).isFalse();
     }
 
     /** A series of a scrape; NaN if it is not there, which equals nothing. */

@@ -212,7 +212,7 @@ class GatewayServerTest {
     }
 
     private static void await(String what, BooleanSupplier is) {
-        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(150);
         while (!is.getAsBoolean()) {
             assertThat(System.nanoTime()).as(what).isLessThan(deadline);
             LockSupport.parkNanos(1_000_000);

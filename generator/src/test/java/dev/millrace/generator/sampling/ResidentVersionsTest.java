@@ -312,7 +312,7 @@ class ResidentVersionsTest {
 
     private static void assertThreadsEnd(GeneratorConfig config) throws InterruptedException {
         for (Thread thread : threadsOf(config)) {
-            thread.join(20_000);
+            thread.join(150_000);
             assertThat(thread.isAlive()).as(thread.getName()).isFalse();
         }
     }

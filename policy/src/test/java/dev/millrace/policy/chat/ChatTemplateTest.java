@@ -65,7 +65,7 @@ class ChatTemplateTest {
                 .isEqualTo("Thursday, 05 March 26");
     }
 
-    @Timeout(20)
+    @Timeout(120)
     @ParameterizedTest
     @ValueSource(
             strings = {

@@ -13,7 +13,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Any bytes as config.json: a shape that is written and read back the same, or a sentence. */
-@Timeout(60)
+@Timeout(300)
 public class ModelConfigFuzzTest {
     /** Called by the fuzzer with what it made up. */
     public static void fuzzerTestOneInput(byte[] input) throws IOException {

@@ -12,7 +12,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Any bytes as the header of a file with {@value #DATA_BYTES} bytes of tensors: tensors that cover them exactly, or a sentence. */
-@Timeout(60)
+@Timeout(300)
 public class SafetensorsHeaderFuzzTest {
     private static final long DATA_BYTES = 64;
 

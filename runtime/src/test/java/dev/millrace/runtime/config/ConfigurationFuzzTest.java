@@ -13,7 +13,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Any bytes as a configuration file: a configuration that is the same when it is written and read again, or a sentence. */
-@Timeout(60)
+@Timeout(300)
 public class ConfigurationFuzzTest {
     /** Called by the fuzzer with what it made up. */
     public static void fuzzerTestOneInput(byte[] input) {

@@ -65,7 +65,7 @@ class HttpEndpointTest {
 
     @Test
     void shouldCloseARequestThatIsNotSentToItsEnd() throws Exception {
-        try (HttpEndpoint endpoint = HttpEndpoint.open(0, metrics, server -> {}, Duration.ofMillis(50));
+        try (HttpEndpoint endpoint = HttpEndpoint.open(0, metrics, server -> {}, Duration.ofSeconds(1));
                 Socket half = begin(endpoint, "GET /metrics HTTP/1.1\r\nHost: x\r\n")) {
             assertThat(half.getInputStream().read())
                     .as("the end of the connection")

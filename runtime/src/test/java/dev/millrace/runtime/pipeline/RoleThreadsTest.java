@@ -11,7 +11,7 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 
 class RoleThreadsTest {
-    private final RoleThreads threads = new RoleThreads(Duration.ofSeconds(10));
+    private final RoleThreads threads = new RoleThreads(Duration.ofSeconds(150));
     private final List<String> ended = new CopyOnWriteArrayList<>();
 
     private Role waiting(String name) {

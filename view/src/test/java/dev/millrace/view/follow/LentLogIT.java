@@ -19,7 +19,7 @@ import org.junit.jupiter.api.io.CleanupMode;
 import org.junit.jupiter.api.io.TempDir;
 
 /** The broker of a run that has ended is started for a question, and is never in the way of the run. */
-@Timeout(180)
+@Timeout(300)
 class LentLogIT {
     @TempDir(cleanup = CleanupMode.NEVER) // the broker's, which outlives a test
     private static Path folder;
@@ -63,7 +63,7 @@ class LentLogIT {
                 }))
                 .isInstanceOf(RefusedRequestException.class)
                 .hasMessageContaining("is wanted by another command, which goes first; ask again when it is done");
-        try (RunDirectory going = run.get(60, TimeUnit.SECONDS);
+        try (RunDirectory going = run.get(150, TimeUnit.SECONDS);
                 EmbeddedBroker broker = EmbeddedBroker.start(going.broker())) {
             assertThat(broker.bootstrapServers()).as("its broker was down").isNotEmpty();
         }

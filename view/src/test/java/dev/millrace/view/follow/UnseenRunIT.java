@@ -35,7 +35,7 @@ import org.junit.jupiter.api.io.CleanupMode;
 import org.junit.jupiter.api.io.TempDir;
 
 /** A run that goes on is read to its end without onlookers, and from there on only for them. */
-@Timeout(180)
+@Timeout(300)
 class UnseenRunIT {
     /** What both readers ask together while they would long have found what is new. */
     private static final int QUESTIONS = 20;
@@ -83,7 +83,7 @@ class UnseenRunIT {
                     last.forEach(record -> await(() -> isIn(index, record, 1)));
                     assertThat(reading).isNotDone();
                     feed.stop();
-                    reading.get(60, TimeUnit.SECONDS);
+                    reading.get(150, TimeUnit.SECONDS);
                 }
             }
         }

@@ -45,7 +45,7 @@ import org.junit.jupiter.api.io.CleanupMode;
 import org.junit.jupiter.api.io.TempDir;
 
 /** What docs/how-to/view.md promises: whoever may read a run's topics and the schemas, and nothing else, sees every page, and leaves nothing behind. */
-@Timeout(180)
+@Timeout(300)
 class ViewRightsIT {
     private static final HttpClient CLIENT = HttpClient.newHttpClient();
     private static final String READER = "reader";

@@ -36,7 +36,7 @@ class OpenEnvTest {
             VerifiedReward reward = episode.verifyLater(response)
                     .orElseThrow()
                     .toCompletableFuture()
-                    .get(30, TimeUnit.SECONDS);
+                    .get(150, TimeUnit.SECONDS);
             assertThat(reward.reward()).isEqualTo(1.0);
             assertThat(reward.turnRewards()).containsExactly(0.5, 0.5);
             assertThat(server.asked.get(0).path("type").asText()).isEqualTo("reset");
@@ -74,7 +74,7 @@ class OpenEnvTest {
         CountDownLatch never = new CountDownLatch(1);
         try (OpenEnvServer server = new OpenEnvServer(resetThen(step -> {
             try {
-                never.await(30, TimeUnit.SECONDS);
+                never.await(150, TimeUnit.SECONDS);
             } catch (InterruptedException e) {
                 Thread.currentThread().interrupt();
             }

@@ -35,7 +35,7 @@ final class PlayedResponse implements Transcript {
     }
 
     private void heard() {
-        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(150);
         StepResult result = episode.afterToken(this);
         while (result.later()) {
             assertThat(System.nanoTime()).isLessThan(deadline);

@@ -14,7 +14,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Any text as index.json beside the files of an archive: its records, or a sentence. {@code @0} is the hash of the first file. */
-@Timeout(60)
+@Timeout(300)
 public class ArchiveIndexFuzzTest {
     private static Path folder = Path.of("");
     private static List<PartitionFile> files = List.of();

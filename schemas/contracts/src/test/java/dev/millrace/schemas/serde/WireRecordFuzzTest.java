@@ -26,7 +26,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  * Any bytes as a record of each kind, which the first byte chooses: a record that is the same when it is written and read again, or a
  * flaw with a name; of a rollout also what the validator says.
  */
-@Timeout(60)
+@Timeout(300)
 public class WireRecordFuzzTest {
     private static final InMemorySchemaRegistry REGISTRY = new InMemorySchemaRegistry();
     private static final List<AvroSerde<SpecificRecord>> SERDES = new ArrayList<>();

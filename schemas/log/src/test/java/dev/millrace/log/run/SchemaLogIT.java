@@ -37,7 +37,7 @@ import org.junit.jupiter.api.io.TempDir;
 
 @Timeout(300)
 class SchemaLogIT {
-    private static final long LIMIT_MS = 20_000;
+    private static final long LIMIT_MS = 150_000;
 
     @TempDir
     private static Path directory;

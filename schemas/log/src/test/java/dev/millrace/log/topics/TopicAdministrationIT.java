@@ -96,7 +96,7 @@ class TopicAdministrationIT {
                 }
                 long[] last = new long[4];
                 for (Future<RecordMetadata> one : sent) {
-                    RecordMetadata at = one.get(40, TimeUnit.SECONDS);
+                    RecordMetadata at = one.get(150, TimeUnit.SECONDS);
                     last[at.partition()] = Math.max(last[at.partition()], at.offset());
                 }
                 assertThat(last).as("last offsets in round %d", round).containsExactly(49, 49, 49, 49);
@@ -118,7 +118,7 @@ class TopicAdministrationIT {
                 }));
             }
             for (Future<?> one : all) {
-                one.get(60, TimeUnit.SECONDS);
+                one.get(150, TimeUnit.SECONDS);
             }
         } finally {
             pool.shutdownNow();
