@@ -231,7 +231,11 @@ public final class DecisionTree {
         List<Evidence> evidence = new ArrayList<>();
         if (after > bounds.clipFraction() && after > bounds.rising() * before) {
             above("clipped share of the tokens", after, bounds.clipFraction(), evidence);
-            above("the same, against that before it", after, bounds.rising() * before, evidence);
+            above(
+                    "the same, against " + bounds.rising() + " times that before it,",
+                    after,
+                    bounds.rising() * before,
+                    evidence);
         }
         return found(Cause.CLIP_SATURATION, evidence, Fix.LOWER_PRESSURE);
     }

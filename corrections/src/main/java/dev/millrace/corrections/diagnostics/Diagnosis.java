@@ -46,17 +46,17 @@ public record Diagnosis(List<Branch> branches, Set<Pitfall> pitfalls) {
             return Prescriber.of(this, inForce);
         }
 
-        /** What is so, with the numbers. */
+        /** What is so, with the numbers; one sentence, since a number may begin with a symbol that has no capital. */
         public String finding() {
             String numbers = evidence.stream().map(Evidence::toString).collect(Collectors.joining("; "));
             return cause.title()
                     + (cause == Cause.NONE ? "" : " (" + cause.letter() + "): " + cause.meaning())
-                    + (numbers.isEmpty() ? "" : ". " + numbers);
+                    + (numbers.isEmpty() ? "" : "; " + numbers);
         }
 
         /** The same with what to do. */
         public String sentence() {
-            return finding() + ". " + fix.advice();
+            return finding() + ". To do: " + fix.advice();
         }
     }
 

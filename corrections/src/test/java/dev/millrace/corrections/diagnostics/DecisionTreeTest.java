@@ -129,8 +129,8 @@ class DecisionTreeTest {
         assertThat(diagnosis.isHealthy()).isTrue();
         assertThat(diagnosis.pitfalls()).isEmpty();
         assertThat(diagnosis.sentence())
-                .isEqualTo("no meaningful drift. |KL| per token is 0.01900, below 0.02000; effective sample size is"
-                        + " 0.9000, above 0.5000. keep going");
+                .isEqualTo("no meaningful drift; |KL| per token is 0.01900, below 0.02000; effective sample size is"
+                        + " 0.9000, above 0.5000. To do: keep going");
     }
 
     @Test
@@ -367,6 +367,10 @@ class DecisionTreeTest {
         assertThat(diagnosis.evidence())
                 .contains(new Evidence("clipped share of the tokens", 0.21, true, 0.2))
                 .hasSize(2);
+        assertThat(diagnosis.first().finding())
+                .endsWith(
+                        "is too large; clipped share of the tokens is 0.2100, above 0.2000; the same, against 1.05 times that"
+                                + " before it, is 0.2100, above 0.1995");
         assertThat(causes(diagnose(NONE, anchored(gap()), rising.subList(3, 6))))
                 .as("three steps have no trend")
                 .containsExactly(Cause.NONE);

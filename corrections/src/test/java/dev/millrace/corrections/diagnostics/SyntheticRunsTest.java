@@ -93,7 +93,7 @@ class SyntheticRunsTest {
 
         assertThat(diagnosis.cause()).isEqualTo(Cause.NONE);
         assertThat(diagnosis.pitfalls()).isEmpty();
-        assertThat(diagnosis.sentence()).startsWith("no meaningful drift. |KL| per token is ");
+        assertThat(diagnosis.sentence()).startsWith("no meaningful drift; |KL| per token is ");
     }
 
     @Test

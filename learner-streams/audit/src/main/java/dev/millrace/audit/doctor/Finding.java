@@ -28,4 +28,9 @@ public record Finding(Weight weight, String subject, String sentence, String adv
     static String say(String pattern, Object... values) {
         return String.format(Locale.ROOT, pattern, values);
     }
+
+    /** So many of a thing: "1 record", "2,000 records". */
+    static String count(long many, String thing) {
+        return say(many == 1 ? "%,d %s" : "%,d %ss", many, thing);
+    }
 }

@@ -21,8 +21,8 @@ final class LedgerRules {
                             Weight.BROKEN,
                             "ledger",
                             Finding.say(
-                                    "the ledger does not add up: %,d contradictions, the first: %s",
-                                    balance.contradictionCount(),
+                                    "the ledger does not add up: %s, the first: %s",
+                                    Finding.count(balance.contradictionCount(), "contradiction"),
                                     balance.contradictions().isEmpty()
                                             ? "the sum"
                                             : balance.contradictions().get(0)),
@@ -59,12 +59,14 @@ final class LedgerRules {
                     Weight.NOTE,
                     "refused",
                     Finding.say(
-                            "%,d rollouts (%s) and %,d other records were refused",
-                            all.deadLetteredInAll(),
+                            "%s (%s) and %s were refused",
+                            Finding.count(all.deadLetteredInAll(), "rollout"),
                             reasons(all.deadLettered()),
-                            balance.otherDeadLetters().values().stream()
-                                    .mapToLong(Long::longValue)
-                                    .sum()),
+                            Finding.count(
+                                    balance.otherDeadLetters().values().stream()
+                                            .mapToLong(Long::longValue)
+                                            .sum(),
+                                    "other record")),
                     "millrace dead-letters list"));
         }
         if (share(all.droppedInAll(), all.generated()) > MANY_DROPPED) {

@@ -66,7 +66,7 @@ final class StepRules {
             findings.add(new Finding(
                     Weight.WEAK,
                     "starved",
-                    Finding.say("%d of the last %d steps had no token left to train on", without, last.size()),
+                    (last.size() == 1 ? "" : without + " of ") + lastSteps(last) + " had no token left to train on",
                     "the stage that masks most says why: loosen it, or lower admission.eta"));
         }
     }
@@ -79,9 +79,7 @@ final class StepRules {
                 findings.add(new Finding(
                         Weight.SICK,
                         "ESS",
-                        Finding.say(
-                                "the effective sample size was %.2f of the batch over the last %d steps",
-                                ess, last.size()),
+                        Finding.say("the effective sample size was %.2f of the batch over %s", ess, lastSteps(last)),
                         "few rollouts decide about each step: lower admission.eta, or scale the step by it"));
             }
         });
@@ -90,9 +88,7 @@ final class StepRules {
                 findings.add(new Finding(
                         Weight.WEAK,
                         "staleness",
-                        Finding.say(
-                                "%.0f %% of the tokens of the last %d steps were masked as stale",
-                                100 * share, last.size()),
+                        Finding.say("%.0f %% of the tokens of %s were masked as stale", 100 * share, lastSteps(last)),
                         "lower admission.eta, or give the learner more to do its steps faster"));
             }
         });
@@ -102,8 +98,8 @@ final class StepRules {
                                 Weight.NOTE,
                                 "staleness",
                                 Finding.say(
-                                        "%.2f versions in flight and %.2f in the queue on average, over the last %d steps",
-                                        inFlight, inQueue, last.size()),
+                                        "%.2f versions in flight and %.2f in the queue on average, over %s",
+                                        inFlight, inQueue, lastSteps(last)),
                                 ""))));
         ratio(last, "grpo.zero_sequences", "grpo.sequences_seen").ifPresent(share -> {
             if (share > MANY_ZERO) {
@@ -111,8 +107,7 @@ final class StepRules {
                         Weight.WEAK,
                         "zero variance",
                         Finding.say(
-                                "%.0f %% of the rollouts of the last %d steps had an advantage of 0",
-                                100 * share, last.size()),
+                                "%.0f %% of the rollouts of %s had an advantage of 0", 100 * share, lastSteps(last)),
                         "all samples of their groups earned the same: take prompts that are neither too easy nor too hard,"
                                 + " or topology.groups.zero_variance=drop or resample"));
             }
@@ -149,8 +144,8 @@ final class StepRules {
                     masked > MANY_MASKED ? Weight.SICK : Weight.WEAK,
                     "masked tokens",
                     Finding.say(
-                            "the last %d steps trained on %.0f %% of their tokens: %,d of %,d",
-                            last.size(), 100 * (1 - masked), trained, seen),
+                            "%s trained on %.0f %% of %s tokens: %,d of %,d",
+                            lastSteps(last), 100 * (1 - masked), last.size() == 1 ? "its" : "their", trained, seen),
                     "no correction is cheaper than fresher data or engines that agree once a quarter is masked:"
                             + " lower admission.eta, or look at the stage that masks most"));
         }
@@ -166,6 +161,10 @@ final class StepRules {
                         "idle stage",
                         idle.sentence(),
                         "if it is not there as a guard, take it out or set it so that it acts")));
+    }
+
+    private static String lastSteps(List<TrainingStep> last) {
+        return last.size() == 1 ? "the only step" : Finding.say("the last %d steps", last.size());
     }
 
     private static List<TrainingStep> last(List<TrainingStep> steps) {

@@ -266,6 +266,33 @@ class DoctorTest {
     }
 
     @Test
+    void shouldCountOneAsOne() {
+        Tally one = new Tally(1000, 999, Map.of(), Map.of(), Map.of("reward", 1L), 0, 0, 0, 0, 0);
+        assertThat(findings(
+                        balance(one, List.of(), List.of("batch 4 was trained on twice")),
+                        List.of(),
+                        List.of(),
+                        Optional.empty()))
+                .extracting(Finding::sentence)
+                .containsExactly(
+                        "the ledger does not add up: 1 contradiction, the first: batch 4 was trained on twice",
+                        "1 rollout (reward 1) and 0 other records were refused");
+    }
+
+    @Test
+    void shouldBeginNoSentenceInLowerCaseWhateverTheCause() {
+        for (Cause cause : Cause.values()) {
+            for (Fix fix : Fix.values()) {
+                Diagnosis diagnosis = diagnosis(cause, fix);
+                assertThat(diagnosis.sentence()).as(cause + " and " + fix).doesNotContainPattern("[.] +[a-z]");
+                assertThat(Doctor.offPolicy(diagnosis))
+                        .allSatisfy(finding -> assertThat(finding.sentence() + " -> " + finding.advice())
+                                .doesNotContainPattern("[.] +[a-z]"));
+            }
+        }
+    }
+
+    @Test
     void shouldReadTheStepsOwnStagesBeforeTheBatchs() {
         assertThat(ofSteps(
                         Map.of(
@@ -282,7 +309,7 @@ class DoctorTest {
                 .containsExactly("staleness", "length");
         assertThat(ofSteps(Map.of("stage.grpo.sequences_seen", 256.0, "stage.grpo.zero_sequences", 200.0), 0.9))
                 .extracting(Finding::sentence)
-                .containsExactly("78 % of the rollouts of the last 1 steps had an advantage of 0");
+                .containsExactly("78 % of the rollouts of the only step had an advantage of 0");
     }
 
     @Test
@@ -308,7 +335,7 @@ class DoctorTest {
         assertThat(findings.get(0).sentence())
                 .isEqualTo(
                         "engine mismatch (A): precision, kernels or engines differ: at one version of the weights the two"
-                                + " disagree. |KL| per token at one version is 4.000, above 0.05000");
+                                + " disagree; |KL| per token at one version is 4.000, above 0.05000");
         assertThat(findings.get(1).sentence()).startsWith("policy staleness (B): ");
         assertThat(findings.get(2).sentence())
                 .isEqualTo("the clip range was widened while more than a fifth of the tokens were clipped");
@@ -387,6 +414,6 @@ class DoctorTest {
                         0.9))
                 .singleElement()
                 .satisfies(finding -> assertThat(finding.sentence())
-                        .isEqualTo("the last 1 steps trained on 50 % of their tokens: 1,280 of 2,560"));
+                        .isEqualTo("the only step trained on 50 % of its tokens: 1,280 of 2,560"));
     }
 }
