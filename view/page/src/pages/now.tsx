@@ -461,7 +461,14 @@ function Diagnosis({ path, index, isArchived }: { path: string; index: { end: nu
   const answer = useAnswer(asked > 0 ? `${path}/diagnosis` : null, asked);
   const findings: any[] = answer.data?.findings ?? [];
   return (
-    <Section title="What does the doctor say?" about="All of the log, read and judged: the ledger, the gap between sampler and learner, progress, who serves what.">
+    <Section
+      title="What does the doctor say?"
+      about={
+        isArchived
+          ? "Of an archive only the gap between sampler and learner is judged; ledger, progress and serving are not looked at."
+          : "All of the log, read and judged: the ledger, the gap between sampler and learner, progress, who serves what."
+      }
+    >
       {!isSaved && (
         <button type="button" onClick={() => ask((n) => n + 1)} disabled={answer.isAsking && asked > 0}>
           {asked === 0 ? "examine: reads all of the log" : answer.isAsking ? "examining…" : "examine again"}

@@ -102,6 +102,9 @@ class BrowserTest {
                 .isEqualTo("Is it healthy? How stale is it? What did the corrections remove?");
         assertThat(has("Tokens are 1.3 versions old when they are trained on, 2 at most"))
                 .isTrue();
+        assertThat(has("Of an archive only the gap between sampler and learner is judged"))
+                .as("what the doctor did not look at")
+                .isTrue();
         assertThat(has(
                         "18 % of the 960 tokens of the last 6 steps, by rollout_correction. 34 of 192 rollouts went wholly."
                                 + " Of the newest step it was 75 %."))
