@@ -96,8 +96,8 @@ export function NowPage({ run, news, facts }: PageProps) {
           <Chart {...by} title="Gradient norm" about="L2 norm before clipping." from={0} lines={[{ label: "norm", values: column(steps, "grad_norm") }]} />
           <Chart
             {...by}
-            title="Learning rate and step scale"
-            about="The step scale is the factor that the step control put on the learning rate."
+            title="Step scale"
+            about="The factor that the step control put on the learning rate."
             from={0}
             lines={[{ label: "step scale", values: column(steps, "step_scale") }]}
           />
