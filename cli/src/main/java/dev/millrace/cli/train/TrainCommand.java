@@ -16,6 +16,7 @@ import dev.millrace.runtime.train.ResumeCheck;
 import dev.millrace.runtime.train.RunDirectory;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
+import java.net.BindException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.concurrent.Callable;
@@ -123,9 +124,18 @@ public final class TrainCommand implements Callable<Integer> {
 
     private RunView shown(Path folder) {
         RunView terminal = TerminalView.open(plain, spec.commandLine().getOut());
-        return view == null
-                ? terminal
-                : PageView.open(view, folder, terminal, spec.commandLine().getOut());
+        if (view == null) {
+            return terminal;
+        }
+        try {
+            return PageView.open(view, folder, terminal, spec.commandLine().getOut());
+        } catch (RefusedRequestException e) {
+            if (e.getCause() instanceof BindException) { // the page's own command calls the option --port
+                throw new RefusedRequestException(
+                        "port " + view + " on loopback is taken; give --view another one, or 0 for any free one", e);
+            }
+            throw e;
+        }
     }
 
     /** What is asked for, over what the run was begun with, which its folder has, or its log where the folder is elsewhere. */

@@ -119,6 +119,16 @@ class WrongInputIT {
     }
 
     @Test
+    void shouldNameTheOptionOfTrainWhereThePortOfThePageIsTaken() throws Exception {
+        try (ServerSocket socket = taken()) {
+            int port = socket.getLocalPort();
+            assertThat(refusal(FAILED, "--run-dir", "r", "--view", Integer.toString(port)))
+                    .isEqualTo(
+                            "port " + port + " on loopback is taken; give --view another one, or 0 for any free one");
+        }
+    }
+
+    @Test
     void shouldGiveUpOnAClusterThatDoesNotAnswer() throws Exception {
         int port;
         try (ServerSocket socket = taken()) {
