@@ -3,7 +3,10 @@ package dev.millrace.cli.live;
 import dev.millrace.runtime.live.RunView;
 import java.io.IOException;
 import java.io.PrintWriter;
+import java.nio.charset.Charset;
+import java.nio.charset.StandardCharsets;
 import java.time.Clock;
+import java.util.Properties;
 import org.jline.terminal.Terminal;
 import org.jline.terminal.TerminalBuilder;
 
@@ -27,6 +30,7 @@ public final class TerminalView {
                         .system(true)
                         .dumb(false)
                         .graphemeCluster(false)
+                        .encoding(encoding(System.getProperties()))
                         .systemOutput(TerminalBuilder.SystemOutput.SysOut)
                         .nativeSignals(false)
                         .build();
@@ -39,6 +43,12 @@ public final class TerminalView {
             }
         }
         return new TerminalLines(out);
+    }
+
+    /** Of the terminal: what the user's locale says, and not the encoding of files, which is UTF-8 whatever that says. */
+    static Charset encoding(Properties properties) {
+        String name = properties.getProperty("stdout.encoding", properties.getProperty("native.encoding"));
+        return Charset.isSupported(name) ? Charset.forName(name) : StandardCharsets.US_ASCII;
     }
 
     /** Whether colours are wanted: who sets {@code NO_COLOR} wants none. */
