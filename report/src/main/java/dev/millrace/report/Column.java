@@ -26,6 +26,11 @@ public record Column<R>(Heading heading, Function<? super R, ? extends @Nullable
         return of(name, Kind.COUNT, 0, value::applyAsLong);
     }
 
+    /** Whole numbers, null where there is none. */
+    public static <R> Column<R> countWhereKnown(String name, Function<? super R, @Nullable Long> value) {
+        return of(name, Kind.COUNT, 0, value);
+    }
+
     /** Numbers with so many digits after the point. */
     public static <R> Column<R> number(String name, int decimals, ToDoubleFunction<? super R> value) {
         return of(name, Kind.DECIMALS, decimals, value::applyAsDouble);

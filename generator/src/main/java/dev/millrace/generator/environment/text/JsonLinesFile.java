@@ -14,6 +14,7 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.AccessDeniedException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
@@ -58,6 +59,9 @@ final class JsonLinesFile implements Dataset {
                     .toString();
         } catch (NoSuchFileException e) {
             throw new IllegalArgumentException("there is no file " + file, e);
+        } catch (AccessDeniedException e) {
+            throw new IllegalArgumentException(
+                    "cannot read " + file + ": permission denied to user " + System.getProperty("user.name"), e);
         } catch (CharacterCodingException e) {
             throw new IllegalArgumentException(file + " is not UTF-8 text", e);
         } catch (IOException e) {

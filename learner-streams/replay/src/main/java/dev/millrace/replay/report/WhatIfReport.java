@@ -32,6 +32,7 @@ import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.LongFunction;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 
 /** A replay under other corrections as a report: what they mask and weigh, what they see, and who it is that they mask. */
 public final class WhatIfReport {
@@ -236,14 +237,32 @@ public final class WhatIfReport {
     private String alarms(int alternative) {
         int own = alarmed(0);
         int others = alarmed(alternative);
-        return own == 0 && others == 0 ? "" : ", and " + others + " steps are ill in place of " + own;
+        String judged =
+                own == 0 && others == 0 ? "" : ", and " + counted(others, "is ill", "are ill") + " in place of " + own;
+        long clipped = totals.total(0).causes().getOrDefault(Cause.CLIP_SATURATION, 0);
+        return clipped == 0
+                ? judged
+                : judged + "; under it, what is clipped is not judged, of which "
+                        + counted(clipped, "was ill", "were ill");
     }
 
+    private static String counted(long steps, String one, String more) {
+        return steps + (steps == 1 ? " step " + one : " steps " + more);
+    }
+
+    /** Steps that are ill, by what is judged under every alternative alike. */
     private int alarmed(int alternative) {
         return totals.total(alternative).causes().entrySet().stream()
-                .filter(cause -> cause.getKey() != Cause.NONE)
+                .filter(cause -> cause.getKey() != Cause.NONE && cause.getKey() != Cause.CLIP_SATURATION)
                 .mapToInt(Map.Entry::getValue)
                 .sum();
+    }
+
+    /** Steps of a cause; null where a replay of decisions cannot know: what is clipped within a step is seen by making the step. */
+    private @Nullable Long steps(Cause cause, int alternative) {
+        return cause == Cause.CLIP_SATURATION && alternative != 0
+                ? null
+                : Long.valueOf(totals.total(alternative).causes().getOrDefault(cause, 0));
     }
 
     private static String percent(String pattern, double share) {
@@ -299,8 +318,7 @@ public final class WhatIfReport {
                     .noting(List.of("nothing could be trained on, so there is nothing to diagnose"));
         }
         List<Column<Integer>> columns = new ArrayList<>(List.of(name()));
-        seen.forEach(cause -> columns.add(
-                Column.count(cause.title(), a -> totals.total(a).causes().getOrDefault(cause, 0))));
+        seen.forEach(cause -> columns.add(Column.countWhereKnown(cause.title(), a -> steps(cause, a))));
         Map<String, List<String>> alarms = new LinkedHashMap<>();
         for (int a : alternatives()) {
             Total total = totals.total(a);
@@ -312,6 +330,12 @@ public final class WhatIfReport {
         seen.stream()
                 .filter(cause -> cause != Cause.NONE)
                 .forEach(cause -> notes.add(cause.title() + " (" + cause.letter() + "): " + cause.meaning()));
+        if (seen.contains(Cause.CLIP_SATURATION) && totals.names().size() > 1) {
+            notes.add(
+                    "what other corrections would have clipped is known only by training with them, so their steps are not"
+                            + " judged by it, and one without another finding counts as \"" + Cause.NONE.title()
+                            + "\"");
+        }
         alarms.forEach((alarm, names) -> notes.add(String.join(", ", names) + ": first " + alarm));
         return Section.of("Diagnosis")
                 .with(Table.of("Steps by diagnosis", columns, alternatives()))

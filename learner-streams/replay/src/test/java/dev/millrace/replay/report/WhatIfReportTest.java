@@ -4,6 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.millrace.corrections.diagnostics.Cause;
+import dev.millrace.corrections.diagnostics.Diagnosis;
+import dev.millrace.corrections.diagnostics.Fix;
+import dev.millrace.replay.ReplayedStep;
 import dev.millrace.replay.report.WhatIfReport.StepUnder;
 import dev.millrace.report.CsvFile;
 import dev.millrace.report.Report;
@@ -14,6 +18,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
+import java.util.Set;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -38,6 +44,41 @@ class WhatIfReportTest {
                 .containsPattern("recorded +10.00 % +50.00 % +1.000 +1.000");
         assertThat(ReportText.lines(report(4)))
                 .anyMatch(line -> line.startsWith("1 of 4 batches were not made by these corrections"));
+    }
+
+    private static Diagnosis of(Cause cause) {
+        return new Diagnosis(List.of(new Diagnosis.Branch(cause, List.of(), Fix.NONE)), Set.of());
+    }
+
+    /** Two alternatives, the second of which masks the same. */
+    private static ReplayedStep step(long batch, Cause recorded, Cause other) {
+        ReplayedStep one = ReplayTotalsTest.step(batch, 1);
+        return new ReplayedStep(
+                one.batchId(),
+                one.version(),
+                one.assembledAtMs(),
+                one.reward(),
+                one.stalenessMean(),
+                true,
+                one.rescored(),
+                List.of(one.figures().get(0), one.figures().get(0)),
+                List.of(Optional.of(of(recorded)), Optional.of(of(other))),
+                List.of());
+    }
+
+    @Test
+    void shouldNotTakeWhatWasNotJudgedForHealth() {
+        ReplayTotals totals = new ReplayTotals(List.of("recorded", "other"));
+        totals.add(step(0, Cause.CLIP_SATURATION, Cause.NONE));
+        totals.add(step(1, Cause.CLIP_SATURATION, Cause.NONE));
+        totals.add(step(2, Cause.TOKEN_DRIFT, Cause.TOKEN_DRIFT));
+        String said = String.join(" ", ReportText.lines(WhatIfReport.of("a-run", totals, 1000, 2, List.of())))
+                .replaceAll(" +", " ");
+        assertThat(said)
+                .contains(
+                        "and 1 step is ill in place of 1; under it, what is clipped is not judged, of which 2 steps were ill")
+                .contains("recorded 2 1 0 other - 1 2")
+                .contains("what other corrections would have clipped is known only by training with them");
     }
 
     @Test
