@@ -59,7 +59,7 @@ class TextRewardsTest {
         assertThat(earned(new NumericReward(0.01), "3.14", "{\"answer\": 3.1416}"))
                 .isEqualTo(1);
         assertThatThrownBy(() -> numeric.requireJudgeable("{\"answer\": \"none\"}"))
-                .hasMessageContaining("which has none: 'none'");
+                .hasMessageContaining("which has none that it reads: 'none'");
         assertThatThrownBy(() -> new NumericReward(Double.NaN)).hasMessageStartingWith("tolerance must be at least 0");
     }
 
