@@ -12,6 +12,7 @@ import dev.millrace.topology.TopologyTasks;
 import dev.millrace.topology.ingress.AssemblyArrival;
 import dev.millrace.topology.ingress.StarvedArrival;
 import dev.millrace.topology.ingress.VersionArrival;
+import dev.millrace.topology.ingress.VersionDeletion;
 import dev.millrace.topology.journal.Observation;
 import dev.millrace.topology.journal.TaskEvent;
 import dev.millrace.topology.meters.TopologyMeters;
@@ -139,7 +140,11 @@ public final class AsRecorded {
             StarvedArrival starved = StarvedArrival.of(told.facts());
             return new Taken<>(starved, starved.timestampMs());
         }
-        VersionArrival version = VersionArrival.of(told.facts());
-        return new Taken<>(version, version.timestampMs());
+        AssemblyArrival version = VersionArrival.of(told.facts());
+        return new Taken<>(
+                version,
+                version instanceof VersionArrival published
+                        ? published.timestampMs()
+                        : ((VersionDeletion) version).timestampMs());
     }
 }

@@ -15,6 +15,7 @@ import dev.millrace.replay.archive.ArchiveException;
 import dev.millrace.replay.archive.RecordedVersions;
 import dev.millrace.replay.rewards.OtherRewards;
 import dev.millrace.replay.rewards.Verifier;
+import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.topology.Samples;
 import dev.millrace.topology.TopologyConfig;
@@ -184,13 +185,30 @@ class WhatIfTest {
 
     @Test
     void shouldSayWhichVersionsAreRecordedAndThatWeightsAreNotStored() {
+        topology.pipe(Samples.version(5, 0));
+        topology.pipeAlone(Samples.version(1_000_000, 0)); // which nothing leads to
         try (RecordedVersions versions = new RecordedVersions(MemoryRun.of(topology), WeightsConfig.defaults())) {
-            assertThat(versions.newest()).hasValue(4);
-            assertThat(versions.beginningOf(3)).hasValue(3);
+            assertThat(versions.newest()).hasValue(5);
+            assertThat(versions.beginningOf(0)).hasValue(4);
             assertThat(versions.beginningOf(4)).isEmpty();
-            assertThatThrownBy(() -> versions.manifest(5))
+            assertThatThrownBy(() -> versions.manifest(6))
                     .isInstanceOf(VersionUnavailableException.class)
-                    .hasMessageContaining("version 5 is not among those that are recorded: 3 to 4");
+                    .hasMessageContaining("version 6 is not among those that are recorded: 0 to 5");
+        }
+    }
+
+    @Test
+    void shouldReadAVersionOnceThatWasWrittenAgainOverAnother() {
+        PolicyVersion forged = Samples.version(4);
+        forged.getWeights().put("sha256", "11");
+        topology.pipe(forged);
+        MemoryRun run = MemoryRun.of(topology);
+        assertThatThrownBy(() -> new RecordedVersions(run, WeightsConfig.defaults()))
+                .isInstanceOf(ArchiveException.class)
+                .hasMessageContaining("version 4 was published twice");
+        topology.pipe(Samples.version(4));
+        try (RecordedVersions versions = new RecordedVersions(MemoryRun.of(topology), WeightsConfig.defaults())) {
+            assertThat(versions.manifest(4).getWeights().getSha256()).isEqualTo("00");
         }
     }
 

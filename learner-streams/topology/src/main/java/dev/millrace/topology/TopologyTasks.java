@@ -24,6 +24,7 @@ import dev.millrace.topology.ingress.ScoreReader;
 import dev.millrace.topology.ingress.StarvedArrival;
 import dev.millrace.topology.ingress.StepRecordReader;
 import dev.millrace.topology.ingress.TrajectoryReader;
+import dev.millrace.topology.ingress.VersionArrival;
 import dev.millrace.topology.ingress.VersionRecordReader;
 import dev.millrace.topology.join.JoinSettings;
 import dev.millrace.topology.join.JoinTasks;
@@ -79,7 +80,9 @@ public final class TopologyTasks {
         assemblyInputs = List.of(
                 new Input<>(0, topics.trajectories(), trajectories),
                 new Input<>(
-                        1, topics.policyVersions(), new VersionRecordReader(topics.policyVersions(), registry, run)),
+                        VersionArrival.INPUT,
+                        topics.policyVersions(),
+                        new VersionRecordReader(topics.policyVersions(), registry, run)),
                 new Input<>(
                         StarvedArrival.INPUT,
                         topics.trainingLog(),

@@ -14,6 +14,7 @@ import dev.millrace.corrections.vcpo.Ess;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Outcome;
+import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.VersionSpan;
@@ -360,6 +361,31 @@ class GroupRulesTest {
         assertThat(topology.deadLetterNames()).containsExactly("unreadable ", "wrong-key key", "unreadable ");
         pipeGroup("g", 0, 1);
         assertThat(topology.batches()).hasSize(1);
+    }
+
+    @Test
+    void shouldTrainOnWhatIsFreshWhateverVersionWasMadeUp() {
+        open(2, GROUPS, STALE_AFTER_2);
+        topology.pipe(version(4));
+        topology.pipeAlone(version(1_000_000));
+        topology.pipeAlone(version(5, 7)); // of a batch that was never made
+        pipeGroup("g", 0, 1);
+        assertThat(topology.batches()).singleElement().satisfies(batch -> {
+            assertThat(batch.getAssembledVersion()).isEqualTo(4);
+            assertThat(batch.getExpectedVersion()).isEqualTo(4);
+        });
+        topology.pipe(version(5, 0));
+        topology.later(Duration.ofSeconds(1));
+        pipeGroup("h", 0, 1);
+        assertThat(topology.batches().get(0).getAssembledVersion()).isEqualTo(5);
+    }
+
+    @Test
+    void shouldRefuseAVersionOfAParentThatIsNotTheOneBefore() {
+        open(2);
+        topology.pipeAlone(
+                PolicyVersion.newBuilder(version(3)).setParentVersion(1).build());
+        assertThat(topology.deadLetterNames()).containsExactly("identity parent_version");
     }
 
     @Test

@@ -143,7 +143,7 @@ public final class Samples {
 
     /** A version that is made from batch {@code version - 1}. */
     public static PolicyVersion version(long version) {
-        return version(version, version - 1);
+        return version(version, -1);
     }
 
     public static PolicyVersion version(long version, long batchId) {

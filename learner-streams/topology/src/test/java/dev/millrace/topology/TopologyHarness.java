@@ -50,6 +50,7 @@ import org.apache.kafka.streams.test.TestRecord;
  * does to the topology, the record of it must explain every byte that came out.
  */
 public final class TopologyHarness implements AutoCloseable {
+    private long publishedVersions;
     private static final Instant START = Instant.ofEpochMilli(1_700_000_000_000L);
 
     public final InMemorySchemaRegistry schemas = new InMemorySchemaRegistry();
@@ -252,7 +253,17 @@ public final class TopologyHarness implements AutoCloseable {
                 Samples.TOPICS.rewards(), reward.getGroupId(), bytes(Samples.TOPICS.rewards(), reward, Reward.class));
     }
 
+    /** Publishes a version, and before it those of its chain that were not published yet. */
     public long pipe(PolicyVersion version) {
+        while (publishedVersions < version.getVersion()) {
+            pipe(Samples.version(publishedVersions));
+        }
+        publishedVersions = Math.max(publishedVersions, version.getVersion() + 1);
+        return pipeAlone(version);
+    }
+
+    /** Publishes a version that may extend no chain. */
+    public long pipeAlone(PolicyVersion version) {
         return pipe(
                 Samples.TOPICS.policyVersions(),
                 VersionKey.of(version).toString(),

@@ -91,11 +91,30 @@ class WaitsTest {
         topology.idle(Duration.ofSeconds(2));
         assertThat(only("batches").what())
                 .isEqualTo("2 batches wait for the learner, which has not consumed batch 0 yet");
-        topology.pipe(Samples.version(1));
+        topology.pipe(Samples.version(1, 0));
         topology.idle(Duration.ofSeconds(2));
         assertThat(only("batches").what()).contains("1 batches", "has not consumed batch 1 yet");
-        topology.pipe(Samples.version(2));
+        topology.pipe(Samples.version(2, 1));
         topology.idle(Duration.ofSeconds(2));
         assertThat(topology.waits()).isEmpty();
+    }
+
+    @Test
+    void shouldSayThatWhatWouldBeABatchLeavesAsStale() {
+        topology.pipe(Samples.version(100));
+        topology.later(Duration.ofSeconds(1));
+        scored("g", 0);
+        scored("g", 1);
+        topology.idle(Duration.ofSeconds(2));
+        assertThat(topology.waits())
+                .as("fewer than a batch")
+                .noneMatch(wait -> wait.stage().equals("stale"));
+        scored("h", 0);
+        scored("h", 1);
+        topology.idle(Duration.ofSeconds(2));
+        assertThat(only("stale").what())
+                .isEqualTo(
+                        "batch 0 is not cut: 4 rollouts have left as stale since the one before it, the last more than 8"
+                                + " versions behind version 100");
     }
 }

@@ -3,6 +3,7 @@ package dev.millrace.view.index;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.Serving;
 import dev.millrace.schemas.TensorEntry;
+import dev.millrace.schemas.run.VersionKey;
 import java.sql.SQLException;
 import java.util.Optional;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -16,6 +17,10 @@ final class VersionIndexer {
     }
 
     void version(ConsumerRecord<byte[], byte[]> record, IndexStatements statements) throws SQLException {
+        if (record.value() == null) {
+            forget(record, statements);
+            return;
+        }
         Optional<PolicyVersion> decoded = records.decoded(record, PolicyVersion.class, PolicyVersion::getRunId);
         if (decoded.isPresent()) {
             PolicyVersion version = decoded.get();
@@ -40,6 +45,20 @@ final class VersionIndexer {
                                     .sum(),
                     record.partition(),
                     record.offset());
+        }
+    }
+
+    /** A learner deletes what does not extend its chain; a version that another leads to stays. */
+    private static void forget(ConsumerRecord<byte[], byte[]> record, IndexStatements statements) throws SQLException {
+        Optional<VersionKey> key = VersionKey.parse(record.key());
+        if (key.isPresent()) {
+            statements.run(
+                    "DELETE FROM version WHERE epoch = ? AND version = ? AND NOT EXISTS"
+                            + " (SELECT 1 FROM version WHERE epoch = ? AND version = ?)",
+                    key.get().epoch(),
+                    key.get().version(),
+                    key.get().epoch(),
+                    key.get().version() - 1);
         }
     }
 

@@ -21,6 +21,7 @@ import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.TensorLocation;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.run.EpochLineage.Ancestor;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
@@ -103,7 +104,7 @@ public final class ExaminationReader {
                     connection.run().epoch(),
                     account,
                     List.copyOf(serving.values()),
-                    versions.isEmpty() ? OptionalLong.empty() : OptionalLong.of(versions.lastKey()),
+                    newest(versions),
                     diagnosis(
                             scan,
                             cut,
@@ -133,6 +134,19 @@ public final class ExaminationReader {
                     weights.getPartition(),
                     weights.getFirstOffset());
         }
+    }
+
+    /** The end of the chain: what is behind a gap is none of the run's versions. */
+    private OptionalLong newest(NavigableMap<Long, Chunks> versions) {
+        Long version = versions.ceilingKey(
+                connection.lineage().parent().map(Ancestor::version).orElse(0L));
+        if (version == null) {
+            return OptionalLong.empty();
+        }
+        while (versions.containsKey(version + 1)) {
+            version++;
+        }
+        return OptionalLong.of(version);
     }
 
     /** Whether the log begins no later than the version's anchor; what lies in a store, or was made in an older epoch, counts as kept. */

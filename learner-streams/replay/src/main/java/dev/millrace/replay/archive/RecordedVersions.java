@@ -20,6 +20,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.NavigableMap;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.TreeMap;
@@ -55,47 +56,72 @@ public final class RecordedVersions implements AutoCloseable {
         }
     };
 
-    /** Where a manifest lies, and whose weights it is. */
-    private record Place(TopicPartition partition, long offset, String sha256) {}
+    /** Where a manifest lies, and whose weights it is; the batch that its step was on, if one made it, and from which version. */
+    private record Place(TopicPartition partition, long offset, String sha256, OptionalLong batchId, long parent) {}
 
     /**
      * Reads every manifest once.
      *
      * @param config of the run, which says where versions lie that are not on its log
-     * @throws ArchiveException if {@code policy-versions} is not there, or tells two stories
+     * @throws ArchiveException if {@code policy-versions} is not there, or tells two stories that nobody has put right
      */
     public RecordedVersions(RecordedRun run, WeightsConfig config) {
         this.run = run;
         this.deserializer = AvroSerde.of(PolicyVersion.class, run.registry()).deserializer();
         this.reader = new VersionLoader(this::manifest, new RecordedChunks(), run.registry(), config);
+        Map<Long, Place> first = new HashMap<>();
         for (TopicPartition partition : run.partitions(run.topics().policyVersions())) {
             try (RecordCursor cursor = run.read(partition, 0)) {
                 for (Optional<ConsumerRecord<byte[], byte[]>> next = cursor.next();
                         next.isPresent();
                         next = cursor.next()) {
-                    note(partition, next.get());
+                    note(partition, next.get(), first);
                 }
             }
         }
+        dropBehindGap();
+        places.forEach((version, place) -> takeUnlessTwo(version, place, first));
         this.fetcher = run.fetcher();
     }
 
-    private void note(TopicPartition partition, ConsumerRecord<byte[], byte[]> record) {
-        Optional<PolicyVersion> manifest = ours(record);
-        if (manifest.isEmpty()) {
-            return;
+    private void note(TopicPartition partition, ConsumerRecord<byte[], byte[]> record, Map<Long, Place> first) {
+        ours(record).ifPresent(manifest -> {
+            boolean isOfStep = manifest.getBatchId() >= 0 && manifest.getParentEpoch() == null;
+            Place place = new Place(
+                    partition,
+                    record.offset(),
+                    manifest.getWeights().getSha256(),
+                    isOfStep ? OptionalLong.of(manifest.getBatchId()) : OptionalLong.empty(),
+                    manifest.getParentVersion());
+            first.putIfAbsent(manifest.getVersion(), place);
+            places.put(manifest.getVersion(), place);
+        });
+    }
+
+    /** What nothing leads to from the epoch's first version is none of the run's. */
+    private void dropBehindGap() {
+        long version = firstOfEpoch();
+        while (places.containsKey(version)) {
+            version++;
         }
-        long version = manifest.get().getVersion();
-        String sha256 = manifest.get().getWeights().getSha256();
-        Place before = places.put(version, new Place(partition, record.offset(), sha256));
-        if (before != null && !before.sha256().equals(sha256)) {
-            throw new ArchiveException(
-                    "version " + version + " was published twice, at " + partition + "@" + before.offset() + " and @"
-                            + record.offset() + ", with other weights: two learners wrote to one run");
+        if (version > firstOfEpoch()) {
+            places.tailMap(version, true).clear();
         }
-        if (manifest.get().getBatchId() >= 0 && manifest.get().getParentEpoch() == null) { // else no step made it
-            beginnings.put(manifest.get().getBatchId(), manifest.get().getParentVersion());
+    }
+
+    /** A learner writes its own manifest again over another of that version: then the first and the last are the same. */
+    private void takeUnlessTwo(long version, Place place, Map<Long, Place> first) {
+        Place before = Objects.requireNonNull(first.get(version));
+        if (!before.sha256().equals(place.sha256())) {
+            throw new ArchiveException("version " + version + " was published twice, at " + before.partition() + "@"
+                    + before.offset() + " and @" + place.offset()
+                    + ", with other weights: two learners wrote to one run");
         }
+        place.batchId().ifPresent(batch -> beginnings.put(batch, place.parent()));
+    }
+
+    private long firstOfEpoch() {
+        return run.lineage().parent().map(EpochLineage.Ancestor::version).orElse(0L);
     }
 
     /** Tombstones, and records of others or of nobody, are no versions of this run. */
@@ -116,8 +142,7 @@ public final class RecordedVersions implements AutoCloseable {
 
     /** The oldest version of the epoch whose manifest is there; empty if there is none. */
     public OptionalLong oldest() {
-        Long oldest = places.ceilingKey(
-                run.lineage().parent().map(EpochLineage.Ancestor::version).orElse(0L));
+        Long oldest = places.ceilingKey(firstOfEpoch());
         return oldest == null ? OptionalLong.empty() : OptionalLong.of(oldest);
     }
 

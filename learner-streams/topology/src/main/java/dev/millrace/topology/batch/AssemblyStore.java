@@ -4,6 +4,8 @@ import dev.millrace.topology.batch.VersionHistory.Publication;
 import dev.millrace.topology.batch.VersionHistory.Starved;
 import dev.millrace.topology.state.CompactBytes;
 import java.nio.charset.StandardCharsets;
+import java.util.NavigableMap;
+import java.util.TreeMap;
 import java.util.function.BiConsumer;
 import java.util.function.LongConsumer;
 import org.apache.kafka.common.utils.Bytes;
@@ -19,6 +21,7 @@ import org.apache.kafka.streams.state.KeyValueStore;
  *   r group          a short group that was released: after which trajectory
  *   c group          a group that was closed short: when
  *   v version        a policy version: what batch it was made from, when it was published
+ *   w version        the same of one that waits for those before it
  *   n                the next batch's number
  *   s batch          a batch that was starved: the version that stayed, when it was committed
  *   b                the newest batch that was consumed
@@ -97,23 +100,45 @@ final class AssemblyStore {
     }
 
     void putVersion(long version, Publication publication) {
-        store.put(
-                key('v', Long.toString(version)),
-                new CompactBytes.Writer(FORMAT)
-                        .number(publication.batchId())
-                        .number(publication.timestampMs())
-                        .toByteArray());
+        putPublication('v', version, publication);
     }
 
     void deleteVersion(long version) {
         store.delete(key('v', Long.toString(version)));
     }
 
-    void forEachVersion(BiConsumer<Long, Publication> action) {
+    NavigableMap<Long, Publication> versions() {
+        return publications('v');
+    }
+
+    void putAhead(long version, Publication publication) {
+        putPublication('w', version, publication);
+    }
+
+    void deleteAhead(long version) {
+        store.delete(key('w', Long.toString(version)));
+    }
+
+    NavigableMap<Long, Publication> ahead() {
+        return publications('w');
+    }
+
+    private void putPublication(char section, long version, Publication publication) {
+        store.put(
+                key(section, Long.toString(version)),
+                new CompactBytes.Writer(FORMAT)
+                        .number(publication.batchId())
+                        .number(publication.timestampMs())
+                        .toByteArray());
+    }
+
+    private NavigableMap<Long, Publication> publications(char section) {
+        NavigableMap<Long, Publication> found = new TreeMap<>();
         forEach(
-                'v',
+                section,
                 (version, value) ->
-                        action.accept(Long.parseLong(version), new Publication(value.number(), value.number())));
+                        found.put(Long.parseLong(version), new Publication(value.number(), value.number())));
+        return found;
     }
 
     void putStarved(long batchId, Starved batch) {

@@ -3,6 +3,7 @@ package dev.millrace.topology.batch;
 import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.refusal.Refusal;
 import dev.millrace.schemas.refusal.RefusalReason;
+import dev.millrace.schemas.run.EpochLineage.Ancestor;
 import dev.millrace.topology.batch.AssemblyStore.MemberPlace;
 import dev.millrace.topology.batch.GroupsConfig.ZeroVariance;
 import dev.millrace.topology.batch.MemberRestore.Restored;
@@ -13,6 +14,7 @@ import dev.millrace.topology.ingress.AssemblyArrival;
 import dev.millrace.topology.ingress.StarvedArrival;
 import dev.millrace.topology.ingress.TrajectoryArrival;
 import dev.millrace.topology.ingress.VersionArrival;
+import dev.millrace.topology.ingress.VersionDeletion;
 import dev.millrace.topology.outcome.OutcomeReason;
 import dev.millrace.topology.outcome.Outcomes;
 import dev.millrace.topology.state.ActivityClock;
@@ -67,8 +69,10 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
                 settings.trajectories(),
                 settings.algorithm().inputs(),
                 settings.memberCacheBytes());
-        versions = new VersionHistory();
-        store.forEachVersion(versions::add);
+        versions = new VersionHistory(
+                settings.lineage().parent().map(Ancestor::version).orElse(0L));
+        versions.restore(store.versions()).forEach(store::deleteVersion);
+        store.ahead().forEach(versions::add);
         store.forEachStarved(versions::addStarved);
         boolean isFirstEpoch = settings.lineage().parent().isEmpty();
         closed = new ClosedGroups(store, settings.groups().closedRetentionMs());
@@ -124,17 +128,18 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
         clock.record(timestampMs);
         settle(streamTimeMs);
         if (arrival instanceof VersionArrival version) {
-            Publication publication = new Publication(version.batchId(), version.timestampMs());
-            versions.add(version.version(), publication);
-            store.putVersion(version.version(), publication);
-            cutter.begin(version.batchId());
-            cutter.consumed(version.batchId());
+            take(version);
             decideComplete(streamTimeMs);
+        } else if (arrival instanceof VersionDeletion deletion) {
+            versions.deleted(deletion.version());
+            store.deleteAhead(deletion.version());
         } else if (arrival instanceof StarvedArrival batch) {
-            Starved starved = new Starved(batch.version(), batch.timestampMs());
-            versions.addStarved(batch.batchId(), starved);
-            store.putStarved(batch.batchId(), starved);
-            cutter.consumed(batch.batchId());
+            if (cutter.hasCut(batch.batchId())) {
+                Starved starved = new Starved(batch.version(), batch.timestampMs());
+                versions.addStarved(batch.batchId(), starved);
+                store.putStarved(batch.batchId(), starved);
+                cutter.consumed(batch.batchId());
+            }
         } else {
             take((TrajectoryArrival) arrival, timestampMs);
         }
@@ -176,6 +181,24 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
     @Override
     public void close() {
         vectors.close();
+    }
+
+    /** Of a batch that was not made no version is. */
+    private void take(VersionArrival arrival) {
+        if (!cutter.hasCut(arrival.batchId())) {
+            return;
+        }
+        Publication publication = new Publication(arrival.batchId(), arrival.timestampMs());
+        versions.add(arrival.version(), publication).forEach((version, taken) -> {
+            store.deleteAhead(version);
+            store.putVersion(version, taken);
+            cutter.begin(taken.batchId());
+            cutter.consumed(taken.batchId());
+        });
+        if (versions.isAhead(arrival.version())) {
+            store.putAhead(arrival.version(), publication);
+            versions.giveUpFarthest().ifPresent(store::deleteAhead);
+        }
     }
 
     private void take(TrajectoryArrival arrival, long timestampMs) {

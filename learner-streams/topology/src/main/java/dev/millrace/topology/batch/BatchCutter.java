@@ -33,6 +33,10 @@ final class BatchCutter {
     private final SeenOrdinals ordinals;
     private long nextBatchId;
     private long consumedBatchId;
+    /** Rollouts that have left as stale since a batch was cut last, and behind which version the last of them was. */
+    private long staleSinceBatch;
+
+    private long staleBehind;
     /** Whether it is known which batch is the first: in a later epoch the first version says so. */
     private boolean isBegun;
 
@@ -69,6 +73,11 @@ final class BatchCutter {
             nextBatchId = lastBatchId + 1;
             store.putNextBatchId(nextBatchId);
         }
+    }
+
+    /** Whether this batch was made, or none needed to be: nobody can have consumed a later one. */
+    boolean hasCut(long batchId) {
+        return !isBegun || batchId < nextBatchId;
     }
 
     /** The learner has consumed this batch. */
@@ -110,6 +119,8 @@ final class BatchCutter {
                     .toList();
             if (!stale.isEmpty()) {
                 queue.remove(stale);
+                staleSinceBatch += membersOf(stale).size();
+                staleBehind = atStep;
                 stale.forEach(group -> leave.leave(
                         group,
                         OutcomeReason.STALE,
@@ -142,6 +153,7 @@ final class BatchCutter {
                         lengthReport(groups, open)));
                 store.putNextBatchId(nextBatchId);
                 groups.forEach(batched);
+                staleSinceBatch = 0;
                 Forgotten forgotten = versions.forgetBefore(assembledAtMs);
                 forgotten.versions().forEach(store::deleteVersion);
                 forgotten.starvedBatches().forEach(store::deleteStarved);
@@ -188,17 +200,28 @@ final class BatchCutter {
         return nextBatchId;
     }
 
-    /** The learner, if batches lie before it. */
+    /** The learner, if batches lie before it; and a batch, if what would have been one has left as stale instead. */
     List<Wait> waits(int partition) {
+        List<Wait> waits = new ArrayList<>();
         long outstanding = outstanding();
-        return outstanding == 0
-                ? List.of()
-                : List.of(new Wait(
-                        "batches",
-                        partition,
-                        consumedBatchId,
-                        outstanding + " batches wait for the learner, which has not consumed batch "
-                                + (consumedBatchId + 1) + " yet"));
+        if (outstanding != 0) {
+            waits.add(new Wait(
+                    "batches",
+                    partition,
+                    consumedBatchId,
+                    outstanding + " batches wait for the learner, which has not consumed batch " + (consumedBatchId + 1)
+                            + " yet"));
+        }
+        if (staleSinceBatch >= config.sequences()) {
+            waits.add(new Wait(
+                    "stale",
+                    partition,
+                    nextBatchId,
+                    "batch " + nextBatchId + " is not cut: " + staleSinceBatch
+                            + " rollouts have left as stale since the one before it, the last more than " + maxVersions
+                            + " versions behind version " + staleBehind));
+        }
+        return waits;
     }
 
     /** How a group leaves. */

@@ -1,14 +1,20 @@
 package dev.millrace.topology.batch;
 
+import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.NavigableMap;
+import java.util.OptionalLong;
 import java.util.TreeMap;
 
 /**
  * Which version was current when: the versions of the policy and when each was published, and the batches of which none was
  * made.
+ *
+ * <p>Versions are taken in their order, without a gap, from the one on that the epoch begins with. One that is ahead waits for those
+ * before it: a manifest that was written again lies behind its successors once the log is compacted. A made-up one waits until its
+ * tombstone.
  *
  * <p>A batch is judged by the version that was current when its last trajectory was complete, whenever it is
  * assembled. So it does not matter how far ahead the versions are read, and a replay decides as the live run did.
@@ -16,6 +22,7 @@ import java.util.TreeMap;
  */
 final class VersionHistory {
     private static final long NONE = -1;
+    private static final int MOST_AHEAD = 1024;
 
     /**
      * A batch that was consumed and made no version.
@@ -33,18 +40,80 @@ final class VersionHistory {
      */
     record Publication(long batchId, long timestampMs) {}
 
+    /** The epoch's first version. */
+    private final long first;
+    /** Without a gap. */
     private final NavigableMap<Long, Publication> published = new TreeMap<>();
+
+    private final NavigableMap<Long, Publication> ahead = new TreeMap<>();
     /** Starved batches, by their ids. */
     private final NavigableMap<Long, Starved> starved = new TreeMap<>();
+
+    VersionHistory(long first) {
+        this.first = first;
+    }
 
     /** True if nothing is known yet. */
     boolean isEmpty() {
         return published.isEmpty();
     }
 
-    /** A version was published; one that is known already keeps its time. */
-    void add(long version, Publication publication) {
-        published.putIfAbsent(version, publication);
+    /**
+     * A version was published. One that is known already keeps its time, unless it is said to be of another batch: then the chain's own
+     * manifest was written again over a made-up one, or it was made up itself and that is to come.
+     *
+     * @return the versions that count from now on, in order; empty if it waits, or is known
+     */
+    NavigableMap<Long, Publication> add(long version, Publication publication) {
+        NavigableMap<Long, Publication> taken = new TreeMap<>();
+        long next = published.isEmpty() ? first : published.lastKey() + 1;
+        if (version > next) {
+            ahead.put(version, publication);
+        } else if (version == next || isOfAnotherBatch(version, publication)) {
+            taken.put(version, publication);
+            for (long after = next + 1; version == next && ahead.containsKey(after); after++) {
+                taken.put(after, ahead.remove(after));
+            }
+            published.putAll(taken);
+        }
+        return taken;
+    }
+
+    private boolean isOfAnotherBatch(long version, Publication publication) {
+        Publication known = published.get(version);
+        return known != null && known.batchId() != publication.batchId();
+    }
+
+    /** Whether this version waits for those before it. */
+    boolean isAhead(long version) {
+        return ahead.containsKey(version);
+    }
+
+    /** The version that is farthest ahead, if more than {@value #MOST_AHEAD} wait: it waits no longer. */
+    OptionalLong giveUpFarthest() {
+        return ahead.size() > MOST_AHEAD ? OptionalLong.of(ahead.pollLastEntry().getKey()) : OptionalLong.empty();
+    }
+
+    /** The version was deleted: it is waited for no longer. What counts stays; its manifest is written again. */
+    void deleted(long version) {
+        ahead.remove(version);
+    }
+
+    /**
+     * What a task's store holds of the chain.
+     *
+     * @return what does not continue it, and is not taken
+     */
+    List<Long> restore(NavigableMap<Long, Publication> versions) {
+        List<Long> strays = new ArrayList<>();
+        versions.forEach((version, publication) -> {
+            if (published.isEmpty() || version == published.lastKey() + 1) {
+                published.put(version, publication);
+            } else {
+                strays.add(version);
+            }
+        });
+        return strays;
     }
 
     /** A batch was consumed of which no version was made. */

@@ -8,10 +8,12 @@ package dev.millrace.topology.ingress;
  * @param offset where its record lies
  */
 public record VersionArrival(long version, long batchId, long timestampMs, long offset) implements AssemblyArrival {
+    /** Number of the input that it comes from, {@code policy-versions}. */
+    public static final int INPUT = 1;
 
     @Override
     public int input() {
-        return 1;
+        return INPUT;
     }
 
     /** All of it: the topic is compacted, so its record may be gone one day. */
@@ -20,8 +22,10 @@ public record VersionArrival(long version, long batchId, long timestampMs, long 
         return new long[] {version, batchId, timestampMs, offset};
     }
 
-    /** The version that a journal was told of. */
-    public static VersionArrival of(long... facts) {
-        return new VersionArrival(facts[0], facts[1], facts[2], facts[3]);
+    /** What a journal was told of: a version, or by fewer facts the deletion of one. */
+    public static AssemblyArrival of(long... facts) {
+        return facts.length == 3
+                ? new VersionDeletion(facts[0], facts[1], facts[2])
+                : new VersionArrival(facts[0], facts[1], facts[2], facts[3]);
     }
 }

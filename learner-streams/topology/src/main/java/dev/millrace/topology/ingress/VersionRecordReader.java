@@ -11,14 +11,16 @@ import dev.millrace.schemas.serde.AvroSerde;
 import java.util.Optional;
 import org.apache.kafka.streams.processor.api.Record;
 
-/** Reads the manifests of policy versions. A tombstone says that a version was deleted, which changes nothing here. */
+/** Reads the manifests of policy versions, and their tombstones. */
 public final class VersionRecordReader implements RecordReader<AssemblyArrival> {
     private final RecordDecoding<PolicyVersion> decoding;
+    private final RunIdentity run;
     private final OwnershipCheck ownership;
 
     public VersionRecordReader(String topic, SchemaRegistry registry, RunIdentity run) {
         this.decoding = new RecordDecoding<>(
                 topic, AvroSerde.of(PolicyVersion.class, registry).deserializer());
+        this.run = run;
         this.ownership = new OwnershipCheck(run);
     }
 
@@ -26,7 +28,9 @@ public final class VersionRecordReader implements RecordReader<AssemblyArrival> 
     public Optional<AssemblyArrival> read(Record<byte[], byte[]> raw, int partition, long offset)
             throws RefusedException {
         if (raw.value() == null && raw.key() != null) {
-            return Optional.empty();
+            return VersionKey.parse(raw.key())
+                    .filter(key -> key.equals(VersionKey.of(run, key.version())))
+                    .map(key -> new VersionDeletion(key.version(), raw.timestamp(), offset));
         }
         PolicyVersion version = decoding.decode(raw.value());
         try {
@@ -36,6 +40,13 @@ public final class VersionRecordReader implements RecordReader<AssemblyArrival> 
             if (version.getVersion() < 0) {
                 throw new RefusedException(
                         RefusalReason.IDENTITY, "version", "version must be at least 0: " + version.getVersion());
+            }
+            if (version.getParentVersion() != version.getVersion() - 1) {
+                throw new RefusedException(
+                        RefusalReason.IDENTITY,
+                        "parent_version",
+                        "parent_version must be one less than version " + version.getVersion() + ": "
+                                + version.getParentVersion());
             }
         } catch (RefusedException e) {
             throw new RefusedException(e.refusal().about(version.getRunId(), version.getEpoch(), ""));

@@ -186,6 +186,7 @@ class BacklogTest {
             }
             assertThat(batches).as("as many as may wait for the learner").hasSize(2);
             report(cacheBytes);
+            task.take(new VersionArrival(0, -1, START_MS, 0), START_MS);
             for (long batch = 0; batch < ROLLOUTS / SEQUENCES; batch++) {
                 task.take(
                         new VersionArrival(batch + 1, batch, START_MS + HOUR_MS + batch, batch),

@@ -6,10 +6,12 @@ import dev.millrace.corrections.staleness.VersionSpan;
 import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.topology.batch.VersionHistory.Publication;
 import java.util.List;
+import java.util.NavigableMap;
+import java.util.TreeMap;
 import org.junit.jupiter.api.Test;
 
 class VersionHistoryTest {
-    private final VersionHistory history = new VersionHistory();
+    private final VersionHistory history = new VersionHistory(0);
 
     private static Member member(long timestampMs, long version, long proximal) {
         return new Member(
@@ -51,7 +53,7 @@ class VersionHistoryTest {
     @Test
     void shouldBelieveWhatAMemberShows() {
         published(0, 100);
-        published(3, 900);
+        published(1, 900);
         assertThat(history.current(List.of(member(150, 1, 2)), Long.MIN_VALUE)).isEqualTo(2);
     }
 
@@ -60,10 +62,76 @@ class VersionHistoryTest {
         assertThat(history.lacksVersionOf(member(0, 5, 5)))
                 .as("where nobody publishes")
                 .isFalse();
-        published(4, 100);
-        assertThat(history.lacksVersionOf(member(0, 4, 4))).isFalse();
-        assertThat(history.lacksVersionOf(member(0, 5, 4))).isTrue();
-        assertThat(history.lacksVersionOf(member(0, 4, 5))).isTrue();
+        published(0, 100);
+        published(1, 100);
+        assertThat(history.lacksVersionOf(member(0, 1, 1))).isFalse();
+        assertThat(history.lacksVersionOf(member(0, 2, 1))).isTrue();
+        assertThat(history.lacksVersionOf(member(0, 1, 2))).isTrue();
+    }
+
+    @Test
+    void shouldPassOverAVersionThatNothingLeadsTo() {
+        published(0, 100);
+        published(1_000_000, 150);
+        published(1, 200);
+        assertThat(history.current(List.of(member(300, 0, 0)), Long.MIN_VALUE)).isEqualTo(1);
+        assertThat(history.lacksVersionOf(member(0, 2, 2))).isTrue();
+        assertThat(history.expectedAtStep(1)).isEqualTo(1);
+        assertThat(history.isAhead(1_000_000)).isTrue();
+        history.deleted(1_000_000);
+        assertThat(history.isAhead(1_000_000)).isFalse();
+    }
+
+    @Test
+    void shouldTakeWhatWasAheadOnceTheVersionBeforeItCame() {
+        published(0, 100);
+        published(3, 400);
+        published(2, 300);
+        assertThat(history.current(List.of(member(500, 0, 0)), Long.MIN_VALUE)).isZero();
+        assertThat(history.add(1, new Publication(0, 200)).keySet()).containsExactly(1L, 2L, 3L);
+        assertThat(history.current(List.of(member(500, 0, 0)), Long.MIN_VALUE)).isEqualTo(3);
+    }
+
+    @Test
+    void shouldBeginWithTheVersionThatTheEpochBeginsWith() {
+        VersionHistory later = new VersionHistory(7);
+        assertThat(later.add(0, new Publication(-1, 100))).isEmpty();
+        assertThat(later.add(8, new Publication(9, 100))).isEmpty();
+        assertThat(later.isEmpty()).isTrue();
+        assertThat(later.add(7, new Publication(8, 100)).keySet()).containsExactly(7L, 8L);
+    }
+
+    @Test
+    void shouldTakeTheBatchOfAManifestThatWasWrittenAgain() {
+        published(0, 100);
+        history.add(1, new Publication(5, 200));
+        assertThat(history.add(1, new Publication(0, 300))).containsEntry(1L, new Publication(0, 300));
+        assertThat(history.add(1, new Publication(0, 900)))
+                .as("the same once more")
+                .isEmpty();
+        assertThat(history.consumedMsOf(0)).isEqualTo(300);
+    }
+
+    @Test
+    void shouldGiveUpTheFarthestOfTooManyThatAreAhead() {
+        for (long version = 2; version < 1026; version++) {
+            published(version, 100);
+            assertThat(history.giveUpFarthest()).isEmpty();
+        }
+        published(5_000, 100);
+        assertThat(history.giveUpFarthest()).hasValue(5_000);
+        assertThat(history.isAhead(1025)).isTrue();
+    }
+
+    @Test
+    void shouldNotTakeWhatAStoreHoldsBehindAGap() {
+        NavigableMap<Long, Publication> held = new TreeMap<>();
+        held.put(20L, new Publication(19, 100));
+        held.put(21L, new Publication(20, 200));
+        held.put(1_000_000L, new Publication(20, 300));
+        assertThat(history.restore(held)).containsExactly(1_000_000L);
+        assertThat(history.current(List.of(member(900, 0, 0)), Long.MIN_VALUE)).isEqualTo(21);
+        assertThat(history.add(22, new Publication(21, 400)).keySet()).containsExactly(22L);
     }
 
     @Test

@@ -106,12 +106,12 @@ public final class SyntheticRun implements AutoCloseable {
         return text.getBytes(StandardCharsets.UTF_8);
     }
 
-    /** Publishes versions 0 to {@code newest}, one millisecond apart, the last one at {@code lastMs}. */
+    /** Publishes versions 0 to {@code newest}, made of no batch, one millisecond apart, the last one at {@code lastMs}. */
     public void publishVersions(long newest, long lastMs) throws InterruptedException {
         try (Producer<byte[], byte[]> producer = producer(0)) {
             for (long version = 0; version <= newest; version++) {
                 long atMs = lastMs - newest + version;
-                producer.send(record(records.version(version, version - 1, atMs), atMs))
+                producer.send(record(records.version(version, -1, atMs), atMs))
                         .get();
             }
         } catch (ExecutionException e) {
