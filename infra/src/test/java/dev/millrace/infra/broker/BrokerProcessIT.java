@@ -11,8 +11,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.admin.Admin;
-import org.apache.kafka.clients.admin.NewTopic;
-import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -94,10 +92,7 @@ class BrokerProcessIT {
 
     private static void createTopic(BrokerProcess process) throws Exception {
         try (Admin admin = Admin.create(Map.of("bootstrap.servers", process.bootstrapServers()))) {
-            admin.createTopics(List.of(new NewTopic("t", 1, (short) 1))).all().get(90, TimeUnit.SECONDS);
-            admin.listOffsets(Map.of(PARTITION, OffsetSpec.latest()))
-                    .all()
-                    .get(90, TimeUnit.SECONDS); // then it has a leader
+            TestTopic.create(admin, "t");
         }
     }
 

@@ -13,8 +13,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.admin.Admin;
-import org.apache.kafka.clients.admin.NewTopic;
-import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -95,9 +93,7 @@ class EmbeddedBrokerIT {
                     Admin admin = Admin.create(Map.of("bootstrap.servers", broker.bootstrapServers()))) {
                 if (durability == Durability.VERSIONS) {
                     createTopic(broker);
-                    admin.createTopics(List.of(new NewTopic("other", 1, (short) 1)))
-                            .all()
-                            .get(90, TimeUnit.SECONDS);
+                    TestTopic.create(admin, "other");
                 }
 
                 broker.keep(List.of("t", "not-there"));
@@ -190,8 +186,7 @@ class EmbeddedBrokerIT {
 
     private static void createTopic(EmbeddedBroker broker) throws Exception {
         try (Admin admin = Admin.create(Map.of("bootstrap.servers", broker.bootstrapServers()))) {
-            admin.createTopics(List.of(new NewTopic("t", 1, (short) 1))).all().get(90, TimeUnit.SECONDS);
-            admin.listOffsets(Map.of(PARTITION, OffsetSpec.latest())).all().get(90, TimeUnit.SECONDS);
+            TestTopic.create(admin, "t");
         }
     }
 

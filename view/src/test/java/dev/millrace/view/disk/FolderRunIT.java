@@ -3,6 +3,7 @@ package dev.millrace.view.disk;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.log.topics.TopicAdministration;
 import dev.millrace.replay.archive.ArchivedRun;
 import dev.millrace.replay.archive.CursorFetcher;
 import dev.millrace.replay.archive.RecordCursor;
@@ -60,10 +61,11 @@ class FolderRunIT {
     /** A topic with transactions that were committed, given up and left open, beside records without one, in several files. */
     private static List<String> odd(String servers, KafkaProducer<byte[], byte[]> one) throws Exception {
         try (Admin admin = Admin.create(Map.of("bootstrap.servers", servers))) {
-            admin.createTopics(List.of(new NewTopic(ODD.topic(), 1, (short) 1)
-                            .configs(Map.of("segment.bytes", Integer.toString(1 << 20), "segment.ms", "1000000"))))
-                    .all()
-                    .get();
+            TopicAdministration.create(
+                    admin,
+                    List.of(new NewTopic(ODD.topic(), 1, (short) 1)
+                            .configs(Map.of("segment.bytes", Integer.toString(1 << 20), "segment.ms", "1000000"))),
+                    Duration.ofSeconds(90));
         }
         try (KafkaProducer<byte[], byte[]> plain = producer(Map.of("bootstrap.servers", servers));
                 KafkaProducer<byte[], byte[]> two = producer(

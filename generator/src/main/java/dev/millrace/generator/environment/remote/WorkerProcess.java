@@ -6,9 +6,11 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
 import java.util.concurrent.Future;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -28,7 +30,6 @@ final class WorkerProcess {
     private final InputStream answers;
     private final Thread listener;
     private volatile String lastComplaint = "";
-    private volatile boolean isOverdue;
 
     private WorkerProcess(String command, ScheduledExecutorService clock, Process process) {
         this.command = command;
@@ -79,20 +80,29 @@ final class WorkerProcess {
      * @throws IOException with a clause that says why there is no answer; the process is ended
      */
     byte[] exchange(byte[] question, int limitMs, int longest) throws IOException {
+        AtomicBoolean isDecided = new AtomicBoolean(); // by the answer or by the limit, whichever is first
         Future<?> limit = clock.schedule(
                 () -> {
-                    isOverdue = true;
-                    kill();
+                    if (isDecided.compareAndSet(false, true)) {
+                        kill();
+                    }
                 },
                 limitMs,
                 TimeUnit.MILLISECONDS);
+        boolean isOverdue = false;
         try {
             if (answers.available() > 0) {
                 throw new IOException("it wrote a line that nobody asked for");
             }
             write(question);
-            return line(longest);
+            byte[] answer = line(longest);
+            isOverdue = !isDecided.compareAndSet(false, true);
+            if (isOverdue) {
+                throw new IOException("it answered after its limit");
+            }
+            return answer;
         } catch (IOException e) {
+            isOverdue |= !isDecided.compareAndSet(false, true);
             kill();
             throw isOverdue
                     ? new IOException(
@@ -165,9 +175,10 @@ final class WorkerProcess {
         kill();
     }
 
-    /** Ends it and what it started. */
+    /** Ends it, and then what it started: it must not go on because a command of its own has ended. */
     void kill() {
-        process.descendants().forEach(ProcessHandle::destroyForcibly);
+        List<ProcessHandle> started = process.descendants().toList();
         process.destroyForcibly();
+        started.forEach(ProcessHandle::destroyForcibly);
     }
 }

@@ -8,6 +8,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.learner.SyntheticRollouts;
+import dev.millrace.log.topics.TopicAdministration;
 import dev.millrace.replay.Alternative;
 import dev.millrace.replay.AsRecorded;
 import dev.millrace.replay.ReplayedStep;
@@ -30,6 +31,7 @@ import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -155,7 +157,7 @@ class ArchiveIT {
         String topic = "verdicts-of-others";
         assertThat(live.alsoRead(topic)).isFalse();
         try (Admin admin = Admin.create(Map.of("bootstrap.servers", broker.bootstrapServers()))) {
-            admin.createTopics(List.of(new NewTopic(topic, 2, (short) 1))).all().get();
+            TopicAdministration.create(admin, List.of(new NewTopic(topic, 2, (short) 1)), Duration.ofSeconds(90));
         }
         settled(run.send(topic, "g", reward("group-0/0", 2.5), Reward.class));
         settled(run.send(topic, "g", reward("group-0/1", 0.5), Reward.class));

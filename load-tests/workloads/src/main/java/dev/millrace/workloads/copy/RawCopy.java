@@ -1,6 +1,7 @@
 package dev.millrace.workloads.copy;
 
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.topics.TopicAdministration;
 import dev.millrace.workloads.synthetic.LoadException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -15,7 +16,6 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.admin.Admin;
-import org.apache.kafka.clients.admin.ListOffsetsResult.ListOffsetsResultInfo;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
@@ -27,7 +27,6 @@ import org.apache.kafka.clients.producer.ProducerConfig;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.TopicConfig;
-import org.apache.kafka.common.errors.RetriableException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
@@ -44,8 +43,7 @@ public final class RawCopy {
     private static final int BATCH_BYTES = 256 << 10;
     private static final int MAX_POLL_RECORDS = 1000;
     private static final long LIMIT_MINUTES = 10;
-    private static final long TOPIC_LIMIT_S = 60;
-    private static final long RETRY_MS = 50;
+    private static final Duration TOPIC_LIMIT = Duration.ofSeconds(60);
 
     private final LogConnection connection;
     private final List<String> topics;
@@ -105,47 +103,26 @@ public final class RawCopy {
             Map<String, String> settings = Map.of(
                     TopicConfig.MAX_MESSAGE_BYTES_CONFIG,
                     String.valueOf(connection.clientProperties().get("max.request.size")));
-            admin.createTopics(topics.stream()
+            TopicAdministration.create(
+                    admin,
+                    topics.stream()
                             .map(topic -> new NewTopic(topic + name, partitions, (short) -1).configs(settings))
-                            .toList())
-                    .all()
-                    .get();
+                            .toList(),
+                    TOPIC_LIMIT);
             Map<TopicPartition, OffsetSpec> latest = new HashMap<>();
             for (String topic : topics) {
                 for (int p = 0; p < partitions; p++) {
                     latest.put(new TopicPartition(topic, p), OffsetSpec.latest());
-                    latest.put(
-                            new TopicPartition(topic + name, p), OffsetSpec.latest()); // a topic that answers is there
                 }
             }
             Map<TopicPartition, Long> ends = new HashMap<>();
-            ends(admin, latest).forEach((partition, end) -> {
-                if (topics.contains(partition.topic())) {
-                    ends.put(partition, end.offset());
-                }
-            });
+            admin.listOffsets(latest).all().get().forEach((partition, end) -> ends.put(partition, end.offset()));
             return ends;
         } catch (ExecutionException e) {
             throw new LoadException(
                     "the raw copy could not be prepared: "
                             + Objects.requireNonNullElse(e.getCause(), e).getMessage(),
                     Objects.requireNonNullElse(e.getCause(), e));
-        }
-    }
-
-    /** Asks until every partition answers: a broker knows a new topic only some time after it is made. */
-    private static Map<TopicPartition, ListOffsetsResultInfo> ends(Admin admin, Map<TopicPartition, OffsetSpec> latest)
-            throws ExecutionException, InterruptedException {
-        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(TOPIC_LIMIT_S);
-        while (true) {
-            try {
-                return admin.listOffsets(latest).all().get();
-            } catch (ExecutionException e) {
-                if (!(e.getCause() instanceof RetriableException) || System.nanoTime() > deadline) {
-                    throw e;
-                }
-                Thread.sleep(RETRY_MS);
-            }
         }
     }
 

@@ -111,8 +111,7 @@ public final class SyntheticRun implements AutoCloseable {
         try (Producer<byte[], byte[]> producer = producer(0)) {
             for (long version = 0; version <= newest; version++) {
                 long atMs = lastMs - newest + version;
-                producer.send(record(records.version(version, -1, atMs), atMs))
-                        .get();
+                producer.send(record(records.version(version, -1, atMs), atMs)).get();
             }
         } catch (ExecutionException e) {
             throw new LoadException(

@@ -11,6 +11,7 @@ import dev.millrace.log.content.ContentTopic;
 import dev.millrace.log.registry.LogSchemaRegistry;
 import dev.millrace.log.table.LogTable;
 import dev.millrace.log.topics.LogSetupException;
+import dev.millrace.log.topics.TopicAdministration;
 import dev.millrace.log.topics.TopicsConfig;
 import dev.millrace.schemas.EpochParent;
 import dev.millrace.schemas.RunClaim;
@@ -25,6 +26,7 @@ import dev.millrace.schemas.serde.AvroSerde;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Clock;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -352,9 +354,8 @@ class RunLogIT {
     @Test
     void shouldRefuseTopicsThatNobodyClaims() throws Exception {
         try (Admin admin = Admin.create(client)) {
-            admin.createTopics(List.of(new NewTopic("orphan.rollouts", 4, (short) 1)))
-                    .all()
-                    .get(90, TimeUnit.SECONDS);
+            TopicAdministration.create(
+                    admin, List.of(new NewTopic("orphan.rollouts", 4, (short) 1)), Duration.ofSeconds(90));
         }
 
         assertThatThrownBy(() -> open(new RunTopics("orphan."), new RunIdentity("r", 0, "default")))
@@ -387,10 +388,10 @@ class RunLogIT {
     void shouldRefuseATopicOfClaimsThatHoldsGarbageOnly() throws Exception {
         RunTopics topics = new RunTopics("only-garbage.");
         try (Admin admin = Admin.create(client)) {
-            admin.createTopics(List.of(
-                            new NewTopic(topics.run(), 1, (short) 1).configs(Map.of("cleanup.policy", "compact"))))
-                    .all()
-                    .get(90, TimeUnit.SECONDS);
+            TopicAdministration.create(
+                    admin,
+                    List.of(new NewTopic(topics.run(), 1, (short) 1).configs(Map.of("cleanup.policy", "compact"))),
+                    Duration.ofSeconds(90));
         }
         write(topics, new byte[] {1, 2, 3, 4, 5, 6});
 

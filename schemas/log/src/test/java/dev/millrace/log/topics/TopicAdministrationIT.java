@@ -8,6 +8,7 @@ import dev.millrace.schemas.run.RunTopics;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -210,7 +211,7 @@ class TopicAdministrationIT {
 
     private static void create(NewTopic topic) throws Exception {
         try (Admin admin = Admin.create(client)) {
-            admin.createTopics(List.of(topic)).all().get(90, TimeUnit.SECONDS);
+            TopicAdministration.create(admin, List.of(topic), Duration.ofSeconds(90));
         }
     }
 
