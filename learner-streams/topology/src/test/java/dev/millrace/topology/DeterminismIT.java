@@ -104,7 +104,7 @@ class DeterminismIT {
                 others.add(send(run, topics.rollouts(), rollout.getGroupId(), timeMs(i), rollout, Rollout.class));
             }
             if (i % (7 * GROUP_SIZE) == 0) {
-                PolicyVersion made = Samples.version(version);
+                PolicyVersion made = Samples.version(version, version - 1);
                 others.add(send(
                         run,
                         topics.policyVersions(),

@@ -110,7 +110,7 @@ class LeastRightsIT {
 
     private int stream() throws Exception {
         try (RunOnBroker run = new RunOnBroker(broker.client("admin"), PREFIX, onePartition())) {
-            for (long version = 3; version <= 4; version++) {
+            for (long version = 0; version <= 4; version++) {
                 settled(run.send(
                         run.connection.topics().policyVersions(),
                         "policy/2/" + version,

@@ -17,6 +17,7 @@ import dev.millrace.replay.TaskVerdict;
 import dev.millrace.replay.WhatIf;
 import dev.millrace.replay.rewards.RewardTopic;
 import dev.millrace.schemas.LogCoordinates;
+import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.Reward;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Trajectory;
@@ -66,16 +67,13 @@ class ArchiveIT {
     }
 
     private void stream(RunOnBroker run) throws Exception {
-        settled(run.send(
-                run.connection.topics().policyVersions(),
-                "policy/2/3",
-                Samples.version(3),
-                dev.millrace.schemas.PolicyVersion.class));
-        settled(run.send(
-                run.connection.topics().policyVersions(),
-                "policy/2/4",
-                Samples.version(4),
-                dev.millrace.schemas.PolicyVersion.class));
+        for (long version = 0; version <= 4; version++) {
+            settled(run.send(
+                    run.connection.topics().policyVersions(),
+                    "policy/2/" + version,
+                    Samples.version(version),
+                    PolicyVersion.class));
+        }
         TopologyRunner runner = new TopologyRunner(
                 config(), Algorithm.defaults(), run.connection, directory.resolve("state"), new SimpleMeterRegistry());
         CompletableFuture<Void> ended = CompletableFuture.runAsync(runner::run);

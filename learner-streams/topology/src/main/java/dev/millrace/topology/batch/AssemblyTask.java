@@ -26,6 +26,8 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
+import java.util.OptionalLong;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.state.KeyValueStore;
@@ -129,12 +131,11 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
         settle(streamTimeMs);
         if (arrival instanceof VersionArrival version) {
             take(version);
-            decideComplete(streamTimeMs);
         } else if (arrival instanceof VersionDeletion deletion) {
             versions.deleted(deletion.version());
             store.deleteAhead(deletion.version());
         } else if (arrival instanceof StarvedArrival batch) {
-            if (cutter.hasCut(batch.batchId())) {
+            if (batch.batchId() < cutter.batches()) {
                 Starved starved = new Starved(batch.version(), batch.timestampMs());
                 versions.addStarved(batch.batchId(), starved);
                 store.putStarved(batch.batchId(), starved);
@@ -183,22 +184,35 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
         vectors.close();
     }
 
-    /** Of a batch that was not made no version is. */
     private void take(VersionArrival arrival) {
-        if (!cutter.hasCut(arrival.batchId())) {
-            return;
-        }
+        long version = arrival.version();
         Publication publication = new Publication(arrival.batchId(), arrival.timestampMs());
-        versions.add(arrival.version(), publication).forEach((version, taken) -> {
-            store.deleteAhead(version);
-            store.putVersion(version, taken);
-            cutter.begin(taken.batchId());
-            cutter.consumed(taken.batchId());
-        });
-        if (versions.isAhead(arrival.version())) {
-            store.putAhead(arrival.version(), publication);
+        versions.add(version, publication);
+        if (versions.isAhead(version)) {
+            store.putAhead(version, publication);
             versions.giveUpFarthest().ifPresent(store::deleteAhead);
+        } else if (publication.equals(versions.counted(version))) {
+            store.putVersion(version, publication);
         }
+    }
+
+    /** Lets versions count that could not before; true if there are some. */
+    private boolean takeVersions(long decidedAtMs) {
+        boolean taken = false;
+        for (OptionalLong next = versions.next(cutter.batches());
+                next.isPresent();
+                next = versions.next(cutter.batches())) {
+            Publication publication = Objects.requireNonNull(versions.counted(next.getAsLong()));
+            store.deleteAhead(next.getAsLong());
+            store.putVersion(next.getAsLong(), publication);
+            cutter.begin(publication.batchId());
+            cutter.consumed(publication.batchId());
+            taken = true;
+        }
+        if (taken) {
+            decideComplete(decidedAtMs);
+        }
+        return taken;
     }
 
     private void take(TrajectoryArrival arrival, long timestampMs) {
@@ -345,8 +359,14 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
     /** True if another group is waited for now, or none any more. */
     private boolean cutBatches(long decidedAtMs) {
         boolean advanced = queue.advance(clock.nowMs());
-        cutter.cut(
-                open.values(), out, (group, reason, detail) -> leave(group, reason, decidedAtMs, detail), this::forget);
+        do {
+            takeVersions(decidedAtMs);
+            cutter.cut(
+                    open.values(),
+                    out,
+                    (group, reason, detail) -> leave(group, reason, decidedAtMs, detail),
+                    this::forget);
+        } while (takeVersions(decidedAtMs));
         return advanced;
     }
 

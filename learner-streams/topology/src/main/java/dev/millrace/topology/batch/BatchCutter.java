@@ -75,9 +75,9 @@ final class BatchCutter {
         }
     }
 
-    /** Whether this batch was made, or none needed to be: nobody can have consumed a later one. */
-    boolean hasCut(long batchId) {
-        return !isBegun || batchId < nextBatchId;
+    /** Below which all batches were made: nobody can have consumed a later one. All numbers are, until it is known which is the first. */
+    long batches() {
+        return isBegun ? nextBatchId : Long.MAX_VALUE;
     }
 
     /** The learner has consumed this batch. */

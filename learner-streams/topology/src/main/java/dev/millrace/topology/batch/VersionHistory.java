@@ -7,14 +7,15 @@ import java.util.Map;
 import java.util.NavigableMap;
 import java.util.OptionalLong;
 import java.util.TreeMap;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Which version was current when: the versions of the policy and when each was published, and the batches of which none was
  * made.
  *
- * <p>Versions are taken in their order, without a gap, from the one on that the epoch begins with. One that is ahead waits for those
- * before it: a manifest that was written again lies behind its successors once the log is compacted. A made-up one waits until its
- * tombstone.
+ * <p>Versions are taken in their order, without a gap, from the one on that the epoch begins with, and each once its batch was made. One that is
+ * ahead waits: a manifest that was written again lies behind its successors once the log is compacted. A made-up one waits until
+ * its tombstone.
  *
  * <p>A batch is judged by the version that was current when its last trajectory was complete, whenever it is
  * assembled. So it does not matter how far ahead the versions are read, and a replay decides as the live run did.
@@ -22,7 +23,7 @@ import java.util.TreeMap;
  */
 final class VersionHistory {
     private static final long NONE = -1;
-    private static final int MOST_AHEAD = 1024;
+    private static final int MOST_AHEAD = 1 << 14;
 
     /**
      * A batch that was consumed and made no version.
@@ -59,29 +60,43 @@ final class VersionHistory {
     }
 
     /**
-     * A version was published. One that is known already keeps its time, unless it is said to be of another batch: then the chain's own
-     * manifest was written again over a made-up one, or it was made up itself and that is to come.
-     *
-     * @return the versions that count from now on, in order; empty if it waits, or is known
+     * A version was published, and waits for {@link #next}. One that counts keeps its time, unless it is said to be of another batch: then the
+     * chain's own manifest was written again over a made-up one, or this one was made up and that is to come.
      */
-    NavigableMap<Long, Publication> add(long version, Publication publication) {
-        NavigableMap<Long, Publication> taken = new TreeMap<>();
-        long next = published.isEmpty() ? first : published.lastKey() + 1;
-        if (version > next) {
+    void add(long version, Publication publication) {
+        Publication known = published.get(version);
+        if (version >= due()) {
             ahead.put(version, publication);
-        } else if (version == next || isOfAnotherBatch(version, publication)) {
-            taken.put(version, publication);
-            for (long after = next + 1; version == next && ahead.containsKey(after); after++) {
-                taken.put(after, ahead.remove(after));
-            }
-            published.putAll(taken);
+        } else if (known != null && known.batchId() != publication.batchId()) {
+            published.put(version, publication);
         }
-        return taken;
     }
 
-    private boolean isOfAnotherBatch(long version, Publication publication) {
-        Publication known = published.get(version);
-        return known != null && known.batchId() != publication.batchId();
+    /**
+     * Lets the next version count, if it has come and its batch was made.
+     *
+     * @param batches below which all were made
+     * @return the version; empty if it is to be waited for
+     */
+    OptionalLong next(long batches) {
+        long due = due();
+        Publication next = ahead.get(due);
+        if (next == null || next.batchId() >= batches) {
+            return OptionalLong.empty();
+        }
+        ahead.remove(due);
+        published.put(due, next);
+        return OptionalLong.of(due);
+    }
+
+    private long due() {
+        return published.isEmpty() ? first : published.lastKey() + 1;
+    }
+
+    /** What is known of a version that counts; null if it does not. */
+    @Nullable
+    Publication counted(long version) {
+        return published.get(version);
     }
 
     /** Whether this version waits for those before it. */

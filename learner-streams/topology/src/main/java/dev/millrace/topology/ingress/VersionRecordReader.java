@@ -41,11 +41,12 @@ public final class VersionRecordReader implements RecordReader<AssemblyArrival> 
                 throw new RefusedException(
                         RefusalReason.IDENTITY, "version", "version must be at least 0: " + version.getVersion());
             }
-            if (version.getParentVersion() != version.getVersion() - 1) {
+            long parent = version.getParentEpoch() == null ? version.getVersion() - 1 : version.getVersion();
+            if (version.getParentVersion() != parent) {
                 throw new RefusedException(
                         RefusalReason.IDENTITY,
                         "parent_version",
-                        "parent_version must be one less than version " + version.getVersion() + ": "
+                        "parent_version of version " + version.getVersion() + " must be " + parent + ": "
                                 + version.getParentVersion());
             }
         } catch (RefusedException e) {

@@ -5,8 +5,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.millrace.corrections.staleness.VersionSpan;
 import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.topology.batch.VersionHistory.Publication;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.NavigableMap;
+import java.util.OptionalLong;
 import java.util.TreeMap;
 import org.junit.jupiter.api.Test;
 
@@ -33,7 +35,21 @@ class VersionHistoryTest {
     }
 
     private void published(long version, long timestampMs) {
-        history.add(version, new Publication(version - 1, timestampMs));
+        published(version, version - 1, timestampMs);
+    }
+
+    private List<Long> published(long version, long batchId, long timestampMs) {
+        history.add(version, new Publication(batchId, timestampMs));
+        return counted(history, Long.MAX_VALUE);
+    }
+
+    /** Those that count now and did not before. */
+    private static List<Long> counted(VersionHistory history, long batches) {
+        List<Long> counted = new ArrayList<>();
+        for (OptionalLong next = history.next(batches); next.isPresent(); next = history.next(batches)) {
+            counted.add(next.getAsLong());
+        }
+        return counted;
     }
 
     @Test
@@ -88,39 +104,50 @@ class VersionHistoryTest {
         published(3, 400);
         published(2, 300);
         assertThat(history.current(List.of(member(500, 0, 0)), Long.MIN_VALUE)).isZero();
-        assertThat(history.add(1, new Publication(0, 200)).keySet()).containsExactly(1L, 2L, 3L);
+        assertThat(published(1, 0, 200)).containsExactly(1L, 2L, 3L);
         assertThat(history.current(List.of(member(500, 0, 0)), Long.MIN_VALUE)).isEqualTo(3);
     }
 
     @Test
     void shouldBeginWithTheVersionThatTheEpochBeginsWith() {
         VersionHistory later = new VersionHistory(7);
-        assertThat(later.add(0, new Publication(-1, 100))).isEmpty();
-        assertThat(later.add(8, new Publication(9, 100))).isEmpty();
+        later.add(0, new Publication(-1, 100));
+        later.add(8, new Publication(9, 100));
+        assertThat(counted(later, Long.MAX_VALUE)).isEmpty();
         assertThat(later.isEmpty()).isTrue();
-        assertThat(later.add(7, new Publication(8, 100)).keySet()).containsExactly(7L, 8L);
+        later.add(7, new Publication(8, 100));
+        assertThat(counted(later, Long.MAX_VALUE)).containsExactly(7L, 8L);
+    }
+
+    @Test
+    void shouldLetNoVersionCountWhoseBatchWasNotMade() {
+        published(0, 100);
+        for (long version = 1; version < 100; version++) {
+            history.add(version, new Publication(version - 1, 200));
+        }
+        assertThat(counted(history, 2)).containsExactly(1L, 2L);
+        assertThat(counted(history, 3)).containsExactly(3L);
     }
 
     @Test
     void shouldTakeTheBatchOfAManifestThatWasWrittenAgain() {
         published(0, 100);
-        history.add(1, new Publication(5, 200));
-        assertThat(history.add(1, new Publication(0, 300))).containsEntry(1L, new Publication(0, 300));
-        assertThat(history.add(1, new Publication(0, 900)))
-                .as("the same once more")
-                .isEmpty();
+        published(1, 5, 200);
+        published(1, 0, 300);
+        assertThat(history.counted(1)).isEqualTo(new Publication(0, 300));
+        published(1, 0, 900); // the same once more
         assertThat(history.consumedMsOf(0)).isEqualTo(300);
     }
 
     @Test
     void shouldGiveUpTheFarthestOfTooManyThatAreAhead() {
-        for (long version = 2; version < 1026; version++) {
+        for (long version = 2; version < 2 + (1 << 14); version++) {
             published(version, 100);
             assertThat(history.giveUpFarthest()).isEmpty();
         }
-        published(5_000, 100);
-        assertThat(history.giveUpFarthest()).hasValue(5_000);
-        assertThat(history.isAhead(1025)).isTrue();
+        published(50_000, 100);
+        assertThat(history.giveUpFarthest()).hasValue(50_000);
+        assertThat(history.isAhead(1 + (1 << 14))).isTrue();
     }
 
     @Test
@@ -131,7 +158,7 @@ class VersionHistoryTest {
         held.put(1_000_000L, new Publication(20, 300));
         assertThat(history.restore(held)).containsExactly(1_000_000L);
         assertThat(history.current(List.of(member(900, 0, 0)), Long.MIN_VALUE)).isEqualTo(21);
-        assertThat(history.add(22, new Publication(21, 400)).keySet()).containsExactly(22L);
+        assertThat(published(22, 21, 400)).containsExactly(22L);
     }
 
     @Test
@@ -150,8 +177,8 @@ class VersionHistoryTest {
 
     @Test
     void shouldCountTheBatchesAheadOfTheStep() {
-        history.add(0, new VersionHistory.Publication(-1, 100));
-        history.add(1, new VersionHistory.Publication(0, 200));
+        published(0, 100);
+        published(1, 200);
 
         assertThat(history.expectedAtStep(1, 1, 250))
                 .as("the learner waits for it")
@@ -165,7 +192,7 @@ class VersionHistoryTest {
 
     @Test
     void shouldExpectNoVersionOfABatchThatWasStarved() {
-        history.add(0, new VersionHistory.Publication(-1, 100));
+        published(0, 100);
         history.addStarved(0, new VersionHistory.Starved(0, 200));
         history.addStarved(1, new VersionHistory.Starved(0, 300));
 
