@@ -95,6 +95,14 @@ final class LedgerText {
                     balance.copies().size());
             detail(
                     lines,
+                    "strays",
+                    String.format(
+                            Locale.ROOT,
+                            "%,d decisions and scores name no place of the rollouts topic",
+                            balance.strays()),
+                    balance.strays());
+            detail(
+                    lines,
                     "beside",
                     "refused records that are no rollouts: " + reasons(balance.otherDeadLetters()),
                     balance.otherDeadLetters().size());

@@ -468,6 +468,23 @@ class AuditIT {
 
     @Test
     @Order(11)
+    void shouldAddUpWhateverStrangersWrote() throws Exception {
+        Said before = ofTheArchive("repair", "--topic-prefix", CraftedRun.PREFIX);
+        run.strangersRecords();
+        JsonNode ledger = ledger();
+        assertThat(ledger.path("adds_up").asBoolean()).isTrue();
+        assertThat(ledger.path("strays").asInt()).isEqualTo(1);
+        assertThat(millrace("ledger").out).contains("1 decisions and scores name no place of the rollouts topic");
+        assertThat(millrace("doctor", "--json").json().path("findings").findValuesAsText("subject"))
+                .contains("refused")
+                .doesNotContain("ledger");
+        assertThat(ofTheArchive("repair", "--topic-prefix", CraftedRun.PREFIX).out)
+                .as("no batch is lost by it")
+                .isEqualTo(before.out);
+    }
+
+    @Test
+    @Order(12)
     void shouldNotCountWhatAProcessHadNotCommittedWhenItWasKilled() throws Exception {
         try (KafkaProducer<byte[], byte[]> killed = new KafkaProducer<>(
                 run.connection().producer(Map.of("transactional.id", "killed")),
@@ -510,7 +527,7 @@ class AuditIT {
     }
 
     @Test
-    @Order(12)
+    @Order(13)
     void shouldSayThatDeletedDecisionsAreDeletedAndNotThatRolloutsAreMissing() throws Exception {
         try (var admin = Admin.create(run.connection().admin())) {
             var partition = new TopicPartition(run.topics().batches(), 0);
@@ -534,7 +551,7 @@ class AuditIT {
     }
 
     @Test
-    @Order(13)
+    @Order(14)
     void shouldDiagnoseTheRun() throws Exception {
         Said said = millrace("doctor", "--json");
         assertThat(said.status).as(said.toString()).isEqualTo(4); // 2 of 11 rollouts are refused for good
@@ -544,7 +561,7 @@ class AuditIT {
     }
 
     @Test
-    @Order(14)
+    @Order(15)
     void shouldFailAndNameWhatContradictsItself() throws Exception {
         run.step(0, 4);
         Said said = millrace("ledger");
@@ -568,7 +585,7 @@ class AuditIT {
 
     /** What an earlier commit recorded and archived: its schemas, its claim and its configuration are those of then. */
     @Test
-    @Order(15)
+    @Order(16)
     @Tag("faults")
     void shouldImportAnArchiveOfAnEarlierContractAndAnswerQuestionsAboutItsTopics() throws Exception {
         Path archive = Path.of("src", "test", "resources", "archives", "contract-3");

@@ -1,14 +1,18 @@
 package dev.millrace.cli.audit;
 
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.deadletter.DeadLetters;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.log.scan.TopicScan;
 import dev.millrace.log.topics.TopicsConfig;
+import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.EpochParent;
 import dev.millrace.schemas.FinishReason;
+import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.LogProbDistribution;
 import dev.millrace.schemas.LogProbVector;
+import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.PolicyRole;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.PromptRequest;
@@ -23,6 +27,8 @@ import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.packed.PackedMask;
+import dev.millrace.schemas.refusal.Refusal;
+import dev.millrace.schemas.refusal.RefusalReason;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.run.VersionKey;
@@ -230,6 +236,51 @@ final class CraftedRun implements AutoCloseable {
                 false,
                 (batchId + 1) * rollouts);
         send(topics().trainingLog(), "policy", encode(topics().trainingLog(), TrainingStep.class, step));
+    }
+
+    /**
+     * What a stranger writes: a copy of the newest batch with another id, which the learner refuses, another that names partitions which are not there,
+     * and an outcome about such a rollout.
+     */
+    void strangersRecords() throws Exception {
+        List<ConsumerRecord<byte[], byte[]>> batches = new ArrayList<>();
+        try (TopicScan scan = new TopicScan(connection(), Duration.ofSeconds(30))) {
+            scan.read(topics().batches(), scan.cut(List.of(topics().batches())), batches::add);
+        }
+        ConsumerRecord<byte[], byte[]> newest = batches.get(batches.size() - 1);
+        for (int partition : new int[] {0, 99}) {
+            LearnerBatch copy = AvroSerde.of(LearnerBatch.class, connection().registry())
+                    .deserializer()
+                    .deserialize(topics().batches(), newest.value());
+            copy.put("batch_id", copy.getBatchId() + 50 + partition);
+            for (BatchEntry entry : copy.getEntries()) {
+                entry.put("partition", entry.getPartition() + partition);
+                entry.put("rollout_partition", entry.getRolloutPartition() + partition);
+            }
+            byte[] value = encode(topics().batches(), LearnerBatch.class, copy);
+            RecordMetadata at = producer.send(
+                            new ProducerRecord<>(topics().batches(), newest.partition(), newest.key(), value))
+                    .get();
+            producer.send(DeadLetters.of(
+                            new ConsumerRecord<>(at.topic(), at.partition(), at.offset(), newest.key(), value),
+                            Refusal.of(RefusalReason.IDENTITY, "batch_id", "no batch of this run's"),
+                            connection().run(),
+                            topics().deadLetters()))
+                    .get();
+        }
+        Outcome outcome = Outcome.newBuilder()
+                .setRunId(RUN)
+                .setEpoch(epoch)
+                .setGroupId("g")
+                .setRolloutId("g/0")
+                .setStage("groups")
+                .setReason("stale")
+                .setDetail("")
+                .setNewestVersion(0)
+                .setSource(new LogCoordinates(topics().rollouts(), 99, 0L))
+                .setDecidedAtMs(System.currentTimeMillis())
+                .build();
+        send(topics().outcomes(), "g", encode(topics().outcomes(), Outcome.class, outcome));
     }
 
     /** Puts every record of a topic on it once more, as it is; says how many there were. */

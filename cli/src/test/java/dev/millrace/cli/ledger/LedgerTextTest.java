@@ -36,6 +36,7 @@ class LedgerTextTest {
         return new Balance(
                 tallies,
                 2,
+                5,
                 Map.of("batches", 3L, "outcomes", 1L),
                 Map.of("millrace.scores", 1L),
                 List.of(new OldestPending("a score", "0-17/3", 1000)),

@@ -92,6 +92,7 @@ class RunSummaryTest {
                                 0,
                                 0))),
                 0,
+                0,
                 Map.of(),
                 Map.of(),
                 List.of(),

@@ -154,9 +154,10 @@ public final class ExaminationReader {
         return Optional.ofNullable(versions.get(version))
                 .map(of -> of.anchor() == null ? of : versions.get(of.anchor()))
                 .filter(anchor -> !anchor.inStore())
-                .map(anchor -> cut.of(new TopicPartition(topics.weights(), anchor.partition()))
-                                .begin()
-                        <= anchor.firstOffset())
+                .map(anchor -> {
+                    TopicPartition partition = new TopicPartition(topics.weights(), anchor.partition());
+                    return cut.has(partition) && cut.of(partition).begin() <= anchor.firstOffset();
+                })
                 .orElse(true);
     }
 
@@ -232,9 +233,11 @@ public final class ExaminationReader {
         Set<Place> wanted = new HashSet<>();
         for (LearnerBatch batch : batches) {
             for (BatchEntry entry : batch.getEntries()) {
-                from.merge(
-                        new TopicPartition(topics.trajectories(), entry.getPartition()), entry.getOffset(), Math::min);
-                wanted.add(Place.of(entry));
+                TopicPartition partition = new TopicPartition(topics.trajectories(), entry.getPartition());
+                if (cut.has(partition)) {
+                    from.merge(partition, entry.getOffset(), Math::min);
+                    wanted.add(Place.of(entry));
+                }
             }
         }
         from.replaceAll(

@@ -11,6 +11,7 @@ import java.util.TreeMap;
  *
  * @param byOrigin by epoch and policy version
  * @param redriven dead letters of rollouts that were redriven; their first records are in no tally
+ * @param strays decisions and scores about a partition that the rollouts topic does not have, which only a stranger can have written
  * @param copies by topic, without its prefix: records that are on it once more and count once, as steps, batches, outcomes and dead letters; of
  *     trajectories those about which the topology decided as if they were new
  * @param otherDeadLetters refused records that are no rollouts and were not redriven, by topic
@@ -23,6 +24,7 @@ import java.util.TreeMap;
 public record Balance(
         SortedMap<RolloutOrigin, Tally> byOrigin,
         long redriven,
+        long strays,
         Map<String, Long> copies,
         Map<String, Long> otherDeadLetters,
         List<OldestPending> oldestWaiting,

@@ -58,6 +58,7 @@ public final class Ledger {
     private long untoldBeforeMs = Long.MIN_VALUE;
     private long deletedDecisions;
     private long redriven;
+    private long strays;
     private boolean recordsBegun;
 
     /**
@@ -181,6 +182,8 @@ public final class Ledger {
     public void scored(int partition, long offset) {
         if (states.holds(partition, offset)) {
             states.mark(partition, offset, PlaceStates.SCORED);
+        } else if (!states.has(partition)) {
+            strays++;
         }
     }
 
@@ -189,7 +192,9 @@ public final class Ledger {
             throw new IllegalStateException("decisions come before the rollouts' own records");
         }
         if (!states.holds(partition, offset)) {
-            if (states.isDeleted(partition, offset)) {
+            if (!states.has(partition)) {
+                strays++;
+            } else if (states.isDeleted(partition, offset)) {
                 deletedDecisions++;
             } else {
                 contradict(new Place(partition, offset), sentence + ", and the topic does not go so far");
@@ -291,6 +296,7 @@ public final class Ledger {
         return new Balance(
                 tallies,
                 redriven,
+                strays,
                 copies,
                 otherDeadLetters,
                 List.copyOf(oldest.values()),

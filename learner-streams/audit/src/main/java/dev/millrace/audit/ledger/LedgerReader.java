@@ -2,6 +2,7 @@ package dev.millrace.audit.ledger;
 
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.deadletter.DeadLetterHeaders;
+import dev.millrace.log.deadletter.DeadLetters;
 import dev.millrace.log.deadletter.RedriveMark;
 import dev.millrace.log.scan.ConsistentCut;
 import dev.millrace.log.scan.OffsetRange;
@@ -23,9 +24,11 @@ import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import org.apache.avro.specific.SpecificRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
@@ -35,7 +38,7 @@ import org.apache.kafka.common.serialization.Deserializer;
  * Reads a run's topics once, from what the log keeps to where they end now, and adds them up.
  *
  * <p>It reads committed records only and joins no consumer group, so it can run beside a live run, or after one that was
- * killed at any moment, and leaves no trace. It reads six topics one after the other, decisions before rollouts (see
+ * killed at any moment, and leaves no trace. It reads seven topics one after the other, decisions before rollouts (see
  * {@link Ledger}), up to a consistent {@link ConsistentCut}. It keeps one byte for each offset of the rollouts topic, one more for
  * each rollout about which the learner decided anew, and one record for each optimiser step. All epochs of the run are
  * read, and what an older one left in flight is superseded; records of other runs count only where the topology refused them.
@@ -83,6 +86,7 @@ public final class LedgerReader {
                     topics.scores(),
                     topics.rollouts()));
             Reading reading = new Reading(cut);
+            scan.read(topics.deadLetters(), cut, reading::refusal);
             scan.read(topics.trainingLog(), cut, reading::step);
             scan.read(topics.batches(), cut, reading::batch);
             scan.read(topics.outcomes(), cut, reading::outcome);
@@ -113,6 +117,9 @@ public final class LedgerReader {
         private final StrayOutcomes strays;
         /** Time of the first record that each partition keeps, of partitions that have lost earlier ones. */
         private final Map<TopicPartition, Long> keptSince = new HashMap<>();
+
+        /** Where steps and batches lie that a role has refused. */
+        private final Set<String> refused = new HashSet<>();
 
         private final List<String> gaps = new ArrayList<>();
         private long generatedTokens;
@@ -148,8 +155,19 @@ public final class LedgerReader {
             }
         }
 
+        /** Read before what it is about: what was refused is no decision. */
+        void refusal(ConsumerRecord<byte[], byte[]> letter) {
+            String source = DeadLetterHeaders.text(letter.headers(), DeadLetterHeaders.SOURCE_TOPIC);
+            if (source.equals(topics.trainingLog()) || source.equals(topics.batches())) {
+                refused.add(DeadLetters.source(letter));
+            }
+        }
+
         void step(ConsumerRecord<byte[], byte[]> record) {
             noteFirst(record);
+            if (refused.contains(DeadLetters.place(record))) {
+                return;
+            }
             decoded(record, record.topic(), steps)
                     .filter(step -> ours(step.getRunId()))
                     .ifPresent(step -> trained.step(step, RecordDigest.of(record.value())));
@@ -157,9 +175,13 @@ public final class LedgerReader {
 
         void batch(ConsumerRecord<byte[], byte[]> record) {
             noteFirst(record);
+            if (refused.contains(DeadLetters.place(record))) {
+                return;
+            }
             decoded(record, record.topic(), batches)
                     .filter(batch -> ours(batch.getRunId()))
-                    .ifPresent(batch -> trained.batch(batch, at(record), RecordDigest.of(record.value())));
+                    .ifPresent(
+                            batch -> trained.batch(batch, DeadLetters.place(record), RecordDigest.of(record.value())));
         }
 
         private boolean hasLost(String topic) {
@@ -310,10 +332,6 @@ public final class LedgerReader {
                     inOrder.stream().mapToLong(TrainingStep::getTokensTrained).sum();
             return new Account(ledger.balance(kept, gaps), generatedTokens, scoredTokens, trainedTokens, inOrder);
         }
-    }
-
-    private static String at(ConsumerRecord<?, ?> record) {
-        return record.topic() + "-" + record.partition() + "@" + record.offset();
     }
 
     private static int ones(ByteBuffer mask) {

@@ -37,14 +37,19 @@ final class PlaceStates {
         return Math.toIntExact(index >> PIECE_BITS);
     }
 
+    /** Whether the topic has this partition; a place that a record names may lie on none. */
+    boolean has(int partition) {
+        return partitions.containsKey(partition);
+    }
+
     boolean holds(int partition, long offset) {
-        Partition found = Objects.requireNonNull(partitions.get(partition), "a partition of the topic");
+        Partition found = partitions.get(partition);
         return found != null && found.range().holds(offset);
     }
 
     /** True if the place lies before what the log keeps. */
     boolean isDeleted(int partition, long offset) {
-        Partition found = Objects.requireNonNull(partitions.get(partition), "a partition of the topic");
+        Partition found = partitions.get(partition);
         return found != null && offset < found.range().begin();
     }
 

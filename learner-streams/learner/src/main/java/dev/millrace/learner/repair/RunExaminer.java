@@ -1,6 +1,7 @@
 package dev.millrace.learner.repair;
 
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.deadletter.DeadLetters;
 import dev.millrace.log.run.ClaimedRun;
 import dev.millrace.log.run.LogPlace;
 import dev.millrace.log.scan.ConsistentCut;
@@ -15,6 +16,7 @@ import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.weights.WeightsConfig;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -124,10 +126,19 @@ public final class RunExaminer {
 
     private SamplingCost readPast(Set<String> there) {
         List<String> read = new ArrayList<>(List.of(
-                topics.trainingLog(), topics.batches(), topics.admission(), topics.rollouts(), topics.trajectories()));
+                topics.deadLetters(),
+                topics.trainingLog(),
+                topics.batches(),
+                topics.admission(),
+                topics.rollouts(),
+                topics.trajectories()));
         read.retainAll(there);
         try (TopicScan scan = new TopicScan(connection, patience)) {
             ConsistentCut cut = scan.cut(read);
+            Set<String> refused = new HashSet<>();
+            if (cut.has(topics.deadLetters())) {
+                scan.read(topics.deadLetters(), cut, letter -> refused.add(DeadLetters.source(letter)));
+            }
             if (cut.has(topics.trainingLog())) {
                 hasLostFirstSteps = cut.partitions(topics.trainingLog()).stream()
                         .anyMatch(partition -> cut.of(partition).begin() > 0);
@@ -135,7 +146,8 @@ public final class RunExaminer {
                         topics.trainingLog(),
                         cut,
                         record -> decoded(record, TrainingStep.class)
-                                .filter(step -> isOurs(step.getRunId(), step.getEpoch(), step.getPolicyId()))
+                                .filter(step -> isOurs(step.getRunId(), step.getEpoch(), step.getPolicyId())
+                                        && !refused.contains(DeadLetters.place(record)))
                                 .ifPresent(past::step));
             }
             if (cut.has(topics.batches())) {
@@ -143,7 +155,8 @@ public final class RunExaminer {
                         topics.batches(),
                         cut,
                         record -> decoded(record, LearnerBatch.class)
-                                .filter(batch -> isOurs(batch.getRunId(), batch.getEpoch(), batch.getPolicyId()))
+                                .filter(batch -> isOurs(batch.getRunId(), batch.getEpoch(), batch.getPolicyId())
+                                        && !refused.contains(DeadLetters.place(record)))
                                 .ifPresent(batch -> {
                                     past.batch(
                                             batch.getBatchId(),

@@ -303,7 +303,13 @@ public final class RangeSelection {
         }
     }
 
+    /** A place on no partition of the run, which only a stranger's record names, is needed by nobody. */
     private void need(TopicPartition partition, long offset) {
+        if (offset < 0
+                || offset == Long.MAX_VALUE
+                || !run.partitions(partition.topic()).contains(partition)) {
+            return;
+        }
         found.merge(
                 partition,
                 new Range(offset, offset + 1),

@@ -122,7 +122,7 @@ public final class TopicScan implements AutoCloseable {
 
     /** The record at one place; empty if the log does not have it, or not any more. */
     public Optional<ConsumerRecord<byte[], byte[]>> at(ConsistentCut cut, TopicPartition partition, long offset) {
-        if (cut.of(partition) == null || !cut.of(partition).holds(offset)) {
+        if (!cut.has(partition) || !cut.of(partition).holds(offset)) {
             return Optional.empty();
         }
         AtomicReference<ConsumerRecord<byte[], byte[]>> found = new AtomicReference<>();
