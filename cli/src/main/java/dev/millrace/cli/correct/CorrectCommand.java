@@ -42,7 +42,7 @@ import picocli.CommandLine.Spec;
             "",
             "Input: one JSON object per line with id, mask (0 or 1 per token), and, for a preset, the log-probs of the ratio's two",
             "policies, one per token: behavior_log_probs, old_log_probs, proximal_log_probs, current_log_probs.",
-            "A log-prob is at most 0; it may be null where the mask is 0. The file is one batch.",
+            "A log-prob is from -350 to 0; it may be null where the mask is 0. The file is one batch.",
             "Output: id, mask without the rejected tokens, rejected_tokens, and weights if the preset makes them.",
             "A metric that is not finite is printed, and absent from the file of metrics.",
             "",

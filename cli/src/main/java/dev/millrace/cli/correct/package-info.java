@@ -11,8 +11,8 @@
  * proximal_log_probs     by the ratio      in the learner's engine, at the version the batch is formed at
  * current_log_probs      by the ratio      of the policy being updated
  * </pre>
- * All lists of a line have one element per token. A log-prob is a finite number, at most 0 at a
- * trained token, or null at a context token.
+ * All lists of a line have one element per token. A log-prob is a number from -350 to 0 at a
+ * trained token; at a context token it may be null.
  * Other fields are refused, so that a misspelt one is not taken for an absent one; vectors the ratio does not need
  * are checked and not used.
  *

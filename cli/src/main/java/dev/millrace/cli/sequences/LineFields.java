@@ -11,6 +11,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.json.JsonMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.runtime.config.NearestKey;
+import dev.millrace.schemas.rollout.VectorCheck;
 import java.util.Map;
 import java.util.Set;
 
@@ -87,7 +88,7 @@ public final class LineFields {
         return mask;
     }
 
-    /** One per token, not looked at where the mask is 0; log-probs are at most 0. */
+    /** One per token, not looked at where the mask is 0; log-probs are in [{@link VectorCheck#LEAST_LOG_PROB}, 0]. */
     public static float[] numbers(JsonNode list, String field, byte[] mask, boolean areLogProbs)
             throws BadLineException {
         if (list.size() != mask.length) {
@@ -108,6 +109,11 @@ public final class LineFields {
             if (areLogProbs && mask[t] == 1 && value.doubleValue() > 0) {
                 throw new BadLineException(field + "[" + t
                         + "] must be at most 0, since it is the natural log of a probability: " + text(value));
+            }
+            if (areLogProbs && mask[t] == 1 && value.floatValue() < VectorCheck.LEAST_LOG_PROB) {
+                throw new BadLineException(field + "[" + t + "] must be at least " + VectorCheck.LEAST_LOG_PROB
+                        + ", since less is an engine's stand-in for minus infinity: " + text(value)
+                        + "; set mask[" + t + "] to 0, or remove the line");
             }
             logProbs[t] = value.floatValue();
         }

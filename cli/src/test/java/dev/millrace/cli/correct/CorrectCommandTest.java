@@ -223,7 +223,8 @@ class CorrectCommandTest {
                         "{\"id\":\"n\",\"mask\":[1],\"behavior_log_probs\":[0],\"proximal_log_probs\":[NaN]}",
                         "{\"id\":\"i\",\"mask\":[1],\"behavior_log_probs\":[-Infinity],\"proximal_log_probs\":[0]}",
                         "{\"id\":\"c\",\"mask\":[0,1],\"behavior_log_probs\":[NaN,0],\"proximal_log_probs\":[0,0]}",
-                        "{\"id\":\"f\",\"mask\":[0,1],\"behavior_log_probs\":[1.0,0],\"proximal_log_probs\":[0,0]}"),
+                        "{\"id\":\"f\",\"mask\":[0,1],\"behavior_log_probs\":[1.0,0],\"proximal_log_probs\":[0,0]}",
+                        "{\"id\":\"s\",\"mask\":[1,1],\"behavior_log_probs\":[0,-9999.0],\"proximal_log_probs\":[0,0]}"),
                 "--preset",
                 "disabled");
 
@@ -234,27 +235,46 @@ class CorrectCommandTest {
                 .contains(":2: proximal_log_probs[0] must be a finite number: NaN")
                 .contains(":3: behavior_log_probs[0] must be a finite number: -Infinity")
                 .contains(":4: behavior_log_probs[0] must be a finite number or null: NaN")
+                .contains(
+                        ":6: behavior_log_probs[1] must be at least -350.0, since less is an engine's stand-in for minus infinity:"
+                                + " -9999.0; set mask[1] to 0, or remove the line")
                 .doesNotContain(":5:");
     }
 
     @Test
-    void shouldLeaveMetricsThatAreNotFiniteOutOfTheFileAndSaySo() throws IOException {
+    void shouldComputeEveryMetricOfTheLeastLogProb() throws IOException {
         Path metrics = folder.resolve("metrics.json");
         int exit = run(
-                List.of("{\"id\":\"a\",\"mask\":[1],\"behavior_log_probs\":[-800],\"proximal_log_probs\":[-1]}"),
+                List.of(
+                        "{\"id\":\"a\",\"mask\":[1,1],\"behavior_log_probs\":[-350,0],\"proximal_log_probs\":[0,-350]}"),
                 "--preset",
-                "disabled",
+                "decoupled_k3_rs_token_tis",
                 "--metrics",
                 metrics.toString());
 
         assertThat(exit).isZero();
         JsonNode written = new ObjectMapper().readTree(metrics.toFile());
         assertThat(written).isNotEmpty().allMatch(JsonNode::isNumber);
-        assertThat(written.has("rollout_corr/rollout_ppl")).isFalse();
+        assertThat(written.get("rollout_corr/k3_kl").asDouble()).isBetween(1e151, 1e153);
         assertThat(out.toString())
-                .contains("not in " + metrics + ", since JSON has no number for them: ")
-                .contains("rollout_corr/rollout_ppl")
+                .doesNotContain("not in " + metrics)
                 .contains("compare proximal with behavior: proximal_log_probs - behavior_log_probs");
+    }
+
+    @Test
+    void shouldLeaveTheLineWithAStandInForMinusInfinityOutUnderAnAlgorithmToo() throws IOException {
+        String facts =
+                "\"mask\":[1,1],\"group\":\"g\",\"proximal_log_probs\":[-0.5,-0.4],\"old_log_probs\":[-0.5,-0.4],";
+        int exit = run(
+                List.of(
+                        "{\"id\":\"a\"," + facts + "\"reward\":1,\"behavior_log_probs\":[-0.5,-9999.0]}",
+                        "{\"id\":\"b\"," + facts + "\"reward\":0,\"behavior_log_probs\":[-0.5,-0.3]}"),
+                "--algorithm",
+                "default");
+
+        assertThat(exit).isEqualTo(1);
+        assertThat(err.toString()).contains(":1: behavior_log_probs[1] must be at least -350.0");
+        assertThat(out.toString()).contains("1 sequences, 2 tokens left to train on; 1 lines left out");
     }
 
     @Test

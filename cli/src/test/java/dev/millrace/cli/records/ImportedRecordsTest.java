@@ -313,6 +313,8 @@ class ImportedRecordsTest {
         misspelt.set("proximal_logprobs", misspelt.remove("proximal_log_probs"));
         ObjectNode without = line(0, "g", 1);
         without.remove("proximal_log_probs");
+        ObjectNode clamped = line(1, "g", 1);
+        clamped.putArray("behavior_log_probs").add(-1.0).addNull().add(-9999.0);
         file(
                 "a.jsonl",
                 line(0, "g", 1).put("id", "one"),
@@ -321,7 +323,8 @@ class ImportedRecordsTest {
                 line(0, "g", 1).put("version", 1),
                 line(0, "g", 1).put("id", "one"),
                 line(1, "g", 1),
-                line(0, "g", 1));
+                line(0, "g", 1),
+                clamped);
 
         assertThat(imported()).isEqualTo(1);
 
@@ -337,7 +340,10 @@ class ImportedRecordsTest {
                         bad -> assertThat(bad).contains("a.jsonl:5: id one is there already"),
                         bad -> assertThat(bad).contains("a.jsonl:7: step 0 comes again after step 1"),
                         bad -> assertThat(bad)
-                                .isEqualTo("5 lines or rows are bad, and no archive was made; mend or remove them"));
+                                .contains("a.jsonl:8: behavior_log_probs[2] must be at least -350.0,")
+                                .contains(": -9999.0; set mask[2] to 0, or remove the line"),
+                        bad -> assertThat(bad)
+                                .isEqualTo("6 lines or rows are bad, and no archive was made; mend or remove them"));
         assertThat(archive()).doesNotExist();
     }
 

@@ -14,7 +14,7 @@ import java.util.TreeMap;
  * @param tokensActed of them: masked, truncated, damped, given an advantage that is not 0, as the stage's kind goes
  * @param sequencesSeen sequences with a trained token before it
  * @param sequencesActed of them: those with a token that was acted on
- * @param values its settings and what else it measured, by name; finite
+ * @param values its settings and what else it measured, by name; a figure that is not finite is left out
  */
 public record StageOutcome(
         String stage,
@@ -26,12 +26,8 @@ public record StageOutcome(
         SortedMap<String, Double> values) {
 
     public StageOutcome {
-        values = Collections.unmodifiableSortedMap(new TreeMap<>(values));
-        values.forEach((name, value) -> {
-            if (!Double.isFinite(value)) {
-                throw new IllegalArgumentException("what stage " + stage + " reports must be finite; a figure that was"
-                        + " not computed is left out: " + name + "=" + value);
-            }
-        });
+        values = new TreeMap<>(values);
+        values.values().removeIf(value -> !Double.isFinite(value));
+        values = Collections.unmodifiableSortedMap(values);
     }
 }

@@ -2,6 +2,7 @@ package dev.millrace.generator.engine;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import dev.millrace.generator.sampling.TurnOrder;
+import dev.millrace.schemas.rollout.VectorCheck;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -27,11 +28,11 @@ final class AnswerNumbers {
         return tokens;
     }
 
-    /** A log-prob: finite and not above 0. */
+    /** A log-prob: in [{@link VectorCheck#LEAST_LOG_PROB}, 0]. */
     static float logProb(JsonNode value, int at) {
-        if (!value.isNumber() || !Float.isFinite(value.floatValue()) || value.floatValue() > 0) {
-            throw EngineException.untrue("the log-prob of token " + at
-                    + " of the answer must be a finite number that is not above 0: " + shown(value));
+        if (!value.isNumber() || !(value.floatValue() <= 0 && value.floatValue() >= VectorCheck.LEAST_LOG_PROB)) {
+            throw EngineException.untrue("the log-prob of token " + at + " of the answer must be a number in ["
+                    + VectorCheck.LEAST_LOG_PROB + ", 0]: " + shown(value));
         }
         return value.floatValue();
     }

@@ -4,7 +4,7 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What an engine answered, read and found possible: as many log-probs as tokens, each finite and not above 0.
+ * What an engine answered, read and found possible: as many log-probs as tokens, each of them possible.
  *
  * @param tokens as they were sampled, one at least
  * @param logProbs beside them

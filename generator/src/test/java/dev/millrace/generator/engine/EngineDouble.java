@@ -60,6 +60,8 @@ public abstract class EngineDouble implements AutoCloseable {
         SAYS_ANOTHER_VERSION,
         /** All log-probs are 0. */
         ZERO_LOG_PROBS,
+        /** Log-probs are vLLM's stand-in for minus infinity. */
+        CLAMPED_LOG_PROB,
         /** Log-probs are of other tokens than those that it gives. */
         OTHER_TOKENS,
         /** One log-prob too few. */
@@ -374,10 +376,13 @@ public abstract class EngineDouble implements AutoCloseable {
                             real.token(now, Arrays.copyOf(all, prompt.length + length), temperature, seed + length);
                 }
                 length++;
-                given[length - 1] = fault == Fault.ZERO_LOG_PROBS
-                        ? 0
-                        : real.logProb(
+                given[length - 1] = switch (fault) {
+                    case ZERO_LOG_PROBS -> 0;
+                    case CLAMPED_LOG_PROB -> -9999f;
+                    default ->
+                        real.logProb(
                                 now, Arrays.copyOf(all, prompt.length + length), logProbs.temperature(temperature));
+                };
                 if (stops.contains(all[prompt.length + length - 1])) {
                     return sampled(prompt, all, given, labels, length, false);
                 }

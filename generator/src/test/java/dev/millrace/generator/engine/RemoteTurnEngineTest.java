@@ -358,7 +358,7 @@ class RemoteTurnEngineTest {
     }
 
     @ParameterizedTest
-    @EnumSource(names = {"OTHER_TOKENS", "LACKS_A_LOG_PROB", "REWRITES_PROMPTS"})
+    @EnumSource(names = {"OTHER_TOKENS", "LACKS_A_LOG_PROB", "CLAMPED_LOG_PROB", "REWRITES_PROMPTS"})
     void shouldTakeNoAnswerThatCannotBeTrue(Fault fault) throws Exception {
         for (EngineKind kind : List.of(EngineKind.VLLM, EngineKind.SGLANG)) {
             EngineDouble other = started(kind, EngineLogProbs.PROCESSED);

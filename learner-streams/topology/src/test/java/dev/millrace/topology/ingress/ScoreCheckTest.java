@@ -96,6 +96,11 @@ class ScoreCheckTest {
                         "vectors[1].log_probs[1]",
                         s -> s.setVectors(List.of(old, vector(PolicyRole.PROXIMAL, -1f, Float.NaN)))),
                 wrong(
+                        "an engine's stand-in for minus infinity",
+                        RefusalReason.LOG_PROBS,
+                        "vectors[1].log_probs[1]",
+                        s -> s.setVectors(List.of(old, vector(PolicyRole.PROXIMAL, -1f, -1e9f)))),
+                wrong(
                         "a proximal policy of two versions",
                         RefusalReason.VERSION_SPANS,
                         "vectors[1].version_spans[1]",

@@ -25,7 +25,7 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>It must be of this run and epoch and lie under its group id; its ids must agree; every vector must have one
  * element per response token; version spans and turns must be in order and cover the response; the mask may be 1
- * only where the policy spoke; log-probs at those tokens must be finite, at most 0 and comparable with a score;
+ * only where the policy spoke; log-probs at those tokens must be possible and comparable with a score;
  * sampling parameters and rewards must be possible. Values at tokens that are never trained on are not looked at.
  *
  * What only some rollouts have is held to its shape: credit, top log-probs, kept tokens, sampler, branch, blobs. A symbol

@@ -9,6 +9,15 @@ import java.nio.IntBuffer;
 
 /** Whether values can be what they claim to be: packed vectors with one element per token, rewards. */
 public final class VectorCheck {
+    /**
+     * Smallest number that is accepted as a log-prob, wherever one enters.
+     *
+     * <p>A sampled token has a float32 probability above 0, so its log-prob is above -104. Other policies, and other temperatures than
+     * the one it was sampled at, may give it a few times that. Stand-ins for minus infinity, such as vLLM's -9999, are far below. The
+     * ratio of two accepted log-probs and its square, at most e^700, are finite in double.
+     */
+    public static final float LEAST_LOG_PROB = -350f;
+
     /** Entropies and sums of squares are long sums of floats: they may leave their range by rounding. */
     private static final float ROUNDING = 1e-3f;
     /** A log-prob renormalised after truncation is a difference of two floats: that of a certain token may miss 0 by this. */
@@ -67,7 +76,7 @@ public final class VectorCheck {
         }
     }
 
-    /** Refuses log-probs that are not finite or above 0 where the mask is 1; other positions are not looked at. */
+    /** Refuses log-probs outside [{@link #LEAST_LOG_PROB}, 0] where the mask is 1; other positions are not looked at. */
     public static void requireLogProbs(ByteBuffer packed, ByteBuffer mask, String field) throws RefusedException {
         FloatBuffer logProbs = floats(packed);
         for (int i = 0; i < logProbs.limit(); i++) {
@@ -77,7 +86,7 @@ public final class VectorCheck {
         }
     }
 
-    /** Refuses log-probs that are not finite or above 0, at any position. */
+    /** Refuses log-probs outside [{@link #LEAST_LOG_PROB}, 0], at any position. */
     public static void requireLogProbs(ByteBuffer packed, String field) throws RefusedException {
         FloatBuffer logProbs = floats(packed);
         for (int i = 0; i < logProbs.limit(); i++) {
@@ -111,12 +120,11 @@ public final class VectorCheck {
     }
 
     private static void requireLogProb(float logProb, int token, String field) throws RefusedException {
-        if (!(logProb <= LOG_PROB_ROUNDING
-                && logProb > Float.NEGATIVE_INFINITY)) { // negated so that NaN is refused too
+        if (!(logProb <= LOG_PROB_ROUNDING && logProb >= LEAST_LOG_PROB)) { // negated so that NaN is refused too
             throw new RefusedException(
                     RefusalReason.LOG_PROBS,
                     field + "[" + token + "]",
-                    "a log-prob must be finite and at most 0: " + logProb);
+                    "a log-prob must be in [" + LEAST_LOG_PROB + ", 0]: " + logProb);
         }
     }
 

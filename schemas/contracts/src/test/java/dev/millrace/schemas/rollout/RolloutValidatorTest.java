@@ -221,6 +221,17 @@ class RolloutValidatorTest {
                         "behavior_log_probs[0]",
                         r -> r.setBehaviorLogProbs(PackedFloats.of(Float.NEGATIVE_INFINITY, -1f, -1f))),
                 wrong(
+                        "an engine's stand-in for minus infinity",
+                        RefusalReason.LOG_PROBS,
+                        "behavior_log_probs[1]",
+                        r -> r.setBehaviorLogProbs(PackedFloats.of(-1f, -9999f, -1f))),
+                wrong(
+                        "a log-prob just below the least",
+                        RefusalReason.LOG_PROBS,
+                        "behavior_log_probs[1]",
+                        r -> r.setBehaviorLogProbs(
+                                PackedFloats.of(-1f, Math.nextDown(VectorCheck.LEAST_LOG_PROB), -1f))),
+                wrong(
                         "a probability above 1",
                         RefusalReason.LOG_PROBS,
                         "behavior_log_probs[1]",
