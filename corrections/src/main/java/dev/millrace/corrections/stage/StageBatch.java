@@ -1,5 +1,6 @@
 package dev.millrace.corrections.stage;
 
+import dev.millrace.corrections.NonFiniteLogProbException;
 import dev.millrace.corrections.TokenBatch;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -42,10 +43,24 @@ public final class StageBatch {
         note(OWN_MASK);
     }
 
-    /** Runs the stages over a batch in their order. */
+    /**
+     * Runs the stages over a batch in their order.
+     *
+     * @throws AbsentInputException if a stage reads what the batch does not have
+     * @throws NonFiniteLogProbException naming vector, sequence and token
+     * @throws StageFailedException if a stage throws anything else
+     */
     public static Decision decide(StageFacts facts, List<Stage> stages) {
         StageBatch batch = new StageBatch(facts);
-        stages.forEach(stage -> batch.outcomes.add(stage.apply(batch)));
+        for (Stage stage : stages) {
+            try {
+                batch.outcomes.add(stage.apply(batch));
+            } catch (AbsentInputException | NonFiniteLogProbException e) {
+                throw e;
+            } catch (RuntimeException e) {
+                throw new StageFailedException(stage.name(), e);
+            }
+        }
         return batch.decision();
     }
 

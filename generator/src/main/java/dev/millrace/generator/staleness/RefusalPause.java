@@ -37,7 +37,7 @@ final class RefusalPause {
             isPaused = true;
             pausedAt = System.nanoTime();
             LOG.warn(
-                    "{} samples were refused or ended unfinished while no new policy version appeared, more than the"
+                    "{} samples were refused, ended unfinished or left with a batch that failed while no new policy version appeared, more than the"
                             + " dead_letter_limit_batches: no prompts are released but one batch every {} s, until a version"
                             + " appears; millrace dead-letters list and millrace trace say what is wrong; the last is {}",
                     sinceVersion,

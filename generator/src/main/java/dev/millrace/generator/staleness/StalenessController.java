@@ -36,7 +36,8 @@ public final class StalenessController implements AutoCloseable {
     private static final Duration KEEP_AFTER = Duration.ofSeconds(1);
 
     private static final String RESAMPLE = "resample";
-    private static final String UNFINISHED = "unfinished";
+    /** Reasons that are likely to meet the samples released in place of those that left, too. */
+    private static final Set<String> FAILED = Set.of("unfinished", "stage-failed");
     /** Samples that were all rewarded alike leave under these reasons. */
     private static final Set<String> ALIKE = Set.of("zero-variance", RESAMPLE);
 
@@ -186,8 +187,8 @@ public final class StalenessController implements AutoCloseable {
         if (event instanceof SampleEvent.Left left) {
             if (samples.left(left.sample())) {
                 countAlike(left);
-                if (left.reason().equals(UNFINISHED)) {
-                    refusals.refused(1, "unfinished: " + left.sample().groupId());
+                if (FAILED.contains(left.reason())) {
+                    refusals.refused(1, left.reason() + ": " + left.sample().groupId());
                 }
             }
         } else if (event instanceof SampleEvent.Refused refused) {

@@ -10,7 +10,7 @@ package dev.millrace.generator.staleness;
  * @param taskSeed of the series of prompts
  * @param sampling how rollouts are sampled
  * @param firstVersionTimeoutMs longest wait for the first policy version; 0 for {@code run.patience_seconds}
- * @param deadLetterLimitBatches how many batches' worth of samples may be dead-lettered or leave unfinished while no new version appears; beyond
+ * @param deadLetterLimitBatches how many batches' worth of samples may be dead-lettered, or leave unfinished or with a batch that failed, while no new version appears; beyond
  *     that only one batch is released a minute, until a version appears
  * @param maxResamples how often a prompt is released once more when {@code topology.groups.zero_variance} is
  *     {@code resample} and all its samples were rewarded alike; after that the next prompt takes its place

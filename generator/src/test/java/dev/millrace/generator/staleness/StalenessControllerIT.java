@@ -238,7 +238,13 @@ class StalenessControllerIT {
             RunningRole role = new RunningRole("admission", admission::run, admission::stop);
             for (int group = 0; group < 5; group++) { // more than two batches of two groups
                 assertReleased(group + 2);
-                refused("0-" + group);
+                if (group % 2 == 0) {
+                    refused("0-" + group);
+                } else {
+                    for (int sample = 0; sample < 4; sample++) {
+                        outcome("0-" + group + "/" + sample, "stage-failed");
+                    }
+                }
             }
             awaitGauge(meters, "lost.samples", 20);
             trained(1, "0-5");
@@ -246,7 +252,7 @@ class StalenessControllerIT {
             role.stop();
             assertThat(released.get(5).getAdmittedVersion()).isZero();
             assertThat(released.get(6).getAdmittedVersion())
-                    .as("held back since the 17th refused sample")
+                    .as("held back since the 17th sample that was refused or failed")
                     .isEqualTo(1);
         }
     }

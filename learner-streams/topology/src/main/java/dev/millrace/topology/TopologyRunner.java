@@ -108,7 +108,7 @@ public final class TopologyRunner implements AutoCloseable {
         this.registry = registry;
         this.connection = connection;
         this.stateDirectory = stateDirectory;
-        this.meters = new TopologyMeters(registry);
+        this.meters = new TopologyMeters(registry, connection.alarms());
         this.waits = meters.waits();
         this.patience =
                 new Patience("topology", connection.patience(), connection.alarms(), () -> TrueCause.of(connection));

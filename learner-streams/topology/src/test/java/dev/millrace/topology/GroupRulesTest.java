@@ -5,11 +5,17 @@ import static dev.millrace.topology.Samples.rollout;
 import static dev.millrace.topology.Samples.score;
 import static dev.millrace.topology.Samples.version;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.tuple;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.advantage.Grpo;
+import dev.millrace.corrections.advantage.PassAtKAdvantage;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.algorithm.StalenessRules;
+import dev.millrace.corrections.stage.MaskStage;
+import dev.millrace.corrections.stage.StageBatch;
+import dev.millrace.corrections.stage.StageOutcome;
 import dev.millrace.corrections.vcpo.Ess;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
@@ -18,14 +24,18 @@ import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.VersionSpan;
+import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedMask;
+import dev.millrace.schemas.rollout.VectorCheck;
 import dev.millrace.topology.batch.BatchConfig;
 import dev.millrace.topology.batch.GroupsConfig;
 import dev.millrace.topology.batch.GroupsConfig.ZeroVariance;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -86,6 +96,91 @@ class GroupRulesTest {
                 .filter(s -> s.getStage().equals(name))
                 .findFirst()
                 .orElseThrow();
+    }
+
+    /** As a plug-in's stage: it fails where a reward is 0.25. */
+    public record Brittle() implements MaskStage {
+        @Override
+        public CorrectionUnit unit() {
+            return CorrectionUnit.TOKEN;
+        }
+
+        @Override
+        public StageOutcome apply(StageBatch batch) {
+            if (Arrays.stream(batch.rewards()).anyMatch(reward -> reward == 0.25)) {
+                throw new ArithmeticException("a reward of 0.25");
+            }
+            return batch.observed(this, Map.of("not_computed", Double.NaN, "computed", 1.0));
+        }
+    }
+
+    @Test
+    void shouldGiveUpTheBatchOnWhichAStageFailsAndGoOnWithTheNext() {
+        open(4, GROUPS, Algorithm.defaults().with(a -> a.masks(new Brittle())));
+        pipeGroup("a", 0, 1);
+        pipeGroup("b", 0.25, 1);
+        String why =
+                "batch 0 is given up: stage brittle cannot decide about the batch: ArithmeticException: a reward of 0.25";
+        assertThat(topology.outcomes())
+                .extracting(Outcome::getReason, Outcome::getStage, Outcome::getRolloutId, Outcome::getDetail)
+                .containsExactly(
+                        tuple("stage-failed", "groups", "a/0", why),
+                        tuple("stage-failed", "groups", "a/1", why),
+                        tuple("stage-failed", "groups", "b/0", why),
+                        tuple("stage-failed", "groups", "b/1", why));
+        assertThat(topology.batches()).isEmpty();
+        assertThat(topology.alarms.standing()).singleElement().satisfies(alarm -> {
+            assertThat(alarm.name()).isEqualTo("batch-failed");
+            assertThat(alarm.text()).startsWith(why + "; its rollouts leave as stage-failed");
+        });
+
+        pipeGroup("c", 0, 1);
+        pipeGroup("d", 0, 1);
+        LearnerBatch next = topology.batches().get(0);
+        assertThat(next.getBatchId()).isZero();
+        assertThat(ids(next)).containsExactly("c/0", "c/1", "d/0", "d/1");
+        assertThat(stage(next, "brittle").getValues()).containsOnly(Map.entry("computed", 1.0));
+        assertThat(topology.outcomes()).isEmpty();
+        assertThat(topology.alarms.standing()).isEmpty();
+    }
+
+    @Test
+    void shouldGiveUpAGroupThatIsTooSmallForPassAtK() {
+        open(2, GROUPS, Algorithm.defaults().with(a -> a.advantage(new PassAtKAdvantage(3, false))));
+        pipeGroup("small", 0, 1);
+        assertThat(topology.outcomes())
+                .hasSize(2)
+                .allSatisfy(outcome -> assertThat(outcome.getDetail())
+                        .endsWith("stage pass_at_k cannot decide about the batch: pass@k needs groups of at least k"
+                                + " sequences: group=0, sequences=2, k=3"));
+        pipeGroup("large", 0, 1, 1);
+        assertThat(ids(topology.batches().get(0))).containsExactly("large/0", "large/1", "large/2");
+    }
+
+    @Test
+    void shouldDeadLetterTheRolloutWithAStandInForMinusInfinityAndNothingElse() {
+        open(2);
+        topology.pipe(rollout("g", 0)
+                .setGroupSize(3)
+                .setBehaviorLogProbs(PackedFloats.of(-0.5f, -9999f, -1f))
+                .build());
+        assertThat(topology.deadLetterNames()).containsExactly("log-probs behavior_log_probs[1]");
+        pipeScored(rollout("g", 1).setGroupSize(3).setReward(0).build());
+        pipeScored(rollout("g", 2).setGroupSize(3).build());
+        topology.idle(Duration.ofSeconds(62));
+        assertThat(ids(topology.batches().get(0))).containsExactly("g/1", "g/2");
+    }
+
+    @Test
+    void shouldReportEveryFigureOfTheLeastLogProb() {
+        open(2);
+        Rollout far = rollout("g", 0)
+                .setBehaviorLogProbs(PackedFloats.of(-0.5f, VectorCheck.LEAST_LOG_PROB, -1f))
+                .build();
+        topology.pipe(score(far, topology.pipe(far), -0.5f, 0f, -1f).build());
+        pipeScored(rollout("g", 1).setReward(0).build());
+        assertThat(stage(topology.batches().get(0), "rollout_correction").getValues())
+                .hasEntrySatisfying("rollout_corr/k3_kl", k3 -> assertThat(k3).isBetween(1e150, 1e153));
     }
 
     @Test

@@ -1,6 +1,7 @@
 package dev.millrace.topology;
 
 import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.log.alarm.Alarms;
 import dev.millrace.log.fetch.RecordFetcher;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Outcome;
@@ -55,7 +56,8 @@ public final class TopologyHarness implements AutoCloseable {
 
     public final InMemorySchemaRegistry schemas = new InMemorySchemaRegistry();
     public final SimpleMeterRegistry meters = new SimpleMeterRegistry();
-    private final TopologyMeters shared = new TopologyMeters(meters);
+    final Alarms alarms = new Alarms();
+    private final TopologyMeters shared = new TopologyMeters(meters, alarms);
     private final TopologyTestDriver driver;
     private final Map<String, TestInputTopic<byte[], byte[]>> inputs = new HashMap<>();
     private final Map<String, TestOutputTopic<byte[], byte[]>> outputs = new HashMap<>();

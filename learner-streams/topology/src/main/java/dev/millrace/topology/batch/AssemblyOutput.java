@@ -74,6 +74,11 @@ final class AssemblyOutput {
                         settings.run())));
     }
 
+    /** A batch was given up. */
+    void failed(String why) {
+        settings.meters().batchFailed(why);
+    }
+
     /** @throws IllegalStateException if the log would not take it */
     void batch(LearnerBatch batch) {
         byte[] bytes = settings.batches().serialize(settings.topics().batches(), batch);

@@ -1,5 +1,6 @@
 package dev.millrace.topology.batch;
 
+import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.StageReport;
 import dev.millrace.topology.batch.BatchConfig.Order;
 import dev.millrace.topology.batch.BatchMaker.BatchVersion;
@@ -20,7 +21,7 @@ import java.util.function.Consumer;
  * Cuts batches off the queue as long as there is enough in it and the learner can do with more.
  *
  * <p>Groups that have become stale through and through leave instead; groups with nothing to train on go along with
- * the next ones. Confined to one task.
+ * the next ones. The groups of a batch on which a stage fails leave, and the next batch takes its number. Confined to one task.
  */
 final class BatchCutter {
     private final BatchConfig config;
@@ -144,13 +145,26 @@ final class BatchCutter {
                 }
                 queue.remove(groups);
                 long assembledAtMs = Math.max(completeMs, roomMs);
-                out.batch(maker.make(
-                        nextBatchId++,
-                        groups,
-                        found,
-                        new BatchVersion(currentVersion, atStep),
-                        assembledAtMs,
-                        lengthReport(groups, open)));
+                LearnerBatch batch;
+                try {
+                    batch = maker.make(
+                            nextBatchId,
+                            groups,
+                            found,
+                            new BatchVersion(currentVersion, atStep),
+                            assembledAtMs,
+                            lengthReport(groups, open));
+                } catch (
+                        IllegalArgumentException
+                                e) { // follows from the records alone, so a restart would meet it again
+                    String why = "batch " + nextBatchId + " is given up: " + e.getMessage();
+                    out.failed(why);
+                    groups.forEach(group -> leave.leave(group, OutcomeReason.STAGE_FAILED, why));
+                    atLeast = 1;
+                    continue;
+                }
+                out.batch(batch);
+                nextBatchId++;
                 store.putNextBatchId(nextBatchId);
                 groups.forEach(batched);
                 staleSinceBatch = 0;

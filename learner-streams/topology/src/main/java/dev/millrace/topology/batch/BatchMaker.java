@@ -113,6 +113,7 @@ final class BatchMaker {
      * @param groups at least one of them with something to train on at the version of the step
      * @param vectors of every member, by rollout id
      * @param order how they were chosen; stands before what the stages report
+     * @throws IllegalArgumentException if a stage cannot decide about it
      */
     LearnerBatch make(
             long batchId,

@@ -1,5 +1,6 @@
 package dev.millrace.topology.meters;
 
+import dev.millrace.log.alarm.Alarms;
 import dev.millrace.schemas.refusal.RefusalReason;
 import dev.millrace.topology.outcome.OutcomeReason;
 import dev.millrace.topology.watch.WaitBoard;
@@ -12,12 +13,16 @@ import java.util.Objects;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * The topology's meters; shared by all its tasks, thread-safe.
+ * The topology's meters, and the alarm {@value #FAILED} of its batches; shared by all its tasks, thread-safe.
  *
  * <p>They count what was decided, including decisions of a transaction that is aborted and taken again after a
  * crash; what counts exactly is the topics.
  */
 public final class TopologyMeters {
+    private static final String FAILED = "batch-failed";
+    private static final String SUBJECT = "assemble";
+
+    private final Alarms alarms;
     private final Counter joined;
     private final Counter batches;
     private final Map<OutcomeReason, Counter> outcomes = new EnumMap<>(OutcomeReason.class);
@@ -25,7 +30,13 @@ public final class TopologyMeters {
     private final AtomicLong pendingRollouts = new AtomicLong();
     private final WaitBoard waits = new WaitBoard();
 
+    /** With alarms that nobody sees. */
     public TopologyMeters(MeterRegistry registry) {
+        this(registry, new Alarms());
+    }
+
+    public TopologyMeters(MeterRegistry registry, Alarms alarms) {
+        this.alarms = alarms;
         joined = Counter.builder("millrace.topology.joined")
                 .description("Rollouts that met their score")
                 .register(registry);
@@ -64,6 +75,17 @@ public final class TopologyMeters {
 
     public void batch() {
         batches.increment();
+        alarms.lower(FAILED, SUBJECT);
+    }
+
+    /** A batch was given up, for a reason that later ones may share. */
+    public void batchFailed(String why) {
+        alarms.raise(
+                FAILED,
+                SUBJECT,
+                why + "; its rollouts leave as " + OutcomeReason.STAGE_FAILED.code(),
+                "it ends by itself with the next batch that can be decided; if there is none, change that stage's settings"
+                        + " under algorithm and start again");
     }
 
     public void outcome(OutcomeReason reason) {

@@ -34,6 +34,8 @@ public enum OutcomeReason {
     RESAMPLE("resample"),
     /** Every token of its group is staler than the limit. */
     STALE("stale"),
+    /** A stage of the algorithm failed on its batch, which was given up; the detail names the stage. */
+    STAGE_FAILED("stage-failed"),
     /** Its batch was lost with a part of the log and was given up; millrace repair says so, and as many prompts are released. */
     BATCH_LOST("batch-lost");
 
