@@ -22,6 +22,11 @@ public record GrpoPassk(boolean divideByStd) implements OutcomeAdvantage {
     }
 
     @Override
+    public int leastGroup() {
+        return 2;
+    }
+
+    @Override
     public double[] perSequence(TokenBatch batch, double[] rewards) {
         SequenceRewards.requireFinite(batch, "rewards", rewards);
         GroupMoments moments = GroupMoments.of(batch, rewards);

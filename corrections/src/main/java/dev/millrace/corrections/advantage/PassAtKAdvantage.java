@@ -36,6 +36,11 @@ public record PassAtKAdvantage(int k, boolean divideByStd) implements OutcomeAdv
     }
 
     @Override
+    public int leastGroup() {
+        return k;
+    }
+
+    @Override
     public double[] perSequence(TokenBatch batch, double[] rewards) {
         SequenceRewards.requireFinite(batch, "rewards", rewards);
         double[] advantages = new double[rewards.length];

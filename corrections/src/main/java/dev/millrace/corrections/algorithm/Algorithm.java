@@ -1,5 +1,6 @@
 package dev.millrace.corrections.algorithm;
 
+import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.advantage.SoftMaximum;
 import dev.millrace.corrections.control.LengthGuardConfig;
 import dev.millrace.corrections.kl.KlConfig;
@@ -10,6 +11,7 @@ import dev.millrace.corrections.objective.Oapl;
 import dev.millrace.corrections.objective.Objective;
 import dev.millrace.corrections.objective.ObjectiveInForce;
 import dev.millrace.corrections.objective.Reinforce;
+import dev.millrace.corrections.objective.Topr;
 import dev.millrace.corrections.proximal.MissingOldLogProbs;
 import dev.millrace.corrections.ratio.RatioKind;
 import dev.millrace.corrections.rollout.Rejection;
@@ -98,6 +100,7 @@ public record Algorithm(
                             + " routing_replay=none or generator");
         }
         requireAdvantage(objective, advantage);
+        requireOneSign(objective, advantage, kl);
         requireRatios(objective, weights, ess);
         if (mode == Mode.BYPASS) {
             requireNothingCompared(rewards, advantage, rejection, masks, objective, weights, ess);
@@ -176,6 +179,23 @@ public record Algorithm(
             throw new IllegalArgumentException(
                     "objective.beta and advantage.beta are the temperature of one optimum and must" + " be the same: "
                             + oapl.beta() + " and " + soft.beta());
+        }
+    }
+
+    private static void requireOneSign(Objective objective, AdvantageEstimator advantage, KlConfig kl) {
+        if (!(objective instanceof Topr)) {
+            return;
+        }
+        String rule = "objective.kind=topr weighs a sequence by the sign of its advantage, and ";
+        if (kl instanceof KlConfig.Centred) {
+            throw new IllegalArgumentException(rule
+                    + "kl.kind=centred gives the tokens of a sequence advantages of both signs; choose another kl.kind, or"
+                    + " another objective");
+        }
+        if (advantage.unit() == CorrectionUnit.TOKEN) {
+            throw new IllegalArgumentException(rule + "advantage.kind=" + advantage.name()
+                    + " gives the tokens of a sequence advantages of their own; choose an advantage with one per sequence,"
+                    + " such as grpo, or another objective");
         }
     }
 

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.advantage.Gae;
 import dev.millrace.corrections.advantage.SoftMaximum;
 import dev.millrace.corrections.kl.KlConfig;
 import dev.millrace.corrections.m2po.M2po;
@@ -220,6 +221,19 @@ class AlgorithmTest {
         assertThat(PLAIN.with(a -> a.objective(new Topr()).weights(None.defaults()))
                         .weightsCompare())
                 .isEmpty();
+    }
+
+    @Test
+    void shouldRefuseAdvantagesOfBothSignsWithinASequenceWhereTheSignChoosesTheWeight() {
+        Algorithm topr = Algorithm.variant("topr");
+        refused(
+                () -> topr.with(a -> a.kl(KlConfig.Centred.defaults())),
+                "objective.kind=topr weighs a sequence by the sign of its advantage",
+                "kl.kind=centred",
+                "choose another kl.kind");
+        refused(() -> topr.with(a -> a.advantage(Gae.defaults())), "advantage.kind=gae", "such as grpo");
+        assertThat(topr.with(a -> a.kl(KlConfig.InReward.defaults())).objective())
+                .isEqualTo(new Topr());
     }
 
     @Test

@@ -108,6 +108,7 @@ public final class ConfigLayers {
         StalenessBound.fill(whole);
         MillraceConfig config = ConfigBinder.bind(MillraceConfig.defaults(), whole);
         checkpoint.ifPresent(model -> model.require(config.task()));
+        FlowRules.requireGroups(config.admission(), config.topology(), config.algorithm());
         return config;
     }
 }

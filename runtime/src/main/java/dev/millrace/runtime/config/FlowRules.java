@@ -55,6 +55,27 @@ final class FlowRules {
         }
     }
 
+    /**
+     * Refuses to start where the advantage cannot decide about groups as large as may come.
+     *
+     * @throws ConfigException naming both keys, both values and a way out
+     */
+    static void requireGroups(StalenessControllerConfig admission, TopologyConfig topology, Algorithm algorithm) {
+        int least = algorithm.advantage().leastGroup();
+        String needs = "algorithm.advantage.kind is " + algorithm.advantage().name()
+                + ", which needs groups of at least " + least + " samples";
+        if (least > admission.groupSize()) {
+            throw new ConfigException(needs + ", and admission.group_size is " + admission.groupSize()
+                    + "; every batch would be given up, so lower algorithm.advantage.k or raise the latter");
+        }
+        if (least > topology.groups().minSize()) {
+            throw new ConfigException(needs + ", and topology.groups.min_size is "
+                    + topology.groups().minSize()
+                    + "; a batch with a group that stays short would be given up, so lower algorithm.advantage.k or raise the"
+                    + " latter");
+        }
+    }
+
     private static boolean needsRecordedReference(KlConfig kl) {
         return kl.against().filter(ReferenceConfig.Recorded.class::isInstance).isPresent();
     }

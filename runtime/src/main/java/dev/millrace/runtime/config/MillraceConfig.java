@@ -188,6 +188,7 @@ public record MillraceConfig(
      * and a learner, and nobody beside them.
      */
     public void requireTrainable() {
+        FlowRules.requireGroups(admission, topology, algorithm);
         requirePartners();
         if (topology.join().reward()) {
             throw new ConfigException(

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.corrections.advantage.PassAtKAdvantage;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.algorithm.RoutingReplay;
 import dev.millrace.corrections.objective.Anchor;
@@ -199,6 +200,22 @@ class MillraceConfigTest {
                 .requireTrainable();
         bind("topology.join.reference=true", "scorer.reference.version=0").requireTrainable();
         bind().requireTrainable();
+    }
+
+    @Test
+    void shouldRefuseToStartWithAnAdvantageThatNeedsLargerGroupsThanMayCome() {
+        ConfigLayers layers = new ConfigLayers().set("algorithm.advantage.kind=pass_at_k");
+        assertThat(layers.resolve().algorithm().advantage()).isEqualTo(PassAtKAdvantage.defaults());
+        layers.set("algorithm.advantage.k=9");
+        assertThatThrownBy(layers::resolve)
+                .hasMessage("algorithm.advantage.kind is pass_at_k, which needs groups of at least 9 samples, and"
+                        + " admission.group_size is 8; every batch would be given up, so lower algorithm.advantage.k or raise"
+                        + " the latter");
+        layers.set("algorithm.advantage.k=6");
+        assertThatThrownBy(layers::resolve)
+                .hasMessageContainingAll("at least 6 samples", "topology.groups.min_size is 4", "stays short");
+        layers.set("topology.groups.min_size=6");
+        assertThat(layers.resolve().topology().groups().minSize()).isEqualTo(6);
     }
 
     @Test
