@@ -277,6 +277,7 @@ public final class ReplayCommand implements Callable<Integer> {
 
     private static List<String> sentences(ReplayTotals totals, WhatIf replay, RewardOptions.@Nullable Given others) {
         List<String> sentences = new ArrayList<>(RescoreText.sentences(totals, replay.untrained(), replay.copies()));
+        replay.undecided().ifPresent(sentences::add);
         if (others != null) {
             sentences.addAll(RewardOptions.sentences(others.rewards().comparison(), totals));
         }

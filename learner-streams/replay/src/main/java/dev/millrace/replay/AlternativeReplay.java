@@ -32,6 +32,10 @@ final class AlternativeReplay {
         this.alternative = alternative;
     }
 
+    String name() {
+        return alternative.name();
+    }
+
     /** Whether it sees log-probs that were computed again. */
     boolean isRescored() {
         return alternative.isRescored();

@@ -9,6 +9,7 @@ import dev.millrace.corrections.diagnostics.StepFacts;
 import dev.millrace.corrections.diagnostics.TreeBounds;
 import dev.millrace.corrections.stage.Decision;
 import dev.millrace.corrections.stage.StageFacts;
+import dev.millrace.corrections.stage.StageFailedException;
 import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.corrections.staleness.StalenessLimit;
 import dev.millrace.replay.archive.RecordCursor;
@@ -75,6 +76,8 @@ public final class WhatIf {
     private final LongAdder tokens = new LongAdder();
     private final LongAdder untrained = new LongAdder();
     private final LongAdder copies = new LongAdder();
+    private long undecided;
+    private @Nullable String firstUndecided;
     private KeptBatch.@Nullable Keeper keeper;
     private @Nullable OtherRewards rewards;
     private BooleanSupplier enough = () -> false;
@@ -129,6 +132,16 @@ public final class WhatIf {
     /** Batches that are on the log once more, and were decided about once. */
     public long copies() {
         return copies.sum();
+    }
+
+    /** How many batches were left out because a stage of an alternative fails on them, and on the first of these why; empty if none was. */
+    public Optional<String> undecided() {
+        return firstUndecided == null
+                ? Optional.empty()
+                : Optional.of((undecided == 1
+                                ? "1 batch is left out: "
+                                : undecided + " batches are left out, the first of them ")
+                        + firstUndecided);
     }
 
     /** Offsets of batches that were passed so far; from any thread. */
@@ -214,14 +227,14 @@ public final class WhatIf {
                             underWay.add(workers.submit(() -> decide(batch.get(), step, members)));
                         }
                         while (underWay.size() > 2 * threads) {
-                            steps.accept(diagnosed(underWay.remove()));
+                            hand(underWay.remove(), steps);
                         }
                     }
                     passed.add(offsets.end() - position);
                 }
             }
             while (!underWay.isEmpty()) {
-                steps.accept(diagnosed(underWay.remove()));
+                hand(underWay.remove(), steps);
             }
         } finally {
             workers.shutdownNow();
@@ -271,7 +284,12 @@ public final class WhatIf {
             StageFacts seen = alternative.isRescored()
                     ? rescored.orElseThrow().facts()
                     : alternative.isRewarded() ? rewarded.orElseThrow() : facts;
-            Decision decision = alternative.decide(seen);
+            Decision decision;
+            try {
+                decision = alternative.decide(seen);
+            } catch (StageFailedException e) {
+                throw new UndecidedException("batch " + batch.getBatchId() + " under " + alternative.name(), e);
+            }
             figures.add(alternative.figures(seen, decision, batch));
             diagnosed.add(
                     a == 0
@@ -360,13 +378,29 @@ public final class WhatIf {
         return trajectories;
     }
 
-    private ReplayedStep diagnosed(Future<Decided> decided) throws InterruptedException {
-        Decided step;
+    /** A batch that not every alternative can decide about is none to compare them by. */
+    private static final class UndecidedException extends RuntimeException {
+        private static final long serialVersionUID = 1;
+
+        UndecidedException(String where, StageFailedException why) {
+            super(where + ": " + why.getMessage(), why);
+        }
+    }
+
+    private void hand(Future<Decided> decided, Consumer<ReplayedStep> steps) throws InterruptedException {
         try {
-            step = decided.get();
+            steps.accept(diagnosed(decided.get()));
         } catch (ExecutionException e) {
+            if (e.getCause() instanceof UndecidedException without) {
+                undecided++;
+                firstUndecided = firstUndecided == null ? without.getMessage() : firstUndecided;
+                return;
+            }
             throw e.getCause() instanceof RuntimeException cause ? cause : new IllegalStateException(e.getCause());
         }
+    }
+
+    private ReplayedStep diagnosed(Decided step) {
         if (keeper != null) {
             keeper.keep(step.kept());
         }

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.millrace.corrections.advantage.PassAtKAdvantage;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.algorithm.AlgorithmBuilder;
 import dev.millrace.corrections.algorithm.StalenessRules;
@@ -134,6 +135,22 @@ class WhatIfTest {
 
         assertThat(batches).containsExactly(0L, 1L, 2L);
         assertThat(whatIf.copies()).isEqualTo(2);
+    }
+
+    @Test
+    void shouldLeaveOutTheBatchesThatAnAlternativeCannotDecideAbout() throws Exception {
+        Alternative large = with("large", a -> a.advantage(new PassAtKAdvantage(3, false)));
+        List<Long> batches = new ArrayList<>();
+        WhatIf whatIf = new WhatIf(
+                MemoryRun.of(topology), StepRange.ALL, List.of(new Alternative("recorded", corrections), large));
+
+        whatIf.replay(2, step -> batches.add(step.batchId()));
+
+        assertThat(batches).isEmpty();
+        assertThat(whatIf.undecided())
+                .hasValue(
+                        "3 batches are left out, the first of them batch 0 under large: stage pass_at_k cannot decide about the"
+                                + " batch: pass@k needs groups of at least k sequences: group=0, sequences=2, k=3");
     }
 
     @Test

@@ -52,12 +52,14 @@ public final class RedecidedBatch {
         StepRange one = new StepRange(Long.MIN_VALUE, Long.MAX_VALUE, Long.MIN_VALUE, Long.MAX_VALUE, offset, offset);
         List<ReplayedStep> steps = new ArrayList<>();
         List<KeptBatch> kept = new ArrayList<>();
-        new WhatIf(run.recorded(), one, List.of(new Alternative("recorded", ofRun), other))
-                .keeping(kept::addAll)
-                .replay(1, steps::add);
+        WhatIf replay = new WhatIf(run.recorded(), one, List.of(new Alternative("recorded", ofRun), other))
+                .keeping(kept::addAll);
+        replay.replay(1, steps::add);
         ObjectNode json = JsonNodeFactory.instance.objectNode().put("algorithm", other.name());
         if (steps.isEmpty() || kept.isEmpty()) {
-            return json.put("problem", "there is no batch of this run at batches-0@" + offset);
+            return json.put(
+                    "problem",
+                    replay.undecided().orElseGet(() -> "there is no batch of this run at batches-0@" + offset));
         }
         json.put("is_as_recorded", steps.get(0).isAsRecorded());
         ArrayNode figures = json.putArray("figures");

@@ -11,7 +11,7 @@ import java.util.Optional;
  * @param recordedReward mean over the batch's sequences
  * @param updateNorm how far the recorded step moved the weights
  * @param reference empty if the task is not at hand
- * @param variants one for each variant, in their order; empty where the gradient is not finite
+ * @param variants one for each variant, in their order; empty where the gradient is not finite, or a stage fails
  */
 public record GradientStep(
         long version,

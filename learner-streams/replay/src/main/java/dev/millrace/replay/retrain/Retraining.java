@@ -1,6 +1,7 @@
 package dev.millrace.replay.retrain;
 
 import dev.millrace.corrections.NonFiniteLogProbException;
+import dev.millrace.corrections.stage.StageFailedException;
 import dev.millrace.learner.step.NonFiniteStepException;
 import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.session.Engine;
@@ -253,7 +254,10 @@ public final class Retraining {
         VariantTraining learning = learners.get(variant).get();
         try {
             return Optional.of(work.apply(learning));
-        } catch (NonFiniteStepException | NonFiniteScoreException | NonFiniteLogProbException e) {
+        } catch (NonFiniteStepException
+                | NonFiniteScoreException
+                | NonFiniteLogProbException
+                | StageFailedException e) {
             learners.set(variant, Optional.empty());
             learning.close();
             listener.ended(variant, version, String.valueOf(e.getMessage()));

@@ -9,6 +9,7 @@ import dev.millrace.corrections.kl.KlConfig;
 import dev.millrace.corrections.objective.Reinforce;
 import dev.millrace.corrections.proximal.MissingOldLogProbs;
 import dev.millrace.corrections.rollout.Rejection;
+import dev.millrace.corrections.stage.StageFailedException;
 import dev.millrace.corrections.vcpo.Ess;
 import dev.millrace.corrections.weights.None;
 import dev.millrace.learner.batch.TrainingBatch;
@@ -163,9 +164,11 @@ public final class StepGradients {
         List<Optional<VariantGradient>> found = new ArrayList<>();
         for (int c = 0; c < variants.size(); c++) {
             List<Trajectory> seen = rewarded(variants.get(c), step.batch());
-            TrainingBatch batch =
-                    decisions.get(c).map(anew -> anew.of(step.batch(), seen)).orElse(step.batch());
             try {
+                TrainingBatch batch = decisions
+                        .get(c)
+                        .map(anew -> anew.of(step.batch(), seen))
+                        .orElse(step.batch());
                 found.add(Optional.of(figures(
                         optimizers
                                 .get(c)
@@ -177,7 +180,7 @@ public final class StepGradients {
                                         from.getOptimizerSteps()),
                         update,
                         reference)));
-            } catch (NonFiniteStepException e) {
+            } catch (NonFiniteStepException | StageFailedException e) {
                 found.add(Optional.empty());
             }
         }
