@@ -262,6 +262,23 @@ class CorrectCommandTest {
     }
 
     @Test
+    void shouldNameTheStageThatCannotDecideAboutTheFile() throws IOException {
+        String facts = "\"mask\":[1],\"group\":\"g\",\"proximal_log_probs\":[-0.5],\"behavior_log_probs\":[-0.5],";
+        int exit = run(
+                List.of("{\"id\":\"a\"," + facts + "\"reward\":1}", "{\"id\":\"b\"," + facts + "\"reward\":0}"),
+                "--algorithm",
+                "default",
+                "--set",
+                "advantage.kind=pass_at_k");
+
+        assertThat(exit).isEqualTo(1);
+        assertThat(err.toString())
+                .contains(
+                        "does not go with the algorithm: stage pass_at_k cannot decide about the batch: pass@k needs groups of at"
+                                + " least k sequences: group=0, sequences=2, k=4");
+    }
+
+    @Test
     void shouldLeaveTheLineWithAStandInForMinusInfinityOutUnderAnAlgorithmToo() throws IOException {
         String facts =
                 "\"mask\":[1,1],\"group\":\"g\",\"proximal_log_probs\":[-0.5,-0.4],\"old_log_probs\":[-0.5,-0.4],";
