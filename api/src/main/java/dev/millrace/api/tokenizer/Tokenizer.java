@@ -12,6 +12,14 @@ public interface Tokenizer {
     int[] encode(String text);
 
     /**
+     * How many characters, counted as UTF-16, a text has at most that may be so many tokens: a longer one need not be encoded to know that it is too
+     * long. {@link Integer#MAX_VALUE} where that is not known.
+     */
+    default int mostCharacters(int tokens) {
+        return Integer.MAX_VALUE;
+    }
+
+    /**
      * A conversation as the checkpoint was taught to read it, up to where the assistant's answer begins: its chat template decides, special
      * tokens and the first token included.
      *

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.sun.net.httpserver.HttpContext;
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
 import com.sun.net.httpserver.HttpsConfigurator;
@@ -12,8 +13,10 @@ import java.io.IOException;
 import java.io.OutputStream;
 import java.net.BindException;
 import java.net.InetSocketAddress;
+import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
@@ -90,7 +93,13 @@ final class GatewayServer implements AutoCloseable {
         this.threads = Executors.newCachedThreadPool(daemons("gateway"));
         this.streams = Executors.newCachedThreadPool(daemons("gateway-stream"));
         server.setExecutor(threads);
-        server.createContext("/", this::handle);
+        HttpContext context = server.createContext("/", this::handle);
+        if (!token.isAsked()) {
+            String host = config.publicUrl().isEmpty()
+                    ? config.host()
+                    : Objects.requireNonNullElse(URI.create(config.publicUrl()).getHost(), config.host());
+            context.getFilters().add(new LocalCallers(config.host(), host));
+        }
     }
 
     private static HttpServer opened(InetSocketAddress address, Optional<SSLContext> tls) throws IOException {

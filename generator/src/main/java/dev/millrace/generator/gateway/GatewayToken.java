@@ -34,6 +34,11 @@ final class GatewayToken {
         return new GatewayToken(("Bearer " + token).getBytes(StandardCharsets.UTF_8));
     }
 
+    /** Whether calls must carry one. */
+    boolean isAsked() {
+        return expected != null;
+    }
+
     /** Whether a call may come in with this header; looks at all of it, however it differs. */
     boolean lets(@Nullable String authorization) {
         return expected == null

@@ -31,8 +31,11 @@ final class PromptMatcher {
 
     private final Tokenizer tokenizer;
     private final List<Integer> stopTokens;
+    private final int capacityTokens;
 
-    PromptMatcher(Tokenizer tokenizer, List<Integer> stopTokens) {
+    /** @param capacityTokens of a prompt and its answer; a text that is longer in any case is refused before it is encoded */
+    PromptMatcher(Tokenizer tokenizer, List<Integer> stopTokens, int capacityTokens) {
+        this.capacityTokens = capacityTokens;
         this.tokenizer = tokenizer;
         this.stopTokens = List.copyOf(stopTokens);
     }
@@ -46,7 +49,7 @@ final class PromptMatcher {
             if (call.conversation() != null) {
                 return ofConversation(call.conversation(), turns);
             }
-            String text = String.valueOf(call.text());
+            String text = fitting(String.valueOf(call.text()));
             TurnPrompt goesOn = goesOn(text, turns);
             return goesOn != null ? goesOn : ownPrompt(tokenizer.encode(text), text, turns);
         } catch (IllegalArgumentException e) {
@@ -60,7 +63,7 @@ final class PromptMatcher {
         if (goesOn != null) {
             return goesOn;
         }
-        String text = tokenizer.render(conversation);
+        String text = fitting(tokenizer.render(conversation));
         goesOn = goesOn(text, turns);
         return goesOn != null ? goesOn : ownPrompt(tokenizer.encodeRendered(text), text, turns);
     }
@@ -85,6 +88,16 @@ final class PromptMatcher {
         String text = tokenizer.render(new Conversation(messages, conversation.tools()));
         for (Map.Entry<String, String> each : words.entrySet()) {
             text = text.replace(each.getKey(), each.getValue());
+        }
+        return fitting(text);
+    }
+
+    private String fitting(String text) {
+        int most = tokenizer.mostCharacters(capacityTokens);
+        if (text.length() > most) {
+            throw RefusedCallException.tooLong("the prompt has " + text.length()
+                    + " characters, and one that fits into " + capacityTokens
+                    + " tokens (generator.capacity_tokens) has no more than " + most + "; shorten it");
         }
         return text;
     }

@@ -79,7 +79,7 @@ final class TurnPlayer {
                 return again;
             }
             List<Integer> stops = StopTokens.of(session.sample().prompt(), tokenizer);
-            PromptMatcher matcher = new PromptMatcher(tokenizer, stops);
+            PromptMatcher matcher = new PromptMatcher(tokenizer, stops, engine.capacityTokens());
             TurnPrompt prompt = matcher.match(call, session.turns());
             SamplingParameters sampling = sampling(session, call, prompt);
             List<CompletableFuture<SampledTurn>> asked = new ArrayList<>();

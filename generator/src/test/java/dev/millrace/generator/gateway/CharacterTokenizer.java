@@ -17,6 +17,11 @@ final class CharacterTokenizer implements Tokenizer {
     }
 
     @Override
+    public int mostCharacters(int tokens) {
+        return 2 * tokens;
+    }
+
+    @Override
     public int[] encode(String text) {
         return text.replace("th", String.valueOf((char) TH)).chars().toArray();
     }

@@ -25,7 +25,7 @@ import org.apache.kafka.common.TopicPartition;
 /** Sessions as tests need them: calls as bodies, turns as what the policy wrote. */
 final class Played {
     static final CharacterTokenizer TOKENIZER = new CharacterTokenizer();
-    static final PromptMatcher MATCHER = new PromptMatcher(TOKENIZER, TOKENIZER.stopTokens());
+    static final PromptMatcher MATCHER = new PromptMatcher(TOKENIZER, TOKENIZER.stopTokens(), 512);
     static final SamplingParameters SAMPLING = new SamplingParameters(1.0, 0, 1.0, 32, 7L, false, 0, 0.0, false);
     private static final ObjectMapper JSON = new ObjectMapper();
 

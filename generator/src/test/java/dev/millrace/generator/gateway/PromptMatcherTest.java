@@ -133,4 +133,18 @@ class PromptMatcherTest {
                 .isInstanceOf(RefusedCallException.class)
                 .hasMessage("token 301 at 1 is not among the 301 of the vocabulary");
     }
+
+    @Test
+    void shouldRefuseATextByItsLengthBeforeItIsEncoded() {
+        assertThatThrownBy(() -> Played.MATCHER.match(
+                        Played.call(false, "{'prompt': '" + "a".repeat(1025) + "'}"), session.turns()))
+                .isInstanceOf(RefusedCallException.class)
+                .hasMessage(
+                        "the prompt has 1025 characters, and one that fits into 512 tokens (generator.capacity_tokens) has no"
+                                + " more than 1024; shorten it");
+        assertThatThrownBy(() -> Played.MATCHER.match(
+                        Played.chat("{'role': 'user', 'content': '" + "a".repeat(1025) + "'}"), session.turns()))
+                .isInstanceOf(RefusedCallException.class)
+                .hasMessageContaining("shorten it");
+    }
 }

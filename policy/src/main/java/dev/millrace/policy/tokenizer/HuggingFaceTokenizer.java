@@ -1,6 +1,6 @@
 package dev.millrace.policy.tokenizer;
 
-import ai.djl.huggingface.tokenizers.Encoding;
+import ai.djl.huggingface.tokenizers.jni.TokenizersLibrary;
 import dev.millrace.api.tokenizer.ChatMessage;
 import dev.millrace.api.tokenizer.Conversation;
 import dev.millrace.api.tokenizer.Tokenizer;
@@ -14,7 +14,9 @@ import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.Semaphore;
 import java.util.stream.IntStream;
+import java.util.stream.LongStream;
 
 /**
  * A {@code tokenizer.json} read by Hugging Face's own library, with the special tokens that it puts around a text.
@@ -32,9 +34,17 @@ public final class HuggingFaceTokenizer implements Tokenizer {
         NativeLibraryFolder.choose();
     }
 
+    /** The library takes some hundred bytes for each; a text that is longer is alone. */
+    private static final int CHARACTERS_AT_ONCE = 1 << 20;
+
+    private static final Semaphore CHARACTERS = new Semaphore(CHARACTERS_AT_ONCE, true);
+    /** Characters that one token may stand for where the vocabulary has none of theirs. */
+    private static final int LONGEST_UNKNOWN = 100;
+
     private final ai.djl.huggingface.tokenizers.HuggingFaceTokenizer library;
     private final int known;
     private final int vocabSize;
+    private final int longestToken;
     private final List<Integer> stopTokens;
     private final String hash;
     private final Optional<ChatTemplate> chat;
@@ -67,7 +77,9 @@ public final class HuggingFaceTokenizer implements Tokenizer {
                             + System.getProperty("os.arch") + "), so " + name + " cannot be read: " + e.getMessage(),
                     e);
         }
-        this.known = TokenizerFile.highestId(json, name) + 1;
+        TokenizerFile file = TokenizerFile.read(json, name);
+        this.known = file.highestId() + 1;
+        this.longestToken = Math.max(file.longestToken(), LONGEST_UNKNOWN);
         this.vocabSize = modelVocabulary == 0 ? known : modelVocabulary;
         if (known > vocabSize) {
             throw new IllegalArgumentException(name + " has a token with the id " + (known - 1)
@@ -132,11 +144,27 @@ public final class HuggingFaceTokenizer implements Tokenizer {
         return chat.map(ChatTemplate::hash).orElse("");
     }
 
+    @Override
+    public int mostCharacters(int tokens) {
+        return Math.toIntExact(Math.min(2L * tokens * longestToken, Integer.MAX_VALUE));
+    }
+
+    /** Ids alone: an object of each token would take more memory than the text, and where that ends in native code, the process ends. */
     private int[] encode(String text, boolean specialTokens) {
-        Encoding encoding = library.encode(text, specialTokens, false);
-        return IntStream.range(0, encoding.getIds().length)
-                .map(i -> Math.toIntExact(encoding.getIds()[i]))
-                .toArray();
+        int characters = Math.min(text.length(), CHARACTERS_AT_ONCE);
+        CHARACTERS.acquireUninterruptibly(characters);
+        try {
+            long encoding = TokenizersLibrary.LIB.encode(library.getHandle(), text, specialTokens);
+            try {
+                return LongStream.of(TokenizersLibrary.LIB.getTokenIds(encoding))
+                        .mapToInt(Math::toIntExact)
+                        .toArray();
+            } finally {
+                TokenizersLibrary.LIB.deleteEncoding(encoding);
+            }
+        } finally {
+            CHARACTERS.release(characters);
+        }
     }
 
     @Override

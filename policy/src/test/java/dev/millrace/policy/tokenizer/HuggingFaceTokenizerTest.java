@@ -34,6 +34,17 @@ class HuggingFaceTokenizerTest {
     }
 
     @Test
+    void shouldSayHowLongATextOfSoManyTokensIsAtMost() throws IOException {
+        Tokenizer tokenizer = tiny("{\"vocab_size\": 40}");
+        assertThat(tokenizer.mostCharacters(3)).isEqualTo(600);
+        assertThat(tokenizer.mostCharacters(Integer.MAX_VALUE)).isEqualTo(Integer.MAX_VALUE);
+        String longest = "the ".repeat(1_000_000);
+        assertThat(tokenizer.encode(longest))
+                .as("of more characters than are encoded at once")
+                .hasSize(1_000_001);
+    }
+
+    @Test
     void shouldKnowTheIdsThatTheModelHasBeyondItsTokens() throws IOException {
         Tokenizer tokenizer = tiny("{\"vocab_size\": 40}");
         assertThat(tokenizer.vocabSize()).isEqualTo(40);

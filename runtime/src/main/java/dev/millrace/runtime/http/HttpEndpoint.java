@@ -1,7 +1,9 @@
 package dev.millrace.runtime.http;
 
+import com.sun.net.httpserver.HttpContext;
 import com.sun.net.httpserver.HttpServer;
 import dev.millrace.generator.gateway.HttpDefaults;
+import dev.millrace.generator.gateway.LocalCallers;
 import dev.millrace.log.registry.RegistryContents;
 import dev.millrace.log.registry.RegistryHttpApi;
 import dev.millrace.runtime.RefusedRequestException;
@@ -18,13 +20,13 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Millrace's HTTP port on loopback: {@code /metrics} for Prometheus, and what else is mounted.
+ * Millrace's HTTP port on loopback, for {@link LocalCallers}: {@code /metrics} for Prometheus, and what else is mounted.
  *
  * <p>Daemon threads answer, one for each request that is under way. A request that takes longer than {@value #LIMIT_SECONDS} s to be
  * sent or to be answered is given up; above {@value #MOST_REQUESTS} at once, connections are closed.
  */
 public final class HttpEndpoint implements AutoCloseable {
-    private static final int MOST_REQUESTS = 64;
+    private static final int MOST_REQUESTS = 1024;
     private static final int LIMIT_SECONDS = 10;
 
     private final @Nullable HttpServer server;
@@ -61,7 +63,7 @@ public final class HttpEndpoint implements AutoCloseable {
         }
         ExecutorService threads = new RequestThreads(MOST_REQUESTS, limit);
         server.setExecutor(threads);
-        server.createContext("/metrics", exchange -> {
+        HttpContext scrapes = server.createContext("/metrics", exchange -> {
             byte[] body = metrics.scrape().getBytes(StandardCharsets.UTF_8);
             exchange.getResponseHeaders().set("Content-Type", "text/plain; version=0.0.4; charset=utf-8");
             exchange.sendResponseHeaders(200, body.length);
@@ -69,6 +71,7 @@ public final class HttpEndpoint implements AutoCloseable {
                 out.write(body);
             }
         });
+        scrapes.getFilters().add(new LocalCallers());
         mounts.accept(server);
         server.start();
         return new HttpEndpoint(server, threads);
@@ -86,7 +89,9 @@ public final class HttpEndpoint implements AutoCloseable {
     /** Answers for schemas too, if the port is open and they are on the log. */
     public void serve(Optional<RegistryContents> schemas) {
         if (server != null) {
-            schemas.ifPresent(contents -> new RegistryHttpApi(contents).mount(server));
+            schemas.ifPresent(contents -> new RegistryHttpApi(contents)
+                    .mount(server)
+                    .forEach(context -> context.getFilters().add(new LocalCallers())));
         }
     }
 

@@ -51,9 +51,11 @@ class HttpEndpointTest {
     void shouldAnswerBesideRequestsThatNobodyFinishes() throws Exception {
         List<Socket> half = new ArrayList<>();
         try (HttpEndpoint endpoint = HttpEndpoint.open(0, metrics, server -> {})) {
-            for (String begun :
-                    List.of("GET /metrics HT", "GET /metrics HTTP/1.1\r\nHost: x\r\n", "G", "POST /metrics")) {
-                half.add(begin(endpoint, begun));
+            for (int i = 0; i < 75; i++) {
+                for (String begun :
+                        List.of("GET /metrics HT", "GET /metrics HTTP/1.1\r\nHost: x\r\n", "G", "POST /metrics")) {
+                    half.add(begin(endpoint, begun));
+                }
             }
             assertThat(get(endpoint).statusCode()).isEqualTo(200);
         } finally {

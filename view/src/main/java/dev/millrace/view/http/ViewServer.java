@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
 import dev.millrace.generator.gateway.HttpDefaults;
+import dev.millrace.generator.gateway.LocalCallers;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.view.answer.ReportShelf;
 import dev.millrace.view.follow.ViewedRun;
@@ -15,8 +16,6 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
-import java.util.Optional;
-import java.util.Set;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadPoolExecutor;
@@ -25,15 +24,14 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Serves the page on loopback. It answers GET alone, and nobody who calls this machine by another name than its own: so no other page that a browser shows
- * can read what is here.
+ * Serves the page on loopback. It answers GET alone, and {@link LocalCallers} alone.
  *
  * <p>Daemon threads answer, at most {@value #MOST} at once, of which each open page holds one for its events.
  */
 public final class ViewServer implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(ViewServer.class);
-    private static final int MOST = 64;
-    private static final Set<String> NAMES = Set.of("127.0.0.1", "localhost", "[::1]");
+    /** Requests that were begun and are not sent to their end hold one each, for a minute at most. */
+    private static final int MOST = 1024;
 
     private final HttpServer server;
     private final ExecutorService threads;
@@ -75,7 +73,7 @@ public final class ViewServer implements AutoCloseable {
                 });
         server.setExecutor(threads);
         ViewServer view = new ViewServer(server, threads, runs, reports);
-        server.createContext("/", view::handle);
+        server.createContext("/", view::handle).getFilters().add(new LocalCallers());
         server.start();
         return view;
     }
@@ -92,21 +90,12 @@ public final class ViewServer implements AutoCloseable {
 
     private void handle(HttpExchange exchange) throws IOException {
         try (exchange) {
-            if (!isMeant(exchange)) {
-                send(exchange, 403, "text/plain", "open it as " + address() + "\n");
-            } else if (!exchange.getRequestMethod().equals("GET")) {
+            if (!exchange.getRequestMethod().equals("GET")) {
                 send(exchange, 405, "text/plain", "this page only reads\n");
             } else {
                 answer(exchange);
             }
         }
-    }
-
-    private boolean isMeant(HttpExchange exchange) {
-        String host = Optional.ofNullable(exchange.getRequestHeaders().getFirst("Host"))
-                .orElse("");
-        int port = host.lastIndexOf(':');
-        return NAMES.contains(port < 0 || host.endsWith("]") ? host : host.substring(0, port));
     }
 
     private void answer(HttpExchange exchange) throws IOException {

@@ -47,6 +47,11 @@ record RecordedTokenizer(TokenizerSettings settings, TextFiles files) implements
     }
 
     @Override
+    public int mostCharacters(int tokens) {
+        return opened().mostCharacters(tokens);
+    }
+
+    @Override
     public int[] encode(String text) {
         return opened().encode(text);
     }

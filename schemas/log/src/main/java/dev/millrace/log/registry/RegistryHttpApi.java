@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.sun.net.httpserver.HttpContext;
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
 import dev.millrace.log.registry.RegistryContents.Registration;
@@ -35,8 +36,10 @@ public final class RegistryHttpApi {
     }
 
     /** Adds the protocol's paths to a server. */
-    public void mount(HttpServer server) {
-        ROOTS.forEach(root -> server.createContext(root, this::handle));
+    public List<HttpContext> mount(HttpServer server) {
+        return ROOTS.stream()
+                .map(root -> server.createContext(root, this::handle))
+                .toList();
     }
 
     private void handle(HttpExchange exchange) throws IOException {
