@@ -250,6 +250,10 @@ public final class ReplayCommand implements Callable<Integer> {
                             return true;
                         });
             }
+            if (totals.steps() == 0 && replay.undecided().isPresent()) {
+                throw new RefusedRequestException("nothing is left to compare: "
+                        + replay.undecided().get() + "; leave these corrections out, or change that stage's settings");
+            }
             Report made = WhatIfReport.of(
                     replayed.recorded().run().runId(),
                     totals,

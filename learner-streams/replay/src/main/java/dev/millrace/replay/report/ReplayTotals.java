@@ -199,7 +199,8 @@ public final class ReplayTotals {
         return names;
     }
 
-    long steps() {
+    /** How many steps it is over. */
+    public long steps() {
         return steps;
     }
 
