@@ -43,10 +43,17 @@ public final class ChatTemplate {
      * @param place where it stands, for a sentence
      * @param specialTokens by the names that templates have for them, such as {@code bos_token}
      * @param date what {@code strftime_now} prints; empty where the template is to do without
+     * @throws IllegalArgumentException if it is nested too deeply
      */
     public ChatTemplate(String template, String place, Map<String, String> specialTokens, Optional<LocalDate> date) {
         this.template = understood(template);
         this.place = place;
+        try {
+            TemplateSandbox.requireParseable(this.template);
+        } catch (TemplateSandbox.RefusedByTemplateException e) {
+            throw new IllegalArgumentException(
+                    "the chat template of " + place + " cannot be read: " + e.getMessage(), e);
+        }
         this.specialTokens = Map.copyOf(specialTokens);
         this.sandbox = new TemplateSandbox(date);
         this.hash = sha256(template + "\n" + new TreeMap<>(specialTokens) + "\n"

@@ -39,6 +39,7 @@ public final class NumberExpression {
         this.text = text;
         this.sandbox = TemplateSandbox.strict();
         try {
+            TemplateSandbox.requireParseableExpression(text);
             Tree tree = new ExtendedSyntaxBuilder(Builder.Feature.METHOD_INVOCATIONS).build("#{" + text + "}");
             Set<String> found = new TreeSet<>();
             for (IdentifierNode node : tree.getIdentifierNodes()) {
@@ -47,7 +48,7 @@ public final class NumberExpression {
             found.removeIf(name ->
                     name.contains(":") || name.startsWith("___")); // the library's own, for its filters and tests
             this.names = Set.copyOf(found);
-        } catch (TreeBuilderException e) {
+        } catch (TreeBuilderException | TemplateSandbox.RefusedByTemplateException e) {
             throw new IllegalArgumentException("is no expression: '" + text + "': " + e.getMessage(), e);
         }
         for (String name : names) {

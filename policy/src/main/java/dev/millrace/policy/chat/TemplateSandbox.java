@@ -21,6 +21,8 @@ import com.hubspot.jinjava.random.RandomNumberGeneratorStrategy;
 import java.io.IOException;
 import java.time.LocalDate;
 import java.time.format.DateTimeFormatter;
+import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collection;
 import java.util.EnumMap;
 import java.util.HashMap;
@@ -33,6 +35,7 @@ import java.util.Set;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Function;
 import java.util.stream.Collectors;
+import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -46,6 +49,10 @@ final class TemplateSandbox {
     static final int MOST_ELEMENTS = 1000;
 
     private static final int MOST_NESTED = 20;
+    /** Of brackets and of blocks: the library's parser takes a few calls for each, and of brackets more time than in proportion. */
+    static final int DEEPEST = 64;
+
+    private static final Set<String> BLOCKS = Set.of("if", "for", "macro", "call");
     private static final Set<String> TAGS = Set.of(
             "if",
             "elif",
@@ -132,6 +139,81 @@ final class TemplateSandbox {
     }
 
     /**
+     * Refuses a program that is nested more deeply than can be parsed.
+     *
+     * @throws RefusedByTemplateException if it is
+     */
+    static void requireParseable(String program) {
+        int blocks = 0;
+        for (int at = program.indexOf('{'); at >= 0; at = program.indexOf('{', at)) {
+            if (program.startsWith("{#", at)) {
+                int end = program.indexOf("#}", at);
+                at = end < 0 ? program.length() : end;
+            } else if (program.startsWith("{%", at) || program.startsWith("{{", at)) {
+                String word = program.charAt(at + 1) == '%' ? word(program, at + 2) : "";
+                blocks += BLOCKS.contains(word) ? 1 : word.startsWith("end") ? -1 : 0;
+                if (blocks > DEEPEST) {
+                    throw tooDeep("blocks", at);
+                }
+                at = endOfCode(program, at + 2);
+            } else {
+                at++;
+            }
+        }
+    }
+
+    /**
+     * Refuses an expression that is nested more deeply than can be parsed.
+     *
+     * @throws RefusedByTemplateException if it is
+     */
+    static void requireParseableExpression(String expression) {
+        for (int at = 0; at < expression.length(); ) {
+            at = Math.max(at + 1, endOfCode(expression, at));
+        }
+    }
+
+    private static String word(String program, int from) {
+        int begin = from;
+        while (begin < program.length() && "-+ \t\r\n".indexOf(program.charAt(begin)) >= 0) {
+            begin++;
+        }
+        int end = begin;
+        while (end < program.length() && Character.isLetter(program.charAt(end))) {
+            end++;
+        }
+        return program.substring(begin, end);
+    }
+
+    /** Where code ends that begins here: behind its brackets and texts. */
+    private static int endOfCode(String program, int from) {
+        int brackets = 0;
+        for (int at = from; at < program.length(); at++) {
+            char c = program.charAt(at);
+            if (c == '"' || c == '\'') {
+                for (at++; at < program.length() && program.charAt(at) != c; at++) {
+                    at += program.charAt(at) == '\\' ? 1 : 0;
+                }
+            } else if (c == '(' || c == '[' || c == '{') {
+                brackets++;
+                if (brackets > DEEPEST) {
+                    throw tooDeep("brackets", at);
+                }
+            } else if (program.startsWith("%}", at) || brackets == 0 && program.startsWith("}}", at)) {
+                return at + 2;
+            } else if (c == ')' || c == ']' || c == '}') {
+                brackets = Math.max(0, brackets - 1);
+            }
+        }
+        return program.length();
+    }
+
+    private static RefusedByTemplateException tooDeep(String what, int at) {
+        return new RefusedByTemplateException(
+                "its " + what + " are nested more than " + DEEPEST + " deep at character " + (at + 1));
+    }
+
+    /**
      * Renders.
      *
      * @param context what the program sees, by name
@@ -213,6 +295,8 @@ final class TemplateSandbox {
         Context global = jinjava.getGlobalContext();
         global.registerFilter(new ToJson());
         global.registerFunction(
+                new ELFunctionDefinition("", "range", TemplateSandbox.class, "range", Object.class, Object[].class));
+        global.registerFunction(
                 new ELFunctionDefinition("", "raise_exception", TemplateSandbox.class, "refuse", String.class));
         if (dated) {
             global.registerFunction(
@@ -225,6 +309,36 @@ final class TemplateSandbox {
     @SuppressWarnings("DoNotCallSuggester") // the library calls it
     public static Object refuse(String why) {
         throw new RefusedByTemplateException(why);
+    }
+
+    /** {@code range} of a template; the library's own ends at its limit without a word. */
+    public static List<Integer> range(Object first, Object... more) {
+        long[] bounds = LongStream.concat(
+                        LongStream.of(number(first)), Arrays.stream(more).mapToLong(TemplateSandbox::number))
+                .toArray();
+        long start = bounds.length > 1 ? bounds[0] : 0;
+        long stop = bounds.length > 1 ? bounds[1] : bounds[0];
+        long step = bounds.length > 2 ? bounds[2] : 1;
+        if (bounds.length > 3 || step == 0) {
+            throw new RefusedByTemplateException("range takes a start, an end and a step that is not 0");
+        }
+        List<Integer> numbers = new ArrayList<>();
+        for (long each = start; step > 0 ? each < stop : each > stop; each += step) {
+            if (numbers.size() == MOST_ELEMENTS) {
+                throw new RefusedByTemplateException("range has more than " + MOST_ELEMENTS + " numbers");
+            }
+            numbers.add(Math.toIntExact(each));
+        }
+        return numbers;
+    }
+
+    private static long number(Object value) {
+        if (value instanceof Number number
+                && number.longValue() == number.doubleValue()
+                && Math.abs(number.doubleValue()) <= Integer.MAX_VALUE) {
+            return number.longValue();
+        }
+        throw new RefusedByTemplateException("range takes whole numbers of 32 bits: " + value);
     }
 
     /** {@code strftime_now} of a template. */

@@ -106,4 +106,44 @@ class ChatTemplateTest {
                 Map.of("bos_token", "<s>", "eos_token", "</s>"),
                 Optional.of(LocalDate.of(2026, 3, 5)));
     }
+
+    private static String render(String program) {
+        return new ChatTemplate(program, "t.jinja", Map.of(), Optional.empty()).render(ANY);
+    }
+
+    @Test
+    void shouldRefuseWhatIsNestedTooDeeplyToBeParsed() {
+        String deepest = "(".repeat(64) + "1" + ")".repeat(64);
+        assertThat(render("{{ " + deepest + " }}")).isEqualTo("1");
+        for (String program : new String[] {
+            "{{ " + "(".repeat(20_000) + "1" + ")".repeat(20_000) + " }}",
+            "it's {{ (" + deepest + ") }}",
+            "{{ 'a\\'b' ~ [" + deepest + "] }}",
+            "{% set a = {'a': " + deepest + "} %}",
+            "{% if 1 %}".repeat(20_000) + "{% endif %}".repeat(20_000),
+            "{%- for a in b %}".repeat(65)
+        }) {
+            assertThatThrownBy(() -> render(program))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContaining("are nested more than 64 deep at character");
+        }
+        assertThat(render("{# " + "(".repeat(100) + " #}" + "{ ( [ ".repeat(100) + "{{ '((((' }}"))
+                .startsWith("{ ( [ ");
+        assertThatThrownBy(() -> new NumberExpression("(".repeat(65) + "1" + ")".repeat(65), java.util.Set.of()))
+                .hasMessageContaining("nested more than 64 deep");
+    }
+
+    @Test
+    void shouldGiveAllOfARangeOrRefuseIt() {
+        assertThat(render("{% for a in range(3) %}{{ a }}{% endfor %}|{% for a in range(2, 9, 3) %}{{ a }}{% endfor %}"
+                        + "|{% for a in range(3, 0, -1) %}{{ a }}{% endfor %}|{% for a in range(0) %}x{% endfor %}"))
+                .isEqualTo("012|258|321|");
+        assertThat(render("{% for a in range(1000) %}x{% endfor %}")).hasSize(1000);
+        for (String range : new String[] {"range(1001)", "range(1000000000)", "range(0, -1001, -1)"}) {
+            assertThatThrownBy(() -> render("{% for a in " + range + " %}x{% endfor %}"))
+                    .hasMessageContaining("range has more than 1000 numbers");
+        }
+        assertThatThrownBy(() -> render("{% for a in range(1, 2, 0) %}x{% endfor %}"))
+                .hasMessageContaining("a step that is not 0");
+    }
 }
