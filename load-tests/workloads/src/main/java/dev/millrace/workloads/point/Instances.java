@@ -18,6 +18,7 @@ interface Instances extends AutoCloseable {
         return workload.fault().killAfterSeconds() == 0
                 ? new Here(new RunningTopology(
                         workload.topology(),
+                        workload.algorithm(),
                         connection,
                         scratch.resolve(run),
                         workload.instances(),
@@ -87,6 +88,7 @@ interface Instances extends AutoCloseable {
                     id,
                     HEAP_MEGABYTES,
                     workload.topology(),
+                    workload.algorithm(),
                     workload.topics());
         }
 

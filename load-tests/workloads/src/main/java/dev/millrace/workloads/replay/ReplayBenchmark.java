@@ -24,6 +24,7 @@ import dev.millrace.workloads.synthetic.SyntheticRun;
 import dev.millrace.workloads.topology.RunningTopology;
 import dev.millrace.workloads.watch.BoundedWait;
 import dev.millrace.workloads.watch.TopicWatch;
+import dev.millrace.workloads.workload.AlgorithmPlan;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -53,6 +54,9 @@ public final class ReplayBenchmark {
     private static final int NEWEST_VERSION = 8;
     private static final int WARM_UPS = 3;
     private static final Duration LIMIT = Duration.ofMinutes(5);
+    /** Of the run and of its replays. */
+    private static final AlgorithmPlan ALGORITHM = AlgorithmPlan.defaults();
+
     /** Beside its response a rollout and its score have a prompt and their fields. */
     private static final int BYTES_PER_TOKEN = 17;
 
@@ -212,11 +216,11 @@ public final class ReplayBenchmark {
         AtomicLong seen = new AtomicLong();
         try (TopicWatch watch = new TopicWatch(
                         run.connection(), run.connection().topics().batches(), batch -> seen.incrementAndGet());
-                RunningTopology topology = new RunningTopology(config, run.connection(), state, 1)) {
+                RunningTopology topology = new RunningTopology(config, ALGORITHM, run.connection(), state, 1)) {
             topology.awaitRunning();
             long began = System.nanoTime();
             BoundedWait.await("batch " + batches, LIMIT, () -> {
-                watch.requireWatching();
+                watch.requireAllToCome();
                 topology.requireRunning();
                 return seen.get() >= batches;
             });
@@ -229,7 +233,7 @@ public final class ReplayBenchmark {
         long began = System.nanoTime();
         try (LiveRun recorded = new LiveRun(run.connection(), Optional.empty())) {
             List<TaskVerdict> verdicts =
-                    new AsRecorded(recorded, config, Algorithm.defaults(), maxValueBytes).replay(threads);
+                    new AsRecorded(recorded, config, ALGORITHM.algorithm(), maxValueBytes).replay(threads);
             if (!verdicts.stream().allMatch(TaskVerdict::isProved)) {
                 throw new LoadException("the replay is not the run: " + verdicts);
             }
@@ -238,7 +242,7 @@ public final class ReplayBenchmark {
     }
 
     private double whatIf(SyntheticRun run, List<String> presets, int rollouts) throws InterruptedException {
-        Algorithm own = Algorithm.defaults();
+        Algorithm own = ALGORITHM.algorithm();
         List<Alternative> alternatives = new ArrayList<>(List.of(new Alternative("recorded", own)));
         presets.forEach(preset -> alternatives.add(
                 new Alternative(preset, NamedAlgorithms.withPreset(own, preset).orElseThrow())));

@@ -15,6 +15,7 @@ import dev.millrace.workloads.synthetic.SyntheticRun;
 import dev.millrace.workloads.watch.BatchedRollouts;
 import dev.millrace.workloads.watch.BoundedWait;
 import dev.millrace.workloads.watch.TopicWatch;
+import dev.millrace.workloads.workload.AlgorithmPlan;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
@@ -161,7 +162,8 @@ public final class AddedLatency {
                     Schedule.of(plan.arrivals(), rolloutsPerSecond, expected * size, SEED),
                     0,
                     () -> NEWEST_VERSION);
-            try (RunningTopology topology = new RunningTopology(batched, run.connection(), scratch.resolve(name), 1);
+            try (RunningTopology topology = new RunningTopology(
+                            batched, AlgorithmPlan.defaults(), run.connection(), scratch.resolve(name), 1);
                     TopicWatch watch = new TopicWatch(
                             run.connection(),
                             run.connection().topics().batches(),
@@ -185,7 +187,7 @@ public final class AddedLatency {
                         LIMIT.plusSeconds(seconds),
                         () -> {
                             load.requireHealthy();
-                            watch.requireWatching();
+                            watch.requireAllToCome();
                             topology.requireRunning();
                             return batches.get() >= expected;
                         });

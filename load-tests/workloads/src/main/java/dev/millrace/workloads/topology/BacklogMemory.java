@@ -9,6 +9,7 @@ import dev.millrace.workloads.synthetic.RolloutShape;
 import dev.millrace.workloads.synthetic.SyntheticRun;
 import dev.millrace.workloads.watch.BoundedWait;
 import dev.millrace.workloads.watch.TopicWatch;
+import dev.millrace.workloads.workload.AlgorithmPlan;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -86,6 +87,7 @@ public final class BacklogMemory {
                             heapMegabytes,
                             TopologyConfig.defaults()
                                     .with(new BatchConfig(256, 0, BatchConfig.Order.COMPLETION, maxOutstanding, false)),
+                            AlgorithmPlan.defaults(),
                             topics);
                     TopicWatch watch = new TopicWatch(
                             run.connection(), run.connection().topics().trajectories(), trajectory -> {
@@ -94,7 +96,7 @@ public final class BacklogMemory {
                             });
                     Admin admin = Admin.create(run.connection().admin())) {
                 BoundedWait.await("trajectories of " + rollouts + " rollouts", LIMIT, () -> {
-                    watch.requireWatching();
+                    watch.requireAllToCome();
                     return trajectories.get() >= rollouts || !instance.isAlive();
                 });
                 TopicPartition read =

@@ -1,7 +1,6 @@
 package dev.millrace.workloads.topology;
 
 import dev.millrace.api.catalogue.Catalogue;
-import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.log.topics.TopicsConfig;
 import dev.millrace.schemas.run.RunIdentity;
@@ -11,6 +10,7 @@ import dev.millrace.topology.TopologyRunner;
 import dev.millrace.workloads.report.JsonFile;
 import dev.millrace.workloads.synthetic.LoadException;
 import dev.millrace.workloads.watch.BoundedWait;
+import dev.millrace.workloads.workload.AlgorithmPlan;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.io.BufferedReader;
 import java.io.IOException;
@@ -49,7 +49,7 @@ public final class InstanceProcess implements AutoCloseable {
     private static final String RUNNING = "running";
 
     /** What the child is told. */
-    record Settings(TopologyConfig topology, TopicsConfig topics) {}
+    record Settings(TopologyConfig topology, AlgorithmPlan algorithm, TopicsConfig topics) {}
 
     private final Process process;
     private final Path log;
@@ -80,6 +80,7 @@ public final class InstanceProcess implements AutoCloseable {
             String instanceId,
             int heapMegabytes,
             TopologyConfig config,
+            AlgorithmPlan algorithm,
             TopicsConfig topics) {
         Path log = state.resolveSibling(state.getFileName() + ".log");
         Path file = state.resolveSibling(state.getFileName() + ".json");
@@ -105,7 +106,9 @@ public final class InstanceProcess implements AutoCloseable {
             JsonFile.write(
                     file,
                     new Settings(
-                            config.with(config.runtime().with(config.runtime().threads(), instanceId)), topics));
+                            config.with(config.runtime().with(config.runtime().threads(), instanceId)),
+                            algorithm,
+                            topics));
             return new InstanceProcess(
                     new ProcessBuilder(command)
                             .redirectError(ProcessBuilder.Redirect.appendTo(log.toFile()))
@@ -219,7 +222,7 @@ public final class InstanceProcess implements AutoCloseable {
                 "")) {
             TopologyRunner runner = new TopologyRunner(
                     settings.topology(),
-                    Algorithm.defaults(),
+                    settings.algorithm().algorithm(),
                     log.connection(),
                     Path.of(args[2]),
                     new SimpleMeterRegistry());

@@ -15,6 +15,7 @@ import dev.millrace.workloads.synthetic.SyntheticRun;
 import dev.millrace.workloads.watch.BatchedRollouts;
 import dev.millrace.workloads.watch.BoundedWait;
 import dev.millrace.workloads.watch.TopicWatch;
+import dev.millrace.workloads.workload.AlgorithmPlan;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Map;
@@ -98,7 +99,14 @@ public final class Restart {
                     0,
                     () -> NEWEST_VERSION);
             InstanceProcess first = InstanceProcess.start(
-                    bootstrapServers, name, scratch.resolve(name + "-1"), "one", HEAP_MEGABYTES, config, topics);
+                    bootstrapServers,
+                    name,
+                    scratch.resolve(name + "-1"),
+                    "one",
+                    HEAP_MEGABYTES,
+                    config,
+                    AlgorithmPlan.defaults(),
+                    topics);
             InstanceProcess second = null;
             long toMain = 0;
             long toRunning = 0;
@@ -118,7 +126,7 @@ public final class Restart {
                     }))) {
                 load.start();
                 BoundedWait.await("a steady stream of batches", LIMIT, () -> {
-                    watch.requireWatching();
+                    watch.requireAllToCome();
                     load.requireHealthy();
                     return entries.get() > 0 && load.rolloutsOnLog() - entries.get() < 2 * ROLLOUTS_PER_SECOND;
                 });
@@ -135,13 +143,20 @@ public final class Restart {
                 }
                 long gone = System.nanoTime();
                 second = InstanceProcess.start(
-                        bootstrapServers, name, scratch.resolve(name + "-2"), "one", HEAP_MEGABYTES, config, topics);
+                        bootstrapServers,
+                        name,
+                        scratch.resolve(name + "-2"),
+                        "one",
+                        HEAP_MEGABYTES,
+                        config,
+                        AlgorithmPlan.defaults(),
+                        topics);
                 second.awaitMain();
                 toMain = System.nanoTime() - gone;
                 second.awaitRunning();
                 toRunning = System.nanoTime() - gone - toMain;
                 BoundedWait.await("every rollout in a batch", LIMIT, () -> {
-                    watch.requireWatching();
+                    watch.requireAllToCome();
                     return load.isDone() && seen.size() >= count;
                 });
                 second.stop();

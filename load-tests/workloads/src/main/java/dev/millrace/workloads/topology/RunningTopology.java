@@ -6,6 +6,7 @@ import dev.millrace.topology.TopologyConfig;
 import dev.millrace.topology.TopologyRunner;
 import dev.millrace.workloads.synthetic.LoadException;
 import dev.millrace.workloads.watch.BoundedWait;
+import dev.millrace.workloads.workload.AlgorithmPlan;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.nio.file.Path;
@@ -28,8 +29,9 @@ public final class RunningTopology implements AutoCloseable {
      * @param config with as many threads as each instance is to have
      * @param state a directory for them, new
      */
-    public RunningTopology(TopologyConfig config, LogConnection connection, Path state, int instances) {
-        this(config, connection, state, instances, TopologyRunner::new);
+    public RunningTopology(
+            TopologyConfig config, AlgorithmPlan algorithm, LogConnection connection, Path state, int instances) {
+        this(config, algorithm, connection, state, instances, TopologyRunner::new);
     }
 
     /** Makes an instance: {@code TopologyRunner::new}, or {@code TopologyRunner::atLeastOnce}. */
@@ -44,11 +46,17 @@ public final class RunningTopology implements AutoCloseable {
     }
 
     /** As above, with instances made in another way. */
-    public RunningTopology(TopologyConfig config, LogConnection connection, Path state, int instances, Maker maker) {
+    public RunningTopology(
+            TopologyConfig config,
+            AlgorithmPlan algorithm,
+            LogConnection connection,
+            Path state,
+            int instances,
+            Maker maker) {
         for (int i = 0; i < instances; i++) {
             TopologyRunner runner = maker.make(
                     config.with(config.runtime().with(config.runtime().threads(), "instance-" + i)),
-                    Algorithm.defaults(),
+                    algorithm.algorithm(),
                     connection,
                     state.resolve("instance-" + i),
                     new SimpleMeterRegistry());

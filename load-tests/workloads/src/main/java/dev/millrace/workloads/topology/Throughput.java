@@ -11,6 +11,7 @@ import dev.millrace.workloads.synthetic.SyntheticRun;
 import dev.millrace.workloads.watch.BoundedWait;
 import dev.millrace.workloads.watch.LogBytes;
 import dev.millrace.workloads.watch.TopicWatch;
+import dev.millrace.workloads.workload.AlgorithmPlan;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -220,13 +221,14 @@ public final class Throughput {
                         run.connection(), run.connection().topics().batches(), batch -> seen.incrementAndGet());
                 RunningTopology topology = new RunningTopology(
                         config.with(config.runtime().with(what.threads(), "")),
+                        AlgorithmPlan.defaults(),
                         run.connection(),
                         state,
                         what.instances())) {
             topology.awaitRunning();
             long began = System.nanoTime();
             BoundedWait.await("batch " + batches + " of " + what.label(), LIMIT, () -> {
-                watch.requireWatching();
+                watch.requireAllToCome();
                 topology.requireRunning();
                 return seen.get() >= batches;
             });

@@ -25,6 +25,7 @@ import dev.millrace.workloads.synthetic.RolloutShape;
  * @param knee whether and how the knee is searched
  * @param topics how topics are made
  * @param topology what is under test
+ * @param algorithm what it decides by
  */
 public record Workload(
         int warmUpSeconds,
@@ -41,7 +42,8 @@ public record Workload(
         FaultPlan fault,
         KneePlan knee,
         TopicsConfig topics,
-        TopologyConfig topology) {
+        TopologyConfig topology,
+        AlgorithmPlan algorithm) {
 
     /** Longest load that is kept track of, rollout by rollout. */
     private static final double MOST_ROLLOUTS = 1e8;
@@ -100,7 +102,8 @@ public record Workload(
                 FaultPlan.defaults(),
                 KneePlan.defaults(),
                 TopicsConfig.defaults(),
-                TopologyConfig.defaults());
+                TopologyConfig.defaults(),
+                AlgorithmPlan.defaults());
     }
 
     /** The same with other rollouts. */
@@ -120,7 +123,8 @@ public record Workload(
                 fault,
                 knee,
                 topics,
-                topology);
+                topology,
+                algorithm);
     }
 
     /** The same at another rate. */
@@ -140,6 +144,7 @@ public record Workload(
                 fault,
                 knee,
                 topics,
-                topology);
+                topology,
+                algorithm);
     }
 }
