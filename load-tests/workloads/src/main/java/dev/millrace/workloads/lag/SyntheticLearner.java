@@ -20,6 +20,8 @@ public final class SyntheticLearner implements AutoCloseable {
     private final LinkedBlockingQueue<Long> batches = new LinkedBlockingQueue<>();
     private final AtomicLong newest;
     private final AtomicLong steps = new AtomicLong();
+    private final AtomicLong busyNanos = new AtomicLong();
+    private volatile long stepBegan;
     private final AtomicReference<RuntimeException> failure = new AtomicReference<>();
     private final Thread thread;
 
@@ -47,6 +49,12 @@ public final class SyntheticLearner implements AutoCloseable {
         return newest.get();
     }
 
+    /** How long it has been busy with batches so far, the step under way included. */
+    public double busySeconds() {
+        long began = stepBegan;
+        return (busyNanos.get() + (began == 0 ? 0 : System.nanoTime() - began)) / 1e9;
+    }
+
     /** Batches it has taken. */
     public long steps() {
         return steps.get();
@@ -56,12 +64,16 @@ public final class SyntheticLearner implements AutoCloseable {
         try (Producer<byte[], byte[]> producer = run.producer(0)) {
             while (true) {
                 long batch = batches.take();
+                long began = System.nanoTime();
+                stepBegan = began;
                 Thread.sleep(stepMs.draw(random));
                 long nowMs = System.currentTimeMillis();
                 producer.send(run.record(run.records().version(newest.get() + 1, batch, nowMs), nowMs))
                         .get();
                 newest.incrementAndGet();
                 steps.incrementAndGet();
+                stepBegan = 0;
+                busyNanos.addAndGet(System.nanoTime() - began);
             }
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt(); // closed

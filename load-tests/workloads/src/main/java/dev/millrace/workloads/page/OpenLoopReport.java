@@ -85,6 +85,8 @@ public final class OpenLoopReport {
             ESS,
             number("trained share", 3, PointResult::trainedShare),
             STALENESS,
+            number("stale share", 3, PointResult::staleShare),
+            number("learner busy", 2, PointResult::learnerBusy),
             number("processor load", 2, PointResult::processorLoad),
             number("own micros", 1, PointResult::ownMicros),
             number("drain seconds", 1, p -> measured(p.drainSeconds())),

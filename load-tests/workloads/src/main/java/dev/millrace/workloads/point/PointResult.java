@@ -21,6 +21,8 @@ import java.util.Map;
  * @param ess median of the batches' ESS ratio
  * @param trainedShare tokens that reach a gradient, of those in batches
  * @param stalenessMean versions behind at assembly, mean over batches
+ * @param staleShare rollouts that left as stale, of these and those that reached a batch
+ * @param learnerBusy share of the time that the learner was busy with batches; 0 where there is none
  * @param processorLoad of the whole machine, 0 to 1
  * @param ownMicros what making one record took the load generator, mean; time, not processor time
  * @param limit what kept it from achieving more
@@ -45,6 +47,8 @@ public record PointResult(
         double ess,
         double trainedShare,
         double stalenessMean,
+        double staleShare,
+        double learnerBusy,
         double processorLoad,
         double ownMicros,
         Limit limit,

@@ -2,6 +2,7 @@ package dev.millrace.workloads.point;
 
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.topology.outcome.OutcomeReason;
 import dev.millrace.workloads.knee.Knee;
 import dev.millrace.workloads.lag.BatchView;
 import dev.millrace.workloads.lag.LagSample;
@@ -137,10 +138,16 @@ public final class PointRun {
             BoundedWait.await(
                     "the first batch at " + workload.load().rolloutsPerSecond() + " rollouts/s",
                     FIRST_BATCH_LIMIT,
-                    () -> view.count() > 0);
+                    () -> {
+                        requireHealthy(load, watch, instances);
+                        return view.count() > 0;
+                    },
+                    () -> watch.departures().toString());
             openWindow(load);
             processors.begin();
             long windowBegan = System.nanoTime();
+            long staleBefore = watch.departures().of(OutcomeReason.STALE);
+            double busyBefore = busySeconds(learner);
             long recoveredFrom = 0;
             if (workload.fault().killAfterSeconds() > 0) {
                 sleepUntil(windowBegan + nanos(workload.fault().killAfterSeconds()), load, watch, instances);
@@ -154,11 +161,24 @@ public final class PointRun {
             double windowSeconds = (System.nanoTime() - windowBegan) / 1e9;
             bytesPerRollout = load.bytes() / Math.max(1, load.rolloutsOnLog());
             List<LagSample> lags = sampler.samples();
-            return result(load, lags, windowSeconds, bytesPerRollout, processors.load(), began, recoveredFrom);
+            return result(
+                    load,
+                    lags,
+                    windowSeconds,
+                    bytesPerRollout,
+                    watch.departures().of(OutcomeReason.STALE) - staleBefore,
+                    Math.min(1, (busySeconds(learner) - busyBefore) / windowSeconds),
+                    processors.load(),
+                    began,
+                    recoveredFrom);
         } finally {
             load.close();
             learner.ifPresent(SyntheticLearner::close);
         }
+    }
+
+    private static double busySeconds(Optional<SyntheticLearner> learner) {
+        return learner.map(SyntheticLearner::busySeconds).orElse(0.0);
     }
 
     private static long nanos(double seconds) {
@@ -168,11 +188,15 @@ public final class PointRun {
     private static void sleepUntil(long nanos, OpenLoop load, TopicWatch watch, Instances instances)
             throws InterruptedException {
         while (System.nanoTime() < nanos) {
-            load.requireHealthy();
-            watch.requireWatching();
-            instances.requireRunning();
+            requireHealthy(load, watch, instances);
             Thread.sleep(Math.round(TICK_S * 1e3));
         }
+    }
+
+    private static void requireHealthy(OpenLoop load, TopicWatch watch, Instances instances) {
+        load.requireHealthy();
+        watch.requireWatching();
+        instances.requireRunning();
     }
 
     private synchronized void openWindow(OpenLoop load) {
@@ -219,6 +243,8 @@ public final class PointRun {
             List<LagSample> lags,
             double windowSeconds,
             long bytesPerRollout,
+            long stale,
+            double learnerBusy,
             double processorLoad,
             long began,
             long killed) {
@@ -227,9 +253,8 @@ public final class PointRun {
         double megabytes = achieved * bytesPerRollout / 1e6;
         Latency delay = Latency.of(load.publishDelay().getIntervalHistogram());
         boolean followed = Knee.Point.of(offered, achieved).followed();
-        int ahead = workload.topology().batch().maxOutstanding();
-        boolean heldBack =
-                ahead > 0 && !lags.isEmpty() && lags.get(lags.size() - 1).batchesAhead() >= ahead;
+        double staleShare = stale == 0 ? 0 : (double) stale / (stale + windowRollouts);
+        boolean waits = workload.topology().batch().maxOutstanding() > 0;
         double[] ess =
                 essRatios.stream().mapToDouble(Double::doubleValue).sorted().toArray();
         return new PointResult(
@@ -246,9 +271,11 @@ public final class PointRun {
                 ess.length == 0 ? 0 : ess[ess.length / 2],
                 windowTokens == 0 ? 0 : (double) windowTrained / windowTokens,
                 ess.length == 0 ? 0 : windowStaleness / ess.length,
+                staleShare,
+                learnerBusy,
                 processorLoad,
                 load.ownNanosPerRecord() / 1e3,
-                Limit.of(followed, processorLoad, delay.p99(), heldBack),
+                Limit.of(followed, staleShare, waits ? learnerBusy : 0, processorLoad, delay.p99()),
                 workload.backlog().rollouts() > 0 && drainedNanos != 0 ? (drainedNanos - began) / 1e9 : -1,
                 Math.max(0, backlogLeft),
                 killed == 0 ? -1 : recovery(lags, (killed - began) / 1e9),

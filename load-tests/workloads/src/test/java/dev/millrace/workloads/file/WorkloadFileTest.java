@@ -3,6 +3,8 @@ package dev.millrace.workloads.file;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.algorithm.StalenessRules;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.workloads.sweep.SweepPoint;
@@ -49,6 +51,21 @@ class WorkloadFileTest {
                         + "{kind: uniform, least: 1, most: 5}]}");
         assertThat(points.get(0).workload().rollouts().responseTokens().most()).isEqualTo(9);
         assertThat(points.get(1).workload().rollouts().responseTokens().most()).isEqualTo(5);
+    }
+
+    @Test
+    void shouldNeverLoseARolloutAsStaleUnlessTheFileSaysSo() throws IOException {
+        assertThat(points("seconds: 7").get(0).workload().algorithm().algorithm())
+                .isEqualTo(Algorithm.defaults()
+                        .with(changed -> changed.staleness(new StalenessRules(1_000_000_000, 0, 0))));
+        assertThat(points("algorithm: {staleness: {max_versions: 3, max_age_ms: 5, half_life_versions: 2}}")
+                        .get(0)
+                        .workload()
+                        .algorithm()
+                        .staleness())
+                .isEqualTo(new StalenessRules(3, 5, 2));
+        assertRefused(
+                "algorithm: {staleness: {max_versions: -1}}", "algorithm.staleness.max_versions must be at least 0");
     }
 
     @Test

@@ -50,6 +50,8 @@ class ReportsTest {
                 0.9,
                 0.8,
                 1.5,
+                0,
+                0.25,
                 0.5,
                 2.5,
                 Limit.LOAD,

@@ -7,10 +7,17 @@ import org.junit.jupiter.api.Test;
 class LimitTest {
     @Test
     void shouldNameWhatHeldAPointBack() {
-        assertThat(Limit.of(true, 1.0, 9000, true)).isEqualTo(Limit.LOAD);
-        assertThat(Limit.of(false, 1.0, 9000, true)).isEqualTo(Limit.LEARNER);
-        assertThat(Limit.of(false, 0.95, 9000, false)).isEqualTo(Limit.PROCESSORS);
-        assertThat(Limit.of(false, 0.5, 9000, false)).isEqualTo(Limit.PUBLISHING);
-        assertThat(Limit.of(false, 0.5, 3, false)).isEqualTo(Limit.TOPOLOGY);
+        assertThat(Limit.of(true, 0, 1, 1.0, 9000)).isEqualTo(Limit.LOAD);
+        assertThat(Limit.of(false, 0, 0.95, 1.0, 9000)).isEqualTo(Limit.LEARNER);
+        assertThat(Limit.of(false, 0, 0.5, 0.95, 9000)).isEqualTo(Limit.PROCESSORS);
+        assertThat(Limit.of(false, 0, 0.5, 0.5, 9000)).isEqualTo(Limit.PUBLISHING);
+        assertThat(Limit.of(false, 0, 0.5, 0.5, 3)).isEqualTo(Limit.TOPOLOGY);
+    }
+
+    @Test
+    void shouldNameTheStalenessLimitFirstWhereMoreThanOnePercentLeft() {
+        assertThat(Limit.of(false, 0.73, 1, 1, 9000)).isEqualTo(Limit.STALENESS);
+        assertThat(Limit.of(true, 0.02, 0, 0.5, 3)).isEqualTo(Limit.STALENESS);
+        assertThat(Limit.of(true, 0.01, 0, 0.5, 3)).isEqualTo(Limit.LOAD);
     }
 }
