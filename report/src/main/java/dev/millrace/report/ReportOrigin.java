@@ -32,6 +32,9 @@ public record ReportOrigin(
         String startedAt,
         double loadAverage) {
 
+    /** Load average per processor above which others take a good part of what is measured; a load test before it leaves less. */
+    private static final double MOST_LOAD = 2.0;
+
     private static final Path CPUINFO = Path.of("/proc/cpuinfo");
 
     /**
@@ -49,6 +52,19 @@ public record ReportOrigin(
                 kafka,
                 Instant.now().truncatedTo(ChronoUnit.SECONDS).toString(),
                 ManagementFactory.getOperatingSystemMXBean().getSystemLoadAverage());
+    }
+
+    /** Says that the machine had other work when it began, so that figures of speed are none; empty if it had little. */
+    public Optional<String> busy() {
+        return loadAverage > MOST_LOAD * processors
+                ? Optional.of(String.format(
+                        Locale.ROOT,
+                        "Machine busy, not a measurement: load average %.1f on %d processors when it began, expected at most %.1f;"
+                                + " repeat it on a quiet machine.",
+                        loadAverage,
+                        processors,
+                        MOST_LOAD * processors))
+                : Optional.empty();
     }
 
     /** All of it in sentences, for the head of a text or the foot of a page. */

@@ -50,7 +50,7 @@ public final class EngineReport {
     /** The report; a range is the median, and in brackets the least and the largest. */
     public static Report of(EngineBenchmark.Report of) {
         EnginePlan plan = of.plan();
-        return Report.of("The engine on " + of.device(), List.of(Goal.verdict(of.goals())))
+        return Report.of("The engine on " + of.device(), Goal.verdict(of.origin(), of.goals()))
                 .madeBy(of.origin())
                 .with(Section.of("Work")
                         .noting(List.of(String.format(

@@ -25,7 +25,7 @@ public final class GatewayLoadReport {
     /** The report; the goals are about the median of the repetitions. */
     public static Report of(GatewayBenchmark.Report of) {
         GatewayBenchmark.Plan plan = of.plan();
-        return Report.of("A gateway beside direct calls", List.of(Goal.verdict(of.goals())))
+        return Report.of("A gateway beside direct calls", Goal.verdict(of.origin(), of.goals()))
                 .madeBy(of.origin())
                 .with(Section.of("Calls")
                         .noting(List.of(

@@ -27,6 +27,7 @@ import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.ToDoubleFunction;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /** A closed loop as a report: what is gained over sampling and training in turns, and what it costs in staleness. */
 public final class ClosedLoopReport {
@@ -170,14 +171,16 @@ public final class ClosedLoopReport {
     }
 
     private static List<String> verdict(ClosedReport of) {
-        return rows(of).stream()
-                .filter(row -> !row.run().synchronous())
-                .map(row -> String.format(
-                        Locale.ROOT,
-                        "%s: %.2f times the tokens per second of the synchronous run, %.1f versions behind.",
-                        row.run().label(),
-                        row.run().speedUp(),
-                        row.run().staleness()))
+        return Stream.concat(
+                        of.origin().busy().stream(),
+                        rows(of).stream()
+                                .filter(row -> !row.run().synchronous())
+                                .map(row -> String.format(
+                                        Locale.ROOT,
+                                        "%s: %.2f times the tokens per second of the synchronous run, %.1f versions behind.",
+                                        row.run().label(),
+                                        row.run().speedUp(),
+                                        row.run().staleness())))
                 .toList();
     }
 

@@ -142,10 +142,11 @@ public final class Comparison {
                         "not compared, because only the " + report + " report has them: " + String.join("; ", labels));
             }
         });
-        return Report.of(
-                        "Comparison",
-                        List.of("old: " + old.startedAt() + ", commit " + old.commit() + "; new: " + now.startedAt()
-                                + ", commit " + now.commit()))
-                .with(Section.of("").with(table).noting(alone));
+        List<String> verdict = new ArrayList<>();
+        old.busy().ifPresent(busy -> verdict.add("Old report: " + busy));
+        now.busy().ifPresent(busy -> verdict.add("New report: " + busy));
+        verdict.add("old: " + old.startedAt() + ", commit " + old.commit() + "; new: " + now.startedAt() + ", commit "
+                + now.commit());
+        return Report.of("Comparison", verdict).with(Section.of("").with(table).noting(alone));
     }
 }

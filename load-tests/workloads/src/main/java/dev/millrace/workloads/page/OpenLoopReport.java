@@ -17,6 +17,7 @@ import dev.millrace.workloads.lag.LagSample;
 import dev.millrace.workloads.point.Baseline;
 import dev.millrace.workloads.point.PointResult;
 import dev.millrace.workloads.report.JsonFile;
+import dev.millrace.workloads.report.Sample;
 import dev.millrace.workloads.report.SettingsLabel;
 import dev.millrace.workloads.sweep.Curve;
 import dev.millrace.workloads.sweep.LoadReport;
@@ -26,8 +27,12 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
+import java.util.TreeMap;
 import java.util.function.Consumer;
 import java.util.function.ToDoubleFunction;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /** An open-loop load test as a report: throughput, latency and the three lags against the offered rate, and over time. */
 public final class OpenLoopReport {
@@ -162,8 +167,11 @@ public final class OpenLoopReport {
     private Report report() {
         Report report = Report.of(
                         "Load test " + of.name(),
-                        of.curves().stream().map(OpenLoopReport::verdict).toList())
-                .concluding(conclusion())
+                        Stream.concat(
+                                        of.origin().busy().stream(),
+                                        of.curves().stream().map(OpenLoopReport::verdict))
+                                .toList())
+                .concluding(measured(conclusion()))
                 .madeBy(of.origin());
         if (!byRate.isEmpty()) {
             report = report.with(Section.of("Against the offered rate").with(byRate));
@@ -172,7 +180,8 @@ public final class OpenLoopReport {
         }
         for (Curve curve : of.curves()) {
             report = report.with(Section.of(curve.label())
-                    .noting(List.of(baseline(curve.baseline())))
+                    .noting(Stream.concat(Stream.of(baseline(curve.baseline())), repeated(curve))
+                            .toList())
                     .with(Table.of("", SHORT, rows(List.of(curve)))));
         }
         if (!byRate.isEmpty()) {
@@ -186,6 +195,14 @@ public final class OpenLoopReport {
                         .with(Table.of("", ALL, rows(of.curves())))
                         .forDetails())
                 .with(Section.of("Workload").listing(of.workload()).forDetails());
+    }
+
+    /** Of a busy machine no conclusion is drawn. */
+    private Conclusion measured(Conclusion found) {
+        return of.origin().busy().isEmpty()
+                ? found
+                : Conclusion.of(found.asked(), "machine busy, not a measurement: " + found.answer(), Health.LOOK)
+                        .sure(of.origin().busy().get());
     }
 
     /** Of the kill that cost most; without one, of the curve that carries least. */
@@ -222,8 +239,6 @@ public final class OpenLoopReport {
         Curve least = of.curves().stream()
                 .min(Comparator.comparingDouble(curve -> curve.knee().rate()))
                 .orElseThrow();
-        int points =
-                of.curves().stream().mapToInt(curve -> curve.points().size()).sum();
         return Conclusion.of(
                         "How many rollouts per second does it carry before it falls behind?",
                         String.format(
@@ -241,8 +256,35 @@ public final class OpenLoopReport {
                                 Locale.ROOT,
                                 "%,.0f rollouts/s",
                                 least.baseline().publishRolloutsPerSecond()))
-                .sure((points == 1 ? "1 point" : points + " points, each")
-                        + " measured once on the machine below; repeat it to know how far two runs are apart");
+                .sure(measurements(least));
+    }
+
+    private static String measurements(Curve curve) {
+        int points = curve.points().size();
+        int rates = curve.achieved().size();
+        return String.format(
+                Locale.ROOT,
+                "%d %s of %d %s on the machine below%s; repeat it to know how far two runs are apart",
+                points,
+                points == 1 ? "measurement" : "measurements",
+                rates,
+                rates == 1 ? "rate" : "rates",
+                points == rates
+                        ? ", each measured once"
+                        : ", some rates more than once; the knee takes the best repetition, since other work only lowers one, and"
+                                + " the curve draws medians");
+    }
+
+    /** The spread of every rate that was measured more than once. */
+    private static Stream<String> repeated(Curve curve) {
+        return curve.achieved().entrySet().stream()
+                .filter(rate -> rate.getValue().count() > 1)
+                .map(rate -> String.format(
+                        Locale.ROOT,
+                        "At %,.0f rollouts/s, measured %d times, it achieved %s (median and range).",
+                        rate.getKey(),
+                        rate.getValue().count(),
+                        rate.getValue().range(0)));
     }
 
     private static String verdict(Curve curve) {
@@ -336,7 +378,7 @@ public final class OpenLoopReport {
                                 ? Double.NaN
                                 : p.lags().get(p.lags().size() - 1).allRecords())),
                 Chart.of(
-                        "versions behind at assembly, mean",
+                        "versions behind at the expected step, mean",
                         offered,
                         Axis.of("versions"),
                         byRate(PointResult::stalenessMean)),
@@ -351,13 +393,19 @@ public final class OpenLoopReport {
     private List<Series> byRate(ToDoubleFunction<PointResult> value) {
         return of.curves().stream()
                 .map(curve -> {
-                    List<PointResult> points = curve.points().stream()
-                            .sorted(Comparator.comparingDouble(PointResult::offered))
-                            .toList();
+                    Map<Double, List<Double>> byRate = curve.points().stream()
+                            .collect(Collectors.groupingBy(
+                                    PointResult::offered,
+                                    TreeMap::new,
+                                    Collectors.mapping(value::applyAsDouble, Collectors.toList())));
                     return Series.line(
                             curve.label(),
-                            points.stream().mapToDouble(PointResult::offered).toArray(),
-                            points.stream().mapToDouble(value).toArray());
+                            byRate.keySet().stream()
+                                    .mapToDouble(Double::doubleValue)
+                                    .toArray(),
+                            byRate.values().stream()
+                                    .mapToDouble(times -> Sample.of(times).median())
+                                    .toArray());
                 })
                 .toList();
     }

@@ -20,7 +20,7 @@ import java.util.Map;
  * @param added from rollout and score being on the log to the batch being visible, ms
  * @param ess median of the batches' ESS ratio
  * @param trainedShare tokens that reach a gradient, of those in batches
- * @param stalenessMean versions behind at assembly, mean over batches
+ * @param stalenessMean versions behind at the step that a batch is expected for, mean over batches
  * @param staleShare rollouts that left as stale, of these and those that reached a batch
  * @param learnerBusy share of the time that the learner was busy with batches; 0 where there is none
  * @param processorLoad of the whole machine, 0 to 1

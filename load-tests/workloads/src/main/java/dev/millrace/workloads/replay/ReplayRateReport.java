@@ -30,7 +30,7 @@ public final class ReplayRateReport {
 
     /** The report; a range is the median, and in brackets the least and the largest. */
     public static Report of(ReplayBenchmark.Report of) {
-        return Report.of("Replays beside the live topology", List.of(Goal.verdict(of.goals())))
+        return Report.of("Replays beside the live topology", Goal.verdict(of.origin(), of.goals()))
                 .madeBy(of.origin())
                 .with(Section.of("Rates")
                         .noting(List.of(of.threads() + " threads"))

@@ -1,8 +1,10 @@
 package dev.millrace.workloads.report;
 
 import dev.millrace.report.Column;
+import dev.millrace.report.ReportOrigin;
 import dev.millrace.report.Table;
 import java.util.List;
+import java.util.stream.Stream;
 
 /**
  * Something that was to be reached, and whether it was.
@@ -24,10 +26,14 @@ public record Goal(String name, String measured, String bound, boolean holds) {
         return Table.of("", COLUMNS, goals);
     }
 
-    /** Whether all hold, in a sentence. */
-    public static String verdict(List<Goal> goals) {
+    /** Whether all hold, in a sentence; before it another one where the machine was too busy for them to mean anything. */
+    public static List<String> verdict(ReportOrigin origin, List<Goal> goals) {
         List<String> missed =
                 goals.stream().filter(goal -> !goal.holds()).map(Goal::name).toList();
-        return missed.isEmpty() ? "Every goal holds." : "Missed: " + String.join("; ", missed) + ".";
+        return Stream.concat(
+                        origin.busy().stream(),
+                        Stream.of(
+                                missed.isEmpty() ? "Every goal holds." : "Missed: " + String.join("; ", missed) + "."))
+                .toList();
     }
 }

@@ -68,6 +68,11 @@ class ReportsTest {
     }
 
     private static LoadReport report(double knee, double copyMegabytes, String workload, List<PointResult> points) {
+        return report(knee, copyMegabytes, workload, points, 1);
+    }
+
+    private static LoadReport report(
+            double knee, double copyMegabytes, String workload, List<PointResult> points, double loadAverage) {
         Curve curve = new Curve(
                 Map.of("instances", "1"),
                 new Baseline(1, 1000, 10, 0.3, 2, copyMegabytes),
@@ -76,7 +81,7 @@ class ReportsTest {
         return new LoadReport(
                 LoadReport.FORMAT,
                 "test",
-                new ReportOrigin("c", "abc", "m", 2, "j", "4", "now", 1),
+                new ReportOrigin("c", "abc", "m", 2, "j", "4", "now", loadAverage),
                 workload,
                 List.of(curve));
     }
@@ -121,6 +126,44 @@ class ReportsTest {
                     assertThat(found.health()).isEqualTo(Health.LOOK);
                 });
         assertThat(OpenLoopReport.of(report(300, 50, "")).conclusion().answer()).isEqualTo("300 rollouts/s");
+    }
+
+    @Test
+    void shouldStateTheSpreadOfEveryRateThatWasMeasuredMoreThanOnce() throws IOException {
+        LoadReport repeated = report(
+                615, 50, "seconds: 10", List.of(point(617, 480), point(617, 343), point(617, 615), point(400, 400)));
+        OpenLoopReport.write(repeated, directory, said::add);
+
+        assertThat(Files.readAllLines(directory.resolve("points.csv")))
+                .as("every repetition is a row")
+                .hasSize(1 + 4);
+        assertThat(ReportText.markdown(OpenLoopReport.of(repeated)))
+                .contains("At 617 rollouts/s, measured 3 times, it achieved 480 (343 to 615) (median and range).")
+                .doesNotContain("At 400");
+        assertThat(OpenLoopReport.of(repeated).conclusion().sure())
+                .startsWith("4 measurements of 2 rates on the machine below, some rates more than once;")
+                .doesNotContain("measured once");
+        assertThat(OpenLoopReport.of(report(300, 50, "")).conclusion().sure())
+                .startsWith("2 measurements of 2 rates on the machine below, each measured once");
+    }
+
+    @Test
+    void shouldNotCallItAMeasurementWhereTheMachineWasBusy() {
+        LoadReport busy = report(716, 50, "", List.of(point(800, 716)), 45.7);
+
+        assertThat(OpenLoopReport.of(busy).verdict().get(0))
+                .isEqualTo(
+                        "Machine busy, not a measurement: load average 45.7 on 2 processors when it began, expected at"
+                                + " most 4.0; repeat it on a quiet machine.");
+        assertThat(OpenLoopReport.of(busy).conclusion()).satisfies(found -> {
+            assertThat(found.answer()).isEqualTo("machine busy, not a measurement: 716 rollouts/s");
+            assertThat(found.health()).isEqualTo(Health.LOOK);
+        });
+        assertThat(Comparison.report(report(300, 50, ""), busy).verdict().get(0))
+                .startsWith("New report: Machine busy, not a measurement");
+        assertThat(OpenLoopReport.of(report(300, 50, "", List.of(point(300, 300)), 4.0))
+                        .verdict())
+                .containsExactly("instances 1: knee 300 rollouts/s.");
     }
 
     @Test
