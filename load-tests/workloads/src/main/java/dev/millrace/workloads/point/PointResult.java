@@ -30,7 +30,7 @@ import java.util.Map;
  * @param backlogLeft rollouts of the backlog that were in no batch when the load ended: not reached, or left out as too stale
  * @param recoverySeconds after a kill until no more records were behind than before; -1 where nothing was killed, or it was
  *     not so when the load ended
- * @param gapSeconds longest time without a batch after a kill; -1 where nothing was killed
+ * @param gapSeconds longest time without a batch after a kill, up to the end of the load; -1 where nothing was killed
  * @param lags over time
  */
 public record PointResult(

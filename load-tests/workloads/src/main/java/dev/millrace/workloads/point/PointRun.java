@@ -279,7 +279,7 @@ public final class PointRun {
                 workload.backlog().rollouts() > 0 && drainedNanos != 0 ? (drainedNanos - began) / 1e9 : -1,
                 Math.max(0, backlogLeft),
                 killed == 0 ? -1 : recovery(lags, (killed - began) / 1e9),
-                killed == 0 ? -1 : longestGapNanos / 1e9,
+                killed == 0 ? -1 : Math.max(longestGapNanos, windowFrom + nanos(windowSeconds) - lastBatchNanos) / 1e9,
                 lags);
     }
 
