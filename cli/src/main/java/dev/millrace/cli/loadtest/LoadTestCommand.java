@@ -29,9 +29,9 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
-import java.time.Instant;
 import java.util.List;
 import java.util.Map;
+import java.util.UUID;
 import java.util.concurrent.Callable;
 import java.util.function.Consumer;
 import java.util.function.ToIntFunction;
@@ -203,7 +203,7 @@ public final class LoadTestCommand implements Callable<Integer> {
     }
 
     private static String prefix() {
-        return "load-" + Long.toString(Instant.now().toEpochMilli(), 36);
+        return "load-" + UUID.randomUUID().toString().substring(0, 8);
     }
 
     private static Consumer<String> said(PrintWriter out) {

@@ -36,7 +36,7 @@ public final class TopologyCommand implements Callable<Integer> {
     @Option(names = "--report", paramLabel = "DIR", required = true, description = "Where topology.json goes.")
     private Path report;
 
-    @Option(names = "--quick", description = "One thread, 512 and 4096 tokens, small backlogs.")
+    @Option(names = "--quick", description = "One thread, 512 tokens, small backlogs, short loads.")
     private boolean quick;
 
     @Option(

@@ -45,7 +45,10 @@ public record Baseline(
     private static final int PUBLISHING_SECONDS = 3;
     private static final Duration MAKING = Duration.ofMillis(500);
     private static final int MADE_AT_ONCE = 100;
+    /** For a load of so many seconds or more; less for a shorter one. */
     private static final int COPIED_MEGABYTES = 96;
+
+    private static final int LONG_LOAD_SECONDS = 10;
     private static final int MOST_COPIES = 12;
     private static final int COPIES_WITHOUT_GAIN = 3;
     private static final double GAIN = 1.05;
@@ -63,8 +66,15 @@ public record Baseline(
             run.delete();
             makingSeconds(run); // compiles it
             double ownSeconds = makingSeconds(run);
-            double copied =
-                    copy(client, workload, name + "-copied", publishing.bytes() / Math.max(1, publishing.records()));
+            double copied = copy(
+                    client,
+                    workload,
+                    name + "-copied",
+                    publishing.bytes() / Math.max(1, publishing.records()),
+                    COPIED_MEGABYTES
+                            * 1_000_000L
+                            * Math.min(LONG_LOAD_SECONDS, workload.seconds())
+                            / LONG_LOAD_SECONDS);
             return new Baseline(
                     workload.load().generators(),
                     publishing.records() / publishing.seconds(),
@@ -149,14 +159,13 @@ public record Baseline(
         return new Publishing(records, bytes, (System.nanoTime() - began) / 1e9);
     }
 
-    private static double copy(Map<String, Object> client, Workload workload, String name, long bytesPerRollout)
+    private static double copy(
+            Map<String, Object> client, Workload workload, String name, long bytesPerRollout, long bytes)
             throws InterruptedException {
         String compression = workload.topology().runtime().compression();
         int group = workload.rollouts().groupSize();
         // a score is about as large as its rollout
-        int rollouts =
-                (int) Math.max(LEAST_COPIED, COPIED_MEGABYTES * 1_000_000L / (2 * bytesPerRollout)) / group * group
-                        + group;
+        int rollouts = (int) Math.max(LEAST_COPIED, bytes / (2 * bytesPerRollout)) / group * group + group;
         try (SyntheticRun run =
                 new SyntheticRun(client, name, workload.topics(), workload.rollouts(), workload.seed(), compression)) {
             Backlog backlog = Backlog.publish(

@@ -47,8 +47,8 @@ public final class AddedLatency {
 
     private static final int WARM_UPS = 4;
     private static final int KNEE_POINTS = 6;
-    private static final int KNEE_SECONDS = 10;
-    private static final int SECONDS = 90;
+    /** The rates of the search are loads of this share of the measurement. */
+    private static final int SHORTER = 9;
     /** Batches of long rollouts have fewer of them, so that there are enough batches to speak of a percentile. */
     private static final int MOST_TOKENS_OF_A_BATCH = 1 << 20;
 
@@ -58,13 +58,17 @@ public final class AddedLatency {
     private final TopologyConfig config;
     private final TopicsConfig topics;
     private final Path scratch;
+    private final int seconds;
     private int runs;
 
-    public AddedLatency(Map<String, Object> client, TopologyConfig config, TopicsConfig topics, Path scratch) {
+    /** @param seconds of the load at which it is measured */
+    public AddedLatency(
+            Map<String, Object> client, TopologyConfig config, TopicsConfig topics, Path scratch, int seconds) {
         this.client = client;
         this.config = config;
         this.topics = topics;
         this.scratch = scratch;
+        this.seconds = seconds;
     }
 
     /**
@@ -108,7 +112,7 @@ public final class AddedLatency {
             throw new LoadException("at " + responseTokens
                     + " tokens the topology followed none of the rates that were offered: " + points);
         }
-        Round half = round(responseTokens, followed / 2, SECONDS);
+        Round half = round(responseTokens, followed / 2, seconds);
         Histogram added = half.added();
         return new Result(
                 responseTokens,
@@ -126,7 +130,7 @@ public final class AddedLatency {
 
     private double achieved(String why, int responseTokens, double offered, Consumer<String> progress)
             throws InterruptedException {
-        double achieved = round(responseTokens, offered, KNEE_SECONDS).achieved();
+        double achieved = round(responseTokens, offered, seconds / SHORTER).achieved();
         progress.accept(String.format(
                 Locale.ROOT,
                 "%s%d tokens under load: %.0f rollouts/s of %.0f",

@@ -32,18 +32,20 @@ public final class Restart {
     private static final long SEED = 13;
     private static final int NEWEST_VERSION = 8;
     private static final double ROLLOUTS_PER_SECOND = 200;
-    private static final int SECONDS = 45;
     private static final int HEAP_MEGABYTES = 512;
     private static final Duration LIMIT = Duration.ofMinutes(3);
 
     private final String bootstrapServers;
     private final TopicsConfig topics;
     private final Path scratch;
+    private final int seconds;
 
-    public Restart(String bootstrapServers, TopicsConfig topics, Path scratch) {
+    /** @param seconds of the load */
+    public Restart(String bootstrapServers, TopicsConfig topics, Path scratch, int seconds) {
         this.bootstrapServers = bootstrapServers;
         this.topics = topics;
         this.scratch = scratch;
+        this.seconds = seconds;
     }
 
     /** How the instance goes. */
@@ -81,7 +83,7 @@ public final class Restart {
     public Result measure(Way way) throws InterruptedException {
         RolloutShape shape = RolloutShape.defaults();
         int group = shape.groupSize();
-        long count = Math.round(ROLLOUTS_PER_SECOND * SECONDS) / group * group;
+        long count = Math.round(ROLLOUTS_PER_SECOND * seconds) / group * group;
         String name = "restart-" + way.name().toLowerCase(java.util.Locale.ROOT);
         TopologyConfig config =
                 TopologyConfig.defaults().with(new BatchConfig(group, 0, BatchConfig.Order.COMPLETION, 0, false));
@@ -131,7 +133,7 @@ public final class Restart {
                     return entries.get() > 0 && load.rolloutsOnLog() - entries.get() < 2 * ROLLOUTS_PER_SECOND;
                 });
                 if (load.isDone()) {
-                    throw new LoadException("the load of " + SECONDS + " s was over before the topology kept up with "
+                    throw new LoadException("the load of " + seconds + " s was over before the topology kept up with "
                             + Math.round(ROLLOUTS_PER_SECOND)
                             + " rollouts/s, so no restart under load was seen; leave the machine to the measurement");
                 }

@@ -17,7 +17,7 @@ import java.util.function.Consumer;
 import org.apache.kafka.common.utils.AppInfoParser;
 
 /**
- * The topology with its full join and default corrections, exactly once, against its goals on a broker in a process of its
+ * The topology with its full join, default corrections and a staleness limit that never binds, exactly once, against its goals on a broker in a process of its
  * own: beside a raw transactional copy of the same bytes, over response lengths, threads and instances; bytes written;
  * latency added at half load; restarts; memory.
  */
@@ -64,6 +64,8 @@ public final class TopologyBenchmark {
      * @param backlogMegabytes of input that each repetition works off, nearly
      * @param repetitions of each case, beside the warm-up
      * @param memoryRollouts rollouts of the backlog under which memory is measured
+     * @param latencySeconds of the load at which added latency is measured
+     * @param restartSeconds of the load under which an instance goes and comes
      */
     public record Plan(
             Set<Part> parts,
@@ -72,7 +74,9 @@ public final class TopologyBenchmark {
             List<Integer> instances,
             int backlogMegabytes,
             int repetitions,
-            int memoryRollouts) {
+            int memoryRollouts,
+            int latencySeconds,
+            int restartSeconds) {
 
         /** Everything. */
         public static Plan whole() {
@@ -83,22 +87,42 @@ public final class TopologyBenchmark {
                     List.of(2),
                     128,
                     5,
-                    100_000);
+                    100_000,
+                    90,
+                    45);
         }
 
-        /** One length, one thread, small backlogs: a few minutes. */
+        /** One length, one thread, small backlogs, short loads: a few minutes. */
         public static Plan quick() {
-            return new Plan(EnumSet.allOf(Part.class), List.of(512, 4096), List.of(1), List.of(), 48, 3, 10_000);
+            return new Plan(EnumSet.allOf(Part.class), List.of(512), List.of(1), List.of(), 24, 3, 4096, 18, 20);
         }
 
         /** The same with other repetitions, at least 1. */
         public Plan withRepetitions(int count) {
-            return new Plan(parts, responseTokens, threads, instances, backlogMegabytes, count, memoryRollouts);
+            return new Plan(
+                    parts,
+                    responseTokens,
+                    threads,
+                    instances,
+                    backlogMegabytes,
+                    count,
+                    memoryRollouts,
+                    latencySeconds,
+                    restartSeconds);
         }
 
         /** Of the same only these parts, at least one. */
         public Plan only(Set<Part> some) {
-            return new Plan(some, responseTokens, threads, instances, backlogMegabytes, repetitions, memoryRollouts);
+            return new Plan(
+                    some,
+                    responseTokens,
+                    threads,
+                    instances,
+                    backlogMegabytes,
+                    repetitions,
+                    memoryRollouts,
+                    latencySeconds,
+                    restartSeconds);
         }
     }
 
@@ -146,7 +170,7 @@ public final class TopologyBenchmark {
                 }
             }
             if (plan.parts().contains(Part.LATENCY)) {
-                AddedLatency meter = new AddedLatency(client, config, topics, scratch);
+                AddedLatency meter = new AddedLatency(client, config, topics, scratch, plan.latencySeconds());
                 for (int tokens : plan.responseTokens()) {
                     latency.add(meter.measure(tokens, tokens * BYTES_PER_TOKEN, progress));
                     progress.accept("latency at half load: " + latency.get(latency.size() - 1));
@@ -154,7 +178,8 @@ public final class TopologyBenchmark {
             }
             if (plan.parts().contains(Part.RESTARTS)) {
                 for (Restart.Way way : Restart.Way.values()) {
-                    restarts.add(new Restart(broker.bootstrapServers(), topics, scratch).measure(way));
+                    restarts.add(new Restart(broker.bootstrapServers(), topics, scratch, plan.restartSeconds())
+                            .measure(way));
                     progress.accept("restart: " + restarts.get(restarts.size() - 1));
                 }
             }
