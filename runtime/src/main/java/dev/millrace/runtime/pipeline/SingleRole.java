@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.run.ClaimedRun;
 import dev.millrace.log.run.RunLog;
+import dev.millrace.log.topics.BrokerAwayException;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.ConfigTree;
@@ -26,6 +27,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.function.Function;
+import java.util.function.Supplier;
 
 /** One role in a process of its own, with a line now and then that says how it does. */
 public final class SingleRole {
@@ -91,7 +93,7 @@ public final class SingleRole {
             throw new ConfigException(
                     "run.id is empty; the roles of a run share its id, so give all of them the same --set run.id=NAME");
         }
-        Optional<ClaimedRun> claim = RunLookup.claim(whereabouts);
+        Optional<ClaimedRun> claim = reached(whereabouts, () -> RunLookup.claim(whereabouts));
         if (claim.isEmpty() && !creates && !own.saysWhatToRun()) {
             claim = Optional.of(created(whereabouts));
         }
@@ -102,6 +104,26 @@ public final class SingleRole {
         MillraceConfig config = over.apply(recorded.get().tree()).resolve();
         agree(recorded.get(), config);
         return config;
+    }
+
+    /** What a first contact with the cluster gives, as soon as a broker answers. */
+    private <T> T reached(MillraceConfig config, Supplier<T> contact) {
+        long deadlineNanos = System.nanoTime() + config.run().patience().toNanos();
+        boolean isSaid = false;
+        while (true) {
+            try {
+                return contact.get();
+            } catch (BrokerAwayException e) {
+                if (stop.isMade() || System.nanoTime() - deadlineNanos > 0) {
+                    throw e;
+                }
+                if (!isSaid) {
+                    say("no broker answers at " + config.run().bootstrapServers() + "; waiting for one, up to "
+                            + config.run().patience().toSeconds() + " s (run.patience_seconds)");
+                }
+                isSaid = true;
+            }
+        }
     }
 
     private void agree(RecordedConfiguration recorded, MillraceConfig config) {
@@ -119,7 +141,7 @@ public final class SingleRole {
             if (stop.await(LOOK_PERIOD_MS)) {
                 throw new StoppedException(null);
             }
-            Optional<ClaimedRun> claim = RunLookup.claim(whereabouts);
+            Optional<ClaimedRun> claim = reached(whereabouts, () -> RunLookup.claim(whereabouts));
             if (claim.isPresent()) {
                 return claim.get();
             }
@@ -134,15 +156,19 @@ public final class SingleRole {
     private boolean run(Function<Pipeline, Role> made, MillraceConfig config, Map<String, Object> client, Meters meters)
             throws Exception {
         try (HttpEndpoint endpoint = HttpEndpoint.openIfWanted(config.metrics().port(), meters.registry());
-                RunLog log = stop.starting(() -> RunLog.open(
-                        client,
-                        config.run().topics(),
-                        config.topology().join().partnerTopics(config.run().topics()),
-                        config.run().identity(),
-                        config.sizedTopics(),
-                        config.run().schemaRegistryUrl().written(),
-                        Optional.of(RecordedConfiguration.of(config).text()),
-                        Clock.systemUTC()))) {
+                RunLog log = stop.starting(() -> reached(
+                        config,
+                        () -> RunLog.open(
+                                client,
+                                config.run().topics(),
+                                config.topology()
+                                        .join()
+                                        .partnerTopics(config.run().topics()),
+                                config.run().identity(),
+                                config.sizedTopics(),
+                                config.run().schemaRegistryUrl().written(),
+                                Optional.of(RecordedConfiguration.of(config).text()),
+                                Clock.systemUTC())))) {
             EpochEnd.requireEpoch(config, log.connection());
             agreed(log, config);
             endpoint.serve(log.registryContents());

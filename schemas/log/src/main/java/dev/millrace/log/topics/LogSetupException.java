@@ -4,7 +4,7 @@ package dev.millrace.log.topics;
  * The cluster or what is on it does not fit the configuration; the message is a sentence for the user with the
  * setting, the value, the bound and a way out.
  */
-public final class LogSetupException extends RuntimeException {
+public class LogSetupException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
     public LogSetupException(String message) {

@@ -65,16 +65,22 @@ public final class TopicAdministration implements AutoCloseable {
         }
     }
 
-    /** Waits until a broker answers. */
+    /**
+     * Waits until a broker answers.
+     *
+     * @throws BrokerAwayException if none does within the limit
+     * @throws LogSetupException if one refuses
+     */
     public void requireReachable() {
         try {
             calls.answer(admin.describeCluster().clusterId(), "answer");
         } catch (ExecutionException e) {
-            throw new LogSetupException(
-                    "no broker answers at bootstrap_servers=" + brokers + " within timeout_ms=" + config.timeoutMs()
-                            + "; start it, or correct the address ("
-                            + ClusterCalls.cause(e).getMessage() + ")",
-                    ClusterCalls.cause(e));
+            Throwable cause = ClusterCalls.cause(e);
+            String sentence = "no broker answers at bootstrap_servers=" + brokers + " within timeout_ms="
+                    + config.timeoutMs() + "; start it, or correct the address (" + cause.getMessage() + ")";
+            throw cause instanceof RetriableException
+                    ? new BrokerAwayException(sentence, cause)
+                    : new LogSetupException(sentence, cause);
         }
     }
 

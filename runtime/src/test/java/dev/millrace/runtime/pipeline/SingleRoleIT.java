@@ -1,0 +1,102 @@
+package dev.millrace.runtime.pipeline;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.millrace.infra.broker.BrokerConfig;
+import dev.millrace.infra.broker.Durability;
+import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.runtime.config.ConfigLayers;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.Writer;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+@Timeout(300)
+class SingleRoleIT {
+    @TempDir
+    Path folder;
+
+    /** What the role says, line by line. */
+    private final LinkedBlockingQueue<String> said = new LinkedBlockingQueue<>();
+
+    private SingleRole role(int port) {
+        List<String> settings =
+                List.of("run.bootstrap_servers=127.0.0.1:" + port, "run.id=late", "topics.timeout_ms=1000");
+        return new SingleRole(
+                begun -> {
+                    ConfigLayers layers = new ConfigLayers().begunWith(begun);
+                    settings.forEach(layers::set);
+                    return layers;
+                },
+                false,
+                false,
+                new PrintWriter(
+                        new Writer() {
+                            private final StringBuilder line = new StringBuilder();
+
+                            @Override
+                            public void write(char[] characters, int from, int length) {
+                                for (int i = from; i < from + length; i++) {
+                                    if (characters[i] == '\n') {
+                                        said.add(line.toString());
+                                        line.setLength(0);
+                                    } else {
+                                        line.append(characters[i]);
+                                    }
+                                }
+                            }
+
+                            @Override
+                            public void flush() {}
+
+                            @Override
+                            public void close() throws IOException {}
+                        },
+                        true));
+    }
+
+    private void awaitLine(String what) throws InterruptedException {
+        String line = said.poll(120, TimeUnit.SECONDS);
+        while (line != null && !line.contains(what)) {
+            line = said.poll(120, TimeUnit.SECONDS);
+        }
+        assertThat(line).contains(what);
+    }
+
+    @Test
+    void shouldWaitForABrokerThatIsAwayWhenItStarts() throws Exception {
+        int port;
+        try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            port = free.getLocalPort();
+        }
+        SingleRole role = role(port);
+        CompletableFuture<Boolean> ended = CompletableFuture.supplyAsync(() -> {
+            try {
+                return role.run(pipeline -> {
+                    throw new AssertionError("there is no run");
+                });
+            } catch (Exception e) {
+                throw new IllegalStateException(e);
+            }
+        });
+        awaitLine("no broker answers at 127.0.0.1:" + port + "; waiting for one, up to 600 s (run.patience_seconds)");
+        try (EmbeddedBroker broker =
+                EmbeddedBroker.start(folder, new BrokerConfig(port, 16 << 20, 0, 60_000, 20_000, Durability.SYSTEM))) {
+            assertThat(broker.bootstrapServers()).endsWith(":" + port);
+            awaitLine("waiting for run late to be created");
+            assertThat(ended).isNotDone();
+            role.stop();
+            assertThatThrownBy(() -> ended.get(120, TimeUnit.SECONDS)).hasRootCauseInstanceOf(StoppedException.class);
+        }
+    }
+}
