@@ -24,7 +24,13 @@ import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.replay.Treatment;
+import dev.millrace.schemas.Outcome;
+import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.Score;
+import dev.millrace.schemas.TrainingStep;
+import dev.millrace.schemas.Trajectory;
 import dev.millrace.topology.TopologyRunner;
 import dev.millrace.topology.watch.LogStalls;
 import dev.millrace.view.answer.LedgerRows;
@@ -569,6 +575,26 @@ class AuditIT {
         assertThat(said.out)
                 .contains("It does NOT add up: 1 contradiction:")
                 .contains("batch 0 of epoch 1 was trained on twice");
+    }
+
+    @Test
+    @Order(17)
+    void shouldAnswerWhateverNumbersAreOnTheLog() throws Exception {
+        int written = run.extremes(run.topics().outcomes(), Outcome.class)
+                + run.extremes(run.topics().trajectories(), Trajectory.class)
+                + run.extremes(run.topics().scores(), Score.class)
+                + run.extremes(run.topics().rollouts(), Rollout.class)
+                + run.extremes(run.topics().trainingLog(), TrainingStep.class)
+                + run.extremes(run.topics().policyVersions(), PolicyVersion.class)
+                + run.extremes(run.topics().prompts(), PromptRequest.class);
+        assertThat(written).isGreaterThan(1_000);
+        for (String command : List.of("ledger", "doctor", "repair")) {
+            Said said = ofTheArchive(command, "--topic-prefix", CraftedRun.PREFIX);
+            assertThat(said.status).as("%s: %s", command, said).isIn(0, 4);
+            assertThat(said.err).as(command).isEmpty();
+        }
+        Said trace = ofTheArchive("trace", "1-0/0", "--topic-prefix", CraftedRun.PREFIX);
+        assertThat(trace.status).as("%s", trace).isIn(0, 4);
     }
 
     private Said ofTheArchive(String... arguments) {

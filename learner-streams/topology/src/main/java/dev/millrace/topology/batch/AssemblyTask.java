@@ -193,6 +193,9 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
             versions.giveUpFarthest().ifPresent(store::deleteAhead);
         } else if (publication.equals(versions.counted(version))) {
             store.putVersion(version, publication);
+            if (publication.batchId() < cutter.batches()) {
+                cutter.consumed(publication.batchId());
+            }
         }
     }
 

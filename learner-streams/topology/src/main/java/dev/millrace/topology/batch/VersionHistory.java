@@ -13,7 +13,7 @@ import org.jspecify.annotations.Nullable;
  * Which version was current when: the versions of the policy and when each was published, and the batches of which none was
  * made.
  *
- * <p>Versions are taken in their order, without a gap, from the one on that the epoch begins with, and each once its batch was made. One that is
+ * <p>Versions are taken in their order, without a gap, from the one on that the epoch begins with, each of a later batch than the one before it, and once that batch was made. One that is
  * ahead waits: a manifest that was written again lies behind its successors once the log is compacted. A made-up one waits until
  * its tombstone.
  *
@@ -23,6 +23,7 @@ import org.jspecify.annotations.Nullable;
  */
 final class VersionHistory {
     private static final long NONE = -1;
+    private static final long OF_NO_BATCH = -1;
     private static final int MOST_AHEAD = 1 << 14;
 
     /**
@@ -67,7 +68,10 @@ final class VersionHistory {
         Publication known = published.get(version);
         if (version >= due()) {
             ahead.put(version, publication);
-        } else if (known != null && known.batchId() != publication.batchId()) {
+        } else if (known != null
+                && known.batchId() != publication.batchId()
+                && isBehind(published.lowerEntry(version), publication)
+                && isAheadOf(publication, published.higherEntry(version))) {
             published.put(version, publication);
         }
     }
@@ -81,12 +85,23 @@ final class VersionHistory {
     OptionalLong next(long batches) {
         long due = due();
         Publication next = ahead.get(due);
-        if (next == null || next.batchId() >= batches) {
+        if (next == null || next.batchId() >= batches || !isBehind(published.lastEntry(), next)) {
             return OptionalLong.empty();
         }
         ahead.remove(due);
         published.put(due, next);
         return OptionalLong.of(due);
+    }
+
+    /** Each version is of a later batch than the one before it; initial weights are of none. */
+    private static boolean isBehind(Map.@Nullable Entry<Long, Publication> before, Publication version) {
+        return before == null
+                || version.batchId() > before.getValue().batchId()
+                || version.batchId() == OF_NO_BATCH && before.getValue().batchId() == OF_NO_BATCH;
+    }
+
+    private static boolean isAheadOf(Publication version, Map.@Nullable Entry<Long, Publication> after) {
+        return after == null || version.batchId() < after.getValue().batchId();
     }
 
     private long due() {

@@ -130,6 +130,17 @@ class VersionHistoryTest {
     }
 
     @Test
+    void shouldLetNoVersionCountOfABatchThatAnEarlierOneIsOf() {
+        published(0, 100);
+        published(1, 200);
+        assertThat(published(2, 0, 300)).as("of the same").isEmpty();
+        assertThat(published(2, -1, 300)).as("of none").isEmpty();
+        assertThat(published(2, 1, 400)).containsExactly(2L);
+        published(1, 5, 500);
+        assertThat(history.counted(1)).as("of one behind its successor's").isEqualTo(new Publication(0, 200));
+    }
+
+    @Test
     void shouldTakeTheBatchOfAManifestThatWasWrittenAgain() {
         published(0, 100);
         published(1, 5, 200);
