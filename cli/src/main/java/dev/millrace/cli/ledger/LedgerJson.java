@@ -37,6 +37,7 @@ final class LedgerJson {
         json.put("redriven", balance.redriven());
         json.put("strays", balance.strays());
         reasons(json.putObject("copies"), balance.copies());
+        reasons(json.putObject("strays"), balance.strays());
         reasons(json.putObject("other_dead_letters"), balance.otherDeadLetters());
         var oldest = json.putArray("oldest_waiting");
         balance.oldestWaiting()

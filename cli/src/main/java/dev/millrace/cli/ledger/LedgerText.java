@@ -96,11 +96,8 @@ final class LedgerText {
             detail(
                     lines,
                     "strays",
-                    String.format(
-                            Locale.ROOT,
-                            "%,d decisions and scores name no place of the rollouts topic",
-                            balance.strays()),
-                    balance.strays());
+                    "records that name no place of the topic, and count for nothing: " + reasons(balance.strays()),
+                    balance.strays().size());
             detail(
                     lines,
                     "beside",

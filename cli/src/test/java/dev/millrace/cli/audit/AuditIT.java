@@ -474,23 +474,31 @@ class AuditIT {
 
     @Test
     @Order(11)
-    void shouldAddUpWhateverStrangersWrote() throws Exception {
-        Said before = ofTheArchive("repair", "--topic-prefix", CraftedRun.PREFIX);
-        run.strangersRecords();
-        JsonNode ledger = ledger();
-        assertThat(ledger.path("adds_up").asBoolean()).isTrue();
-        assertThat(ledger.path("strays").asInt()).isEqualTo(1);
-        assertThat(millrace("ledger").out).contains("1 decisions and scores name no place of the rollouts topic");
+    void shouldCountRecordsThatNameNoPlaceOrWereRefusedForNothing() throws Exception {
+        JsonNode before = ledger();
+        run.sendStrays();
+        JsonNode strays = ledger();
+        assertThat(strays.path("strays").toString()).isEqualTo("{\"batches\":2,\"outcomes\":1,\"scores\":1}");
+        assertThat(strays.path("all")).isEqualTo(before.path("all"));
+        assertThat(millrace("ledger").out)
+                .contains("strays      records that name no place of the topic, and count for nothing:")
+                .contains("It adds up.");
         assertThat(millrace("doctor", "--json").json().path("findings").findValuesAsText("subject"))
-                .contains("refused")
+                .contains("strays")
                 .doesNotContain("ledger");
-        assertThat(ofTheArchive("repair", "--topic-prefix", CraftedRun.PREFIX).out)
-                .as("no batch is lost by it")
-                .isEqualTo(before.out);
+        assertThat(millrace("repair").err).isEmpty();
+
+        run.sendRefused();
+        JsonNode refused = ledger();
+        assertThat(refused.path("all")).isEqualTo(before.path("all"));
+        assertThat(refused.path("other_dead_letters").toString())
+                .isEqualTo("{\"millrace.crafted.batches\":1,\"millrace.crafted.training-log\":1}");
+        assertThat(millrace("repair").out).doesNotContain("skip-batch").doesNotContain("1000000");
+        assertThat(millrace("trace", "1-0/1", "--whole").status).isZero();
     }
 
     @Test
-    @Order(12)
+    @Order(11)
     void shouldNotCountWhatAProcessHadNotCommittedWhenItWasKilled() throws Exception {
         try (KafkaProducer<byte[], byte[]> killed = new KafkaProducer<>(
                 run.connection().producer(Map.of("transactional.id", "killed")),

@@ -241,82 +241,75 @@ final class CraftedRun implements AutoCloseable {
         send(topics().trainingLog(), "policy", encode(topics().trainingLog(), TrainingStep.class, step));
     }
 
-    /**
-     * What a stranger writes: a copy of the newest batch with another id, which the learner refuses, another that names partitions which are not there,
-     * and an outcome about such a rollout.
-     */
-    void strangersRecords() throws Exception {
-        List<ConsumerRecord<byte[], byte[]>> batches = new ArrayList<>();
-        try (TopicScan scan = new TopicScan(connection(), Duration.ofSeconds(30))) {
-            scan.read(topics().batches(), scan.cut(List.of(topics().batches())), batches::add);
-        }
-        ConsumerRecord<byte[], byte[]> newest = batches.get(batches.size() - 1);
-        for (int partition : new int[] {0, 99}) {
-            LearnerBatch copy = AvroSerde.of(LearnerBatch.class, connection().registry())
-                    .deserializer()
-                    .deserialize(topics().batches(), newest.value());
-            copy.put("batch_id", copy.getBatchId() + 50 + partition);
-            for (BatchEntry entry : copy.getEntries()) {
-                entry.put("partition", entry.getPartition() + partition);
-                entry.put("rollout_partition", entry.getRolloutPartition() + partition);
-            }
-            byte[] value = encode(topics().batches(), LearnerBatch.class, copy);
-            RecordMetadata at = producer.send(
-                            new ProducerRecord<>(topics().batches(), newest.partition(), newest.key(), value))
-                    .get();
-            producer.send(DeadLetters.of(
-                            new ConsumerRecord<>(at.topic(), at.partition(), at.offset(), newest.key(), value),
-                            Refusal.of(RefusalReason.IDENTITY, "batch_id", "no batch of this run's"),
-                            connection().run(),
-                            topics().deadLetters()))
-                    .get();
-        }
-        Outcome outcome = Outcome.newBuilder()
-                .setRunId(RUN)
-                .setEpoch(epoch)
-                .setGroupId("g")
-                .setRolloutId("g/0")
-                .setStage("groups")
-                .setReason("stale")
-                .setDetail("")
-                .setNewestVersion(0)
-                .setSource(new LogCoordinates(topics().rollouts(), 99, 0L))
-                .setDecidedAtMs(System.currentTimeMillis())
-                .build();
-        send(topics().outcomes(), "g", encode(topics().outcomes(), Outcome.class, outcome));
-    }
-
-    /** Writes the last record of a topic once more with each of its numbers at each extreme; says how many there were. */
-    <T extends SpecificRecord> int extremes(String topic, Class<T> type) throws Exception {
+    private List<ConsumerRecord<byte[], byte[]>> records(String topic) {
         List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
         try (TopicScan scan = new TopicScan(connection(), Duration.ofSeconds(30))) {
             scan.read(topic, scan.cut(List.of(topic)), records::add);
         }
-        for (int last = records.size() - 1; last >= 0; last--) {
-            try {
-                T record = AvroSerde.of(type, connection().registry())
-                        .deserializer()
-                        .deserialize(topic, records.get(last).value());
-                List<Extreme<T>> extremes = Extremes.of(record);
-                for (Extreme<T> extreme : extremes) {
-                    producer.send(new ProducerRecord<>(
-                            topic, records.get(last).key(), encode(topic, type, extreme.record())));
-                }
-                producer.flush();
-                return extremes.size();
-            } catch (MalformedRecordException e) {
-                // garbage, which the log has too
-            }
-        }
-        return 0;
+        return records;
+    }
+
+    private <T extends SpecificRecord> T last(String topic, Class<T> type) {
+        List<ConsumerRecord<byte[], byte[]>> records = records(topic);
+        return AvroSerde.of(type, connection().registry())
+                .deserializer()
+                .deserialize(topic, records.get(records.size() - 1).value());
+    }
+
+    /** An outcome, a score and a batch that name a partition of the rollouts topic that is not there. */
+    void sendStrays() throws Exception {
+        LogCoordinates nowhere = new LogCoordinates(topics().rollouts(), 99, 0L);
+        Outcome outcome = Outcome.newBuilder(last(topics().outcomes(), Outcome.class))
+                .setSource(nowhere)
+                .build();
+        send(topics().outcomes(), outcome.getGroupId(), encode(topics().outcomes(), Outcome.class, outcome));
+        Score score = Score.newBuilder(last(topics().scores(), Score.class))
+                .setRolloutSource(nowhere)
+                .build();
+        send(topics().scores(), score.getGroupId(), encode(topics().scores(), Score.class, score));
+        LearnerBatch batch = last(topics().batches(), LearnerBatch.class);
+        LearnerBatch stray = LearnerBatch.newBuilder(batch)
+                .setBatchId(batch.getBatchId() + 1)
+                .setEntries(batch.getEntries().stream()
+                        .map(entry -> BatchEntry.newBuilder(entry)
+                                .setRolloutPartition(99)
+                                .setPartition(99)
+                                .setOffset(Long.MIN_VALUE)
+                                .build())
+                        .toList())
+                .build();
+        send(topics().batches(), "policy", encode(topics().batches(), LearnerBatch.class, stray));
+    }
+
+    /** Copies of the last batch and step under ids of their own, refused as the roles refuse them. */
+    void sendRefused() throws Exception {
+        LearnerBatch batch = last(topics().batches(), LearnerBatch.class);
+        LearnerBatch copy = LearnerBatch.newBuilder(batch)
+                .setBatchId(batch.getBatchId() + 50)
+                .build();
+        refuse(send(topics().batches(), "policy", encode(topics().batches(), LearnerBatch.class, copy)));
+        TrainingStep step = last(topics().trainingLog(), TrainingStep.class);
+        TrainingStep far = TrainingStep.newBuilder(step)
+                .setBatchId(step.getBatchId() + 1_000_000)
+                .setVersion(1_000_000)
+                .build();
+        refuse(send(topics().trainingLog(), "policy", encode(topics().trainingLog(), TrainingStep.class, far)));
+    }
+
+    private void refuse(RecordMetadata at) throws Exception {
+        List<ConsumerRecord<byte[], byte[]>> records = records(at.topic());
+        ConsumerRecord<byte[], byte[]> refused = records.get(records.size() - 1);
+        producer.send(DeadLetters.of(
+                        refused,
+                        Refusal.of(RefusalReason.IDENTITY, "batch_id", "a copy"),
+                        connection().run(),
+                        topics().deadLetters()))
+                .get();
     }
 
     /** Puts every record of a topic on it once more, as it is; says how many there were. */
     int copyAll(String topic) throws Exception {
-        List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
-        try (TopicScan scan = new TopicScan(connection(), Duration.ofSeconds(30))) {
-            scan.read(topic, scan.cut(List.of(topic)), records::add);
-        }
+        List<ConsumerRecord<byte[], byte[]>> records = records(topic);
         for (ConsumerRecord<byte[], byte[]> record : records) {
             producer.send(new ProducerRecord<>(
                             topic, record.partition(), record.key(), record.value(), record.headers()))

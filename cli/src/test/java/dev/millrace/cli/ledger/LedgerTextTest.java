@@ -38,6 +38,7 @@ class LedgerTextTest {
                 2,
                 5,
                 Map.of("batches", 3L, "outcomes", 1L),
+                Map.of("outcomes", 2L),
                 Map.of("millrace.scores", 1L),
                 List.of(new OldestPending("a score", "0-17/3", 1000)),
                 contradictions,
@@ -61,6 +62,8 @@ class LedgerTextTest {
                         "              0-17/3 has waited for a score for 4.0 s",
                         "  copies      records that are there once more, and count once: batches 3,",
                         "              outcomes 1",
+                        "  strays      records that name no place of the topic, and count for nothing:",
+                        "              outcomes 2",
                         "It adds up.");
     }
 

@@ -95,6 +95,7 @@ class RunSummaryTest {
                 0,
                 Map.of(),
                 Map.of(),
+                Map.of(),
                 List.of(),
                 List.of(),
                 0,

@@ -56,12 +56,11 @@ final class RolloutTrace implements AutoCloseable {
 
     private <T extends SpecificRecord> Optional<Found<T>> found(
             String topic, int partition, long offset, Class<T> type) {
-        if (partition < 0 || offset < 0) {
+        TopicPartition of = new TopicPartition(topic, partition);
+        if (offset < 0 || !run.recorded().partitions(topic).contains(of)) {
             return Optional.empty();
         }
-        return fetcher.fetch(new TopicPartition(topic, partition), new long[] {offset}).stream()
-                .findFirst()
-                .flatMap(record -> decoded(record, type));
+        return fetcher.fetch(of, new long[] {offset}).stream().findFirst().flatMap(record -> decoded(record, type));
     }
 
     private <T extends SpecificRecord> Optional<Found<T>> found(@Nullable LogCoordinates place, Class<T> type) {

@@ -112,6 +112,10 @@ final class RolloutIndexer {
     private static @Nullable Double logRatio(Trajectory trajectory) {
         ByteBuffer mask = trajectory.getMask();
         int length = PackedMask.length(mask);
+        if (PackedFloats.length(trajectory.getProximalLogProbs()) != length
+                || PackedFloats.length(trajectory.getBehaviorLogProbs()) != length) {
+            return null; // refused, as nobody trains on it
+        }
         double sum = 0;
         int count = 0;
         for (int t = 0; t < length; t++) {

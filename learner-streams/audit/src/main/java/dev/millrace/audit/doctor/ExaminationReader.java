@@ -9,6 +9,7 @@ import dev.millrace.corrections.diagnostics.TreeBounds;
 import dev.millrace.corrections.stage.StageFacts;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.alarm.Alarm;
+import dev.millrace.log.deadletter.RefusedRecords;
 import dev.millrace.log.evaluation.EvaluationLog;
 import dev.millrace.log.evaluation.Evaluations;
 import dev.millrace.log.scan.ConsistentCut;
@@ -84,6 +85,7 @@ public final class ExaminationReader {
                     topics.policyVersions(),
                     topics.weights(),
                     topics.batches(),
+                    topics.deadLetters(),
                     topics.trajectories()));
             Map<String, Serving> serving = new TreeMap<>();
             scan.read(
@@ -178,12 +180,14 @@ public final class ExaminationReader {
     private Optional<Diagnosis> diagnosis(TopicScan scan, ConsistentCut cut, List<TrainingStep> steps) {
         Deque<LearnerBatch> last = new ArrayDeque<>();
         Set<Long> seen = new HashSet<>(); // one that is there once more is a copy
+        RefusedRecords refused = RefusedRecords.read(scan, cut, topics.deadLetters(), Set.of(topics.batches()));
         TopicPartition partition = cut.partitions(topics.batches()).get(0);
         // a batch and the mark that ends its transaction take two offsets, or a few more
         long from = Math.max(cut.of(partition).begin(), cut.of(partition).end() - 4L * BATCHES);
         scan.readWhile(Map.of(partition, from), cut, record -> {
             decoded(record, LearnerBatch.class)
-                    .filter(it -> owns(it.getRunId(), it.getEpoch()) && seen.add(it.getBatchId()))
+                    .filter(it ->
+                            !refused.has(record) && owns(it.getRunId(), it.getEpoch()) && seen.add(it.getBatchId()))
                     .ifPresent(last::addLast);
             if (last.size() > BATCHES) {
                 last.removeFirst();
@@ -234,14 +238,12 @@ public final class ExaminationReader {
         for (LearnerBatch batch : batches) {
             for (BatchEntry entry : batch.getEntries()) {
                 TopicPartition partition = new TopicPartition(topics.trajectories(), entry.getPartition());
-                if (cut.has(partition)) {
+                if (cut.has(partition) && cut.of(partition).holds(entry.getOffset())) {
                     from.merge(partition, entry.getOffset(), Math::min);
                     wanted.add(Place.of(entry));
                 }
             }
         }
-        from.replaceAll(
-                (partition, offset) -> Math.max(offset, cut.of(partition).begin()));
         Map<Place, Trajectory> found = new HashMap<>();
         scan.readWhile(from, cut, record -> {
             Place place = new Place(record.partition(), record.offset());

@@ -41,6 +41,14 @@ final class LedgerRules {
                     "records are on the log once more, and count once: " + reasons(balance.copies()),
                     "somebody else than the run's roles writes to these topics; nothing of the run is wrong by it"));
         }
+        if (!balance.strays().isEmpty()) {
+            findings.add(new Finding(
+                    Weight.NOTE,
+                    "strays",
+                    "records name no place of the rollouts topic, and count for nothing: " + reasons(balance.strays()),
+                    "somebody else than the run's roles writes to these topics, or the topic was made again with fewer"
+                            + " partitions, which millrace repair tells"));
+        }
     }
 
     static void lost(Examination examination, List<Finding> findings) {

@@ -14,6 +14,7 @@ import java.util.TreeMap;
  * @param strays decisions and scores about a partition that the rollouts topic does not have, which only a stranger can have written
  * @param copies by topic, without its prefix: records that are on it once more and count once, as steps, batches, outcomes and dead letters; of
  *     trajectories those about which the topology decided as if they were new
+ * @param strays by topic, without its prefix: decisions and scores that name no place of the rollouts topic, and count for nothing
  * @param otherDeadLetters refused records that are no rollouts and were not redriven, by topic
  * @param oldestWaiting what has waited longest, in each stage in which something waits
  * @param contradictions sentences, each about a record that is accounted for twice or missing; at most
@@ -26,6 +27,7 @@ public record Balance(
         long redriven,
         long strays,
         Map<String, Long> copies,
+        Map<String, Long> strays,
         Map<String, Long> otherDeadLetters,
         List<OldestPending> oldestWaiting,
         List<String> contradictions,
@@ -35,6 +37,7 @@ public record Balance(
     public Balance {
         byOrigin = Collections.unmodifiableSortedMap(new TreeMap<>(byOrigin));
         copies = new TreeMap<>(copies);
+        strays = new TreeMap<>(strays);
         otherDeadLetters = new TreeMap<>(otherDeadLetters);
         oldestWaiting = List.copyOf(oldestWaiting);
         contradictions = List.copyOf(contradictions);

@@ -54,6 +54,7 @@ public final class Ledger {
     private final Map<String, OldestPending> oldest = new LinkedHashMap<>();
     private final Map<String, Long> otherDeadLetters = new TreeMap<>();
     private final Map<String, Long> copies = new TreeMap<>();
+    private final Map<String, Long> strays = new TreeMap<>();
     private long contradictionCount;
     private long untoldBeforeMs = Long.MIN_VALUE;
     private long deletedDecisions;
@@ -91,12 +92,12 @@ public final class Ledger {
                 : maskedBy == null
                         ? RolloutEnds.TRAINED
                         : ends.of(Kind.MASKED, maskedBy.isEmpty() ? "its own mask" : maskedBy);
-        decide(partition, offset, end, "batch " + batchId + " takes it");
+        decide("batches", partition, offset, end, "batch " + batchId + " takes it");
     }
 
     /** An outcome about a rollout record. */
     public void dropped(int partition, long offset, String reason) {
-        decide(partition, offset, ends.of(Kind.DROPPED, reason), "it is dropped as " + reason);
+        decide("outcomes", partition, offset, ends.of(Kind.DROPPED, reason), "it is dropped as " + reason);
     }
 
     /** An outcome about a rollout record, in the place of the one that was told before. */
@@ -131,7 +132,7 @@ public final class Ledger {
         if (states.holds(partition, offset) && states.end(partition, offset) == end) {
             return false;
         }
-        decide(partition, offset, end, "it is dead-lettered for " + reason);
+        decide("dead-letters", partition, offset, end, "it is dead-lettered for " + reason);
         return true;
     }
 
@@ -182,14 +183,23 @@ public final class Ledger {
     public void scored(int partition, long offset) {
         if (states.holds(partition, offset)) {
             states.mark(partition, offset, PlaceStates.SCORED);
-        } else if (!states.has(partition)) {
-            strays++;
+        } else if (!states.isPlace(partition, offset)) {
+            stray("scores");
         }
     }
 
-    private void decide(int partition, long offset, int end, String sentence) {
+    /** A record of this topic names no place of the rollouts topic: it is about nothing that anybody could look at. */
+    private void stray(String topic) {
+        strays.merge(topic, 1L, Long::sum);
+    }
+
+    private void decide(String topic, int partition, long offset, int end, String sentence) {
         if (recordsBegun) {
             throw new IllegalStateException("decisions come before the rollouts' own records");
+        }
+        if (!states.isPlace(partition, offset)) {
+            stray(topic);
+            return;
         }
         if (!states.holds(partition, offset)) {
             if (!states.has(partition)) {
@@ -298,6 +308,7 @@ public final class Ledger {
                 redriven,
                 strays,
                 copies,
+                strays,
                 otherDeadLetters,
                 List.copyOf(oldest.values()),
                 contradictions.stream().map(this::sentence).toList(),

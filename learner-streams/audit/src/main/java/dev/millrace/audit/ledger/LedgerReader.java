@@ -4,6 +4,7 @@ import dev.millrace.log.LogConnection;
 import dev.millrace.log.deadletter.DeadLetterHeaders;
 import dev.millrace.log.deadletter.DeadLetters;
 import dev.millrace.log.deadletter.RedriveMark;
+import dev.millrace.log.deadletter.RefusedRecords;
 import dev.millrace.log.scan.ConsistentCut;
 import dev.millrace.log.scan.OffsetRange;
 import dev.millrace.log.scan.TopicScan;
@@ -38,7 +39,7 @@ import org.apache.kafka.common.serialization.Deserializer;
  * Reads a run's topics once, from what the log keeps to where they end now, and adds them up.
  *
  * <p>It reads committed records only and joins no consumer group, so it can run beside a live run, or after one that was
- * killed at any moment, and leaves no trace. It reads seven topics one after the other, decisions before rollouts (see
+ * killed at any moment, and leaves no trace. It reads the topics one after the other, dead letters first, since what was refused is no decision, then decisions before rollouts (see
  * {@link Ledger}), up to a consistent {@link ConsistentCut}. It keeps one byte for each offset of the rollouts topic, one more for
  * each rollout about which the learner decided anew, and one record for each optimiser step. All epochs of the run are
  * read, and what an older one left in flight is superseded; records of other runs count only where the topology refused them.
@@ -85,8 +86,12 @@ public final class LedgerReader {
                     topics.trajectories(),
                     topics.scores(),
                     topics.rollouts()));
-            Reading reading = new Reading(cut);
-            scan.read(topics.deadLetters(), cut, reading::refusal);
+            RefusedRecords refused = RefusedRecords.read(
+                    scan,
+                    cut,
+                    topics.deadLetters(),
+                    Set.of(topics.trainingLog(), topics.batches(), topics.outcomes(), topics.scores()));
+            Reading reading = new Reading(cut, refused);
             scan.read(topics.trainingLog(), cut, reading::step);
             scan.read(topics.batches(), cut, reading::batch);
             scan.read(topics.outcomes(), cut, reading::outcome);
@@ -112,6 +117,7 @@ public final class LedgerReader {
     /** What one reading has gathered. */
     private final class Reading {
         private final ConsistentCut cut;
+        private final RefusedRecords refused;
         private final Ledger ledger;
         private final TrainedBatches trained;
         private final StrayOutcomes strays;
@@ -125,8 +131,9 @@ public final class LedgerReader {
         private long generatedTokens;
         private long scoredTokens;
 
-        Reading(ConsistentCut cut) {
+        Reading(ConsistentCut cut, RefusedRecords refused) {
             this.cut = cut;
+            this.refused = refused;
             this.ledger =
                     new Ledger(cut.ranges(topics.rollouts()), connection.run().epoch());
             this.strays = new StrayOutcomes(ledger);
@@ -148,6 +155,9 @@ public final class LedgerReader {
 
         private <T> Optional<T> decoded(
                 ConsumerRecord<byte[], byte[]> record, String topic, Deserializer<T> deserializer) {
+            if (refused.has(record)) {
+                return Optional.empty(); // it decides nothing
+            }
             try {
                 return Optional.ofNullable(deserializer.deserialize(topic, record.value()));
             } catch (MalformedRecordException notOurs) {

@@ -37,9 +37,9 @@ final class PlaceStates {
         return Math.toIntExact(index >> PIECE_BITS);
     }
 
-    /** Whether the topic has this partition; a place that a record names may lie on none. */
-    boolean has(int partition) {
-        return partitions.containsKey(partition);
+    /** True if there is or was such a place; a record may name a partition that the topic never had, or lost when it was made again. */
+    boolean isPlace(int partition, long offset) {
+        return offset >= 0 && partitions.containsKey(partition);
     }
 
     boolean holds(int partition, long offset) {

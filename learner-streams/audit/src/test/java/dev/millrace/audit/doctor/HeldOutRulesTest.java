@@ -77,7 +77,8 @@ class HeldOutRulesTest {
     }
 
     private static List<Finding> findings(List<TrainingStep> steps, boolean isBestKept, VersionEvaluation... all) {
-        Balance balance = new Balance(new TreeMap<>(), 0, 0, Map.of(), Map.of(), List.of(), List.of(), 0, List.of());
+        Balance balance =
+                new Balance(new TreeMap<>(), 0, Map.of(), Map.of(), Map.of(), List.of(), List.of(), 0, List.of());
         return new Doctor()
                 .findings(new Examination(
                         0,

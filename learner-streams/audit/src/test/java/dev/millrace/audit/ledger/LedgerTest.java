@@ -261,6 +261,29 @@ class LedgerTest {
     }
 
     @Test
+    void shouldCountRecordsThatNameNoPlaceOfTheTopicAsStrays() {
+        ledger.batched(99, 0, 0, null, true);
+        ledger.batched(0, -1, 0, null, true);
+        ledger.dropped(99, 7, "stale");
+        ledger.dropped(-1, Long.MAX_VALUE, "stale");
+        ledger.dropped(0, Long.MIN_VALUE, "stale");
+        assertThat(ledger.deadLettered(99, 0, "reward")).isTrue();
+        ledger.trajectoryDeadLettered(99, 0, "reward");
+        ledger.redriven(99, 0, 0);
+        ledger.scored(99, 0);
+        ledger.scored(0, -1);
+        assertThat(ledger.isDecided(new RolloutPlace(99, 7))).isFalse();
+        assertThat(ledger.isDropped(new RolloutPlace(99, 7))).isFalse();
+        rollouts(0, 0, 1, FIRST);
+
+        assertThat(balance().strays())
+                .isEqualTo(Map.of("batches", 2L, "dead-letters", 1L, "outcomes", 3L, "scores", 2L));
+        assertThat(balance().addsUp()).isTrue();
+        assertThat(balance().gaps()).isEmpty();
+        assertThat(balance().all().inFlight()).isEqualTo(1);
+    }
+
+    @Test
     void shouldCountADeadLetterThatIsThereOnceMoreOnce() {
         assertThat(ledger.deadLettered(0, 0, "reward")).isTrue();
         assertThat(ledger.deadLettered(0, 0, "reward")).isFalse();

@@ -26,6 +26,11 @@ final class BatchMembers {
 
     /** A batch, in the order of the log; another one of its id changes nothing of what it needs. */
     void add(LearnerBatch batch) {
+        if (batch.getEntries().stream()
+                .anyMatch(entry -> entry.getOffset() < 0 || entry.getOffset() == Long.MAX_VALUE)) {
+            repeats.putIfAbsent(batch.getBatchId(), "it names an offset of " + topic + " that no topic has");
+            return;
+        }
         needs.putIfAbsent(batch.getBatchId(), needs(batch));
         batch.getEntries().forEach(entry -> {
             Long first = batchOf.putIfAbsent(entry.getRolloutId(), batch.getBatchId());
@@ -61,6 +66,11 @@ final class BatchMembers {
     /** Why a batch that is there cannot be trained on, as a clause; empty if it can. */
     Optional<String> whyUnusable(long batch) {
         return missing(batch).or(() -> Optional.ofNullable(repeats.get(batch)));
+    }
+
+    /** Why the learner refuses a batch whatever comes before it, as a clause; empty if it does not. */
+    Optional<String> whyRefused(long batch) {
+        return Optional.ofNullable(repeats.get(batch));
     }
 
     /** What a batch needs and the log does not hold, as a clause; empty if it holds all. */

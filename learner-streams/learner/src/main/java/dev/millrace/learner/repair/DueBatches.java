@@ -18,6 +18,8 @@ import org.apache.kafka.common.TopicPartition;
 final class DueBatches {
     /** A batch and the marker of its transaction, at least. */
     private static final int OFFSETS_OF_A_BATCH = 2;
+    /** Batches that may be lost in a row; an id further ahead is no batch of the run, and a list of those between would not end. */
+    private static final long MOST_LOST = 100_000;
 
     private final LogConnection connection;
     private final RunTopics topics;
@@ -65,12 +67,24 @@ final class DueBatches {
         if (next == due) {
             return unusable(due);
         }
+        while (next >= 0 && isStray(due, next)) {
+            next = past.firstFrom(next + 1);
+        }
         if (next < 0 && past.lastBatch() < due) { // it is still to be assembled, or was deleted
-            return there.containsAll(List.of(topics.outcomes(), topics.trajectories(), topics.trainingLog()))
+            return there.containsAll(List.of(
+                            topics.outcomes(), topics.deadLetters(), topics.trajectories(), topics.trainingLog()))
                     ? deletedUnread(due)
                     : List.of();
         }
         long last = next < 0 ? past.lastBatch() : next - 1;
+        if (last - due >= MOST_LOST) {
+            found.accept(new Inconsistency(
+                    "step-stray",
+                    "batch " + due + " is due, and " + topics.trainingLog() + " has a step on batch " + last
+                            + ", more than " + MOST_LOST + " batches ahead: no learner of the run wrote it",
+                    ways.newEpoch()));
+            return List.of();
+        }
         List<Long> lost = LongStream.rangeClosed(due, last).boxed().toList();
         found.accept(new Inconsistency(
                 "batch-lost",
@@ -81,6 +95,23 @@ final class DueBatches {
                                 : "; batch " + next + " is there and waits for it"),
                 waysWithout(lost)));
         return lost;
+    }
+
+    /**
+     * Whether a batch ahead of the due one is none of the run's: it repeats what an earlier batch has, or is further ahead than
+     * batches can be lost. Nothing is to be given up for it; the learner refuses it.
+     */
+    private boolean isStray(long due, long ahead) {
+        Optional<String> why = ahead - due > MOST_LOST
+                ? Optional.of("it is more than " + MOST_LOST + " batches ahead")
+                : members.whyRefused(ahead);
+        why.ifPresent(clause -> found.accept(new Inconsistency(
+                "batch-stray",
+                "batch " + ahead + " at offset " + past.offset(ahead) + " of " + topics.batches()
+                        + " is no batch that the learner takes: batch " + due + " is due, and " + clause,
+                List.of(WaysOut.await("the learner passes it over, and says so on " + topics.deadLetters()
+                        + " with its next version; it costs nothing")))));
+        return why.isPresent();
     }
 
     /**

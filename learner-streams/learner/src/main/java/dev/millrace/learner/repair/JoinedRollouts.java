@@ -1,6 +1,7 @@
 package dev.millrace.learner.repair;
 
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.deadletter.RefusedRecords;
 import dev.millrace.log.scan.ConsistentCut;
 import dev.millrace.log.scan.TopicScan;
 import dev.millrace.schemas.BatchEntry;
@@ -84,20 +85,28 @@ final class JoinedRollouts {
             ConsistentCut cut = scan.cut(List.of(
                     batches.topic(),
                     connection.topics().outcomes(),
+                    connection.topics().deadLetters(),
                     connection.topics().trajectories(),
                     connection.topics().trainingLog()));
+            RefusedRecords refused = RefusedRecords.read(
+                    scan,
+                    cut,
+                    connection.topics().deadLetters(),
+                    Set.of(batches.topic(), connection.topics().trainingLog()));
             end = cut.of(batches).end();
             scan.read(
                     connection.topics().trainingLog(),
                     cut,
                     record -> decoded(record, TrainingStep.class)
-                            .filter(step -> connection.run().owns(step.getRunId(), step.getEpoch()))
+                            .filter(step ->
+                                    !refused.has(record) && connection.run().owns(step.getRunId(), step.getEpoch()))
                             .ifPresent(past::step));
             scan.read(
                     batches.topic(),
                     cut,
                     record -> decoded(record, LearnerBatch.class)
-                            .filter(batch -> connection.run().owns(batch.getRunId(), batch.getEpoch()))
+                            .filter(batch ->
+                                    !refused.has(record) && connection.run().owns(batch.getRunId(), batch.getEpoch()))
                             .ifPresent(batch -> add(batch, record)));
             scan.read(
                     connection.topics().outcomes(),

@@ -1,7 +1,7 @@
 package dev.millrace.learner.repair;
 
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.deadletter.DeadLetters;
+import dev.millrace.log.deadletter.RefusedRecords;
 import dev.millrace.log.run.ClaimedRun;
 import dev.millrace.log.run.LogPlace;
 import dev.millrace.log.scan.ConsistentCut;
@@ -126,19 +126,19 @@ public final class RunExaminer {
 
     private SamplingCost readPast(Set<String> there) {
         List<String> read = new ArrayList<>(List.of(
-                topics.deadLetters(),
                 topics.trainingLog(),
                 topics.batches(),
+                topics.deadLetters(),
                 topics.admission(),
                 topics.rollouts(),
                 topics.trajectories()));
         read.retainAll(there);
         try (TopicScan scan = new TopicScan(connection, patience)) {
             ConsistentCut cut = scan.cut(read);
-            Set<String> refused = new HashSet<>();
-            if (cut.has(topics.deadLetters())) {
-                scan.read(topics.deadLetters(), cut, letter -> refused.add(DeadLetters.source(letter)));
-            }
+            RefusedRecords refused = cut.has(topics.deadLetters())
+                    ? RefusedRecords.read(
+                            scan, cut, topics.deadLetters(), Set.of(topics.trainingLog(), topics.batches()))
+                    : new RefusedRecords();
             if (cut.has(topics.trainingLog())) {
                 hasLostFirstSteps = cut.partitions(topics.trainingLog()).stream()
                         .anyMatch(partition -> cut.of(partition).begin() > 0);
@@ -146,8 +146,8 @@ public final class RunExaminer {
                         topics.trainingLog(),
                         cut,
                         record -> decoded(record, TrainingStep.class)
-                                .filter(step -> isOurs(step.getRunId(), step.getEpoch(), step.getPolicyId())
-                                        && !refused.contains(DeadLetters.place(record)))
+                                .filter(step -> !refused.has(record)
+                                        && isOurs(step.getRunId(), step.getEpoch(), step.getPolicyId()))
                                 .ifPresent(past::step));
             }
             if (cut.has(topics.batches())) {
@@ -155,8 +155,8 @@ public final class RunExaminer {
                         topics.batches(),
                         cut,
                         record -> decoded(record, LearnerBatch.class)
-                                .filter(batch -> isOurs(batch.getRunId(), batch.getEpoch(), batch.getPolicyId())
-                                        && !refused.contains(DeadLetters.place(record)))
+                                .filter(batch -> !refused.has(record)
+                                        && isOurs(batch.getRunId(), batch.getEpoch(), batch.getPolicyId()))
                                 .ifPresent(batch -> {
                                     past.batch(
                                             batch.getBatchId(),

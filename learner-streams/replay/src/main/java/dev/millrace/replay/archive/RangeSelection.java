@@ -303,11 +303,9 @@ public final class RangeSelection {
         }
     }
 
-    /** A place on no partition of the run, which only a stranger's record names, is needed by nobody. */
+    /** A record may name what is no place of the run. */
     private void need(TopicPartition partition, long offset) {
-        if (offset < 0
-                || offset == Long.MAX_VALUE
-                || !run.partitions(partition.topic()).contains(partition)) {
+        if (offset < 0 || !run.partitions(partition.topic()).contains(partition)) {
             return;
         }
         found.merge(

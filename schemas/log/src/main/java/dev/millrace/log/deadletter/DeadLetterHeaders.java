@@ -58,7 +58,7 @@ public final class DeadLetterHeaders {
     /** The text of one of these headers; empty if the record has none of that name. */
     public static String text(Headers headers, String name) {
         Header header = headers.lastHeader(name);
-        return header == null ? "" : new String(header.value(), StandardCharsets.UTF_8);
+        return header == null || header.value() == null ? "" : new String(header.value(), StandardCharsets.UTF_8);
     }
 
     /** The epoch that a header of these names; -1 if it is absent or no number. */
