@@ -14,6 +14,7 @@ import java.time.Clock;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.junit.jupiter.api.BeforeAll;
@@ -187,5 +188,50 @@ class FollowedAdviceIT {
         run.look(log -> assertThat(run.records(log, log.connection().topics().outcomes(), Outcome.class))
                 .extracting(Outcome::getReason)
                 .doesNotContain("duplicate"));
+    }
+
+    /** As a cluster does after {@code offsets.retention.minutes}. */
+    private static void deleteGroups(RunLog log, List<String> groups) throws Exception {
+        try (Admin admin = Admin.create(log.connection().admin())) {
+            admin.deleteConsumerGroups(groups).all().get(90, TimeUnit.SECONDS);
+        }
+    }
+
+    /** The learner's place is on the training log, admission's in its table, and who owns an id is claimed again. */
+    @Test
+    @Order(8)
+    void shouldGoOnWhereOffsetsOfTheLearnerAreLost() throws Exception {
+        run.look(log -> deleteGroups(
+                log,
+                List.of(
+                        log.connection().group("learner"),
+                        log.connection().scoped("learner.owner"),
+                        log.connection()
+                                .scoped("admission-" + log.connection().run().epoch()))));
+        goesOn();
+    }
+
+    @Test
+    @Order(9)
+    void shouldRefuseToStartWhereOffsetsAreLostAndGoOnInANewEpoch() throws Exception {
+        run.look(log -> deleteGroups(
+                log,
+                Stream.of("generator", "scorer", "topology", "learner")
+                        .map(log.connection()::group)
+                        .toList()));
+        Said refused = run.millrace("train", "--plain", "--max-steps", Integer.toString(steps + 1));
+        assertThat(refused.status()).isEqualTo(1);
+        assertThat(refused.err().replaceAll("\\s+", " "))
+                .contains(
+                        "cannot start the generator, which would do all of its work again: consumer group millrace.generator")
+                .contains("offsets.retention.minutes")
+                .contains("millrace repair --do new-epoch --run-dir ");
+        Said advice = found("offsets-lost");
+        assertThat(advice.words())
+                .contains("consumer group millrace.generator")
+                .contains("consumer group millrace.scorer")
+                .contains("consumer group millrace.topology");
+        follow(advice, "millrace rollback --to-version ");
+        goesOn();
     }
 }

@@ -13,6 +13,7 @@ import dev.millrace.generator.staleness.StalenessController;
 import dev.millrace.learner.InitialPolicy;
 import dev.millrace.learner.Learner;
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.run.LostOffsets;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.session.Device;
 import dev.millrace.policy.session.Engine;
@@ -104,8 +105,13 @@ public final class Pipeline implements AutoCloseable {
         return config.algorithm().routingReplay() == RoutingReplay.GENERATOR;
     }
 
-    /** Samples. */
+    /**
+     * Samples.
+     *
+     * @throws dev.millrace.log.topics.LogSetupException if its group has lost its offsets
+     */
     public Role generator() {
+        LostOffsets.requireNone(connection, "generator");
         config.requirePartners();
         config.requireTokenizer();
         if (config.engine().isRemote()) {
@@ -196,6 +202,7 @@ public final class Pipeline implements AutoCloseable {
                     "algorithm.routing_replay is generator, and of the answers that agents ask for no routing is"
                             + " recorded; choose none or learner for the run, or let a generator sample");
         }
+        LostOffsets.requireNone(connection, "generator"); // whose group it is in
         Gateway gateway;
         try {
             gateway = keep(made.get());
@@ -210,9 +217,11 @@ public final class Pipeline implements AutoCloseable {
      * Recomputes log-probs.
      *
      * @throws ConfigException if the run's topology joins no scores of this purpose, so that it has no topic for them
+     * @throws dev.millrace.log.topics.LogSetupException if its group has lost its offsets
      */
     public Role scorer(ScorerPurpose purpose) {
         requireJoined(purpose);
+        LostOffsets.requireNone(connection, purpose.role());
         Scorer scorer = keep(new Scorer(connection, purpose, feed(), engine(), config.scorer(), meters, clock));
         return new Role(purpose.role(), scorer::run, scorer::stop);
     }
@@ -239,8 +248,13 @@ public final class Pipeline implements AutoCloseable {
         return scorers;
     }
 
-    /** Joins, corrects, makes batches. */
+    /**
+     * Joins, corrects, makes batches.
+     *
+     * @throws dev.millrace.log.topics.LogSetupException if its group has lost its offsets
+     */
     public Role topology(Path stateDirectory) {
+        LostOffsets.requireNone(connection, "topology");
         TopologyRunner topology =
                 keep(new TopologyRunner(config.topology(), config.algorithm(), connection, stateDirectory, meters));
         return new Role("topology", topology::run, topology::stop);

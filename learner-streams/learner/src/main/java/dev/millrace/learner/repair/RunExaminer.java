@@ -4,6 +4,7 @@ import dev.millrace.log.LogConnection;
 import dev.millrace.log.deadletter.RefusedRecords;
 import dev.millrace.log.run.ClaimedRun;
 import dev.millrace.log.run.LogPlace;
+import dev.millrace.log.run.LostOffsets;
 import dev.millrace.log.scan.ConsistentCut;
 import dev.millrace.log.scan.TopicScan;
 import dev.millrace.log.topics.TopicAdministration;
@@ -86,6 +87,10 @@ public final class RunExaminer {
         WaysOut ways = new WaysOut(connection::command, past, cost, versions.good());
         comparePlace(place, ways);
         found.addAll(new ChainCheck(connection, past, hasLostFirstSteps, ways).compare(versions));
+        for (String role : LostOffsets.ROLES) {
+            LostOffsets.of(connection, role, there)
+                    .ifPresent(lost -> found.add(new Inconsistency("offsets-lost", lost, ways.newEpoch())));
+        }
         List<OpenTransaction> open = findOpen(there, openFor, ways);
         CommittedOffsets offsets = CommittedOffsets.read(connection, there);
         DueBatches due = new DueBatches(connection, past, members, offsets, ways, patience, found::add);

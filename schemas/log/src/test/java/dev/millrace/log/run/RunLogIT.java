@@ -14,7 +14,9 @@ import dev.millrace.log.topics.LogSetupException;
 import dev.millrace.log.topics.TopicAdministration;
 import dev.millrace.log.topics.TopicsConfig;
 import dev.millrace.schemas.EpochParent;
+import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.RunClaim;
+import dev.millrace.schemas.Score;
 import dev.millrace.schemas.ServerRole;
 import dev.millrace.schemas.Serving;
 import dev.millrace.schemas.run.ClaimKey;
@@ -400,6 +402,67 @@ class RunLogIT {
                 .hasMessage(
                         "topic only-garbage.run holds something else than a claim: not a RunClaim (topic only-garbage.run): "
                                 + "the first byte is 1 in place of 0");
+    }
+
+    @Test
+    void shouldTellAGroupThatLostItsOffsetsFromOneThatHasDoneNothing() throws Exception {
+        RunTopics topics = new RunTopics("offsets.");
+        RunIdentity run = new RunIdentity("run-o", 0, "default");
+        try (RunLog log = open(topics, run);
+                Admin admin = Admin.create(client);
+                KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(
+                        log.connection().producer(Map.of()), new ByteArraySerializer(), new ByteArraySerializer())) {
+            LogConnection connection = log.connection();
+            assertThat(LostOffsets.ROLES)
+                    .as("of a run that has just begun")
+                    .allMatch(role -> LostOffsets.of(connection, role, Set.copyOf(topics.required()))
+                            .isEmpty());
+            Score score = new Score(
+                    "run-o",
+                    0,
+                    "0-1/0",
+                    "0-1",
+                    "scorer-0",
+                    new LogCoordinates(topics.rollouts(), 0, 7L),
+                    List.of(),
+                    null,
+                    1L,
+                    null);
+            for (Score each : List.of(
+                    Score.newBuilder(score).setRunId("another").build(),
+                    Score.newBuilder(score).setEpoch(1).build())) {
+                send(producer, log, each);
+            }
+            producer.send(new ProducerRecord<>(topics.scores(), new byte[] {1, 2, 3}))
+                    .get();
+            LostOffsets.requireNone(connection, "scorer"); // none of them is this epoch's
+
+            send(producer, log, score);
+            assertThatThrownBy(() -> LostOffsets.requireNone(connection, "scorer"))
+                    .isInstanceOf(LogSetupException.class)
+                    .hasMessage("cannot start the scorer, which would do all of its work again: consumer group"
+                            + " offsets.scorer has no committed offsets of offsets.rollouts, and offsets.scores has records"
+                            + " of the scorer; a cluster deletes the offsets of a group that has had no member for"
+                            + " offsets.retention.minutes (7 days by default), and those of a deleted topic; "
+                            + connection.command("repair --do new-epoch") + " goes on from the newest version");
+
+            admin.alterConsumerGroupOffsets(
+                            connection.group("scorer"),
+                            Map.of(new TopicPartition(topics.rollouts(), 0), new OffsetAndMetadata(0)))
+                    .all()
+                    .get(90, TimeUnit.SECONDS);
+            LostOffsets.requireNone(connection, "scorer");
+        }
+    }
+
+    private static void send(KafkaProducer<byte[], byte[]> producer, RunLog log, Score score) throws Exception {
+        String topic = log.connection().topics().scores();
+        producer.send(new ProducerRecord<>(
+                        topic,
+                        AvroSerde.of(Score.class, log.connection().registry())
+                                .serializer()
+                                .serialize(topic, score)))
+                .get();
     }
 
     @Test
