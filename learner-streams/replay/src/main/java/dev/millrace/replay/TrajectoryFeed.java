@@ -71,6 +71,11 @@ final class TrajectoryFeed implements AutoCloseable {
      */
     List<ConsumerRecord<byte[], byte[]>> of(LearnerBatch batch) {
         List<BatchEntry> entries = batch.getEntries();
+        for (BatchEntry entry : entries) {
+            if (!run.partitions(topic).contains(new TopicPartition(topic, entry.getPartition()))) {
+                throw missing(topic, batch, entry, "the topic has no such partition");
+            }
+        }
         Integer[] inOrder = new Integer[entries.size()];
         Arrays.setAll(inOrder, e -> e);
         Arrays.sort(

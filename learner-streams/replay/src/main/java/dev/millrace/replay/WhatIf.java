@@ -12,6 +12,7 @@ import dev.millrace.corrections.stage.StageFacts;
 import dev.millrace.corrections.stage.StageFailedException;
 import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.corrections.staleness.StalenessLimit;
+import dev.millrace.log.deadletter.RefusedPlaces;
 import dev.millrace.replay.archive.RecordCursor;
 import dev.millrace.replay.archive.RecordedRun;
 import dev.millrace.replay.archive.RecordedRun.Range;
@@ -205,6 +206,7 @@ public final class WhatIf {
                 TrainedSteps trained = new TrainedSteps(run)) {
             Deque<Future<Decided>> underWay = new ArrayDeque<>();
             Set<Long> seen = new HashSet<>();
+            RefusedPlaces refused = run.refused(run.topics().batches());
             for (TopicPartition partition : run.partitions(run.topics().batches())) {
                 Range offsets = offsets(partition);
                 try (RecordCursor cursor = run.read(partition, offsets.from())) {
@@ -214,7 +216,7 @@ public final class WhatIf {
                             next = cursor.next()) {
                         passed.add(next.get().offset() + 1 - position);
                         position = next.get().offset() + 1;
-                        Optional<LearnerBatch> batch = batch(next.get());
+                        Optional<LearnerBatch> batch = refused.has(next.get()) ? Optional.empty() : batch(next.get());
                         if (batch.isPresent() && !seen.add(batch.get().getBatchId())) {
                             copies.increment();
                         } else if (batch.isPresent()

@@ -157,7 +157,8 @@ final class RolloutIndexer {
                             + " trajectory_partition, trajectory_offset) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
                             + " ON CONFLICT DO UPDATE SET batch = excluded.batch, entry = excluded.entry, advantage = excluded.advantage,"
                             + " staleness = excluded.staleness, trained_tokens = excluded.trained_tokens, masked_by = excluded.masked_by,"
-                            + " trajectory_partition = excluded.trajectory_partition, trajectory_offset = excluded.trajectory_offset",
+                            + " trajectory_partition = excluded.trajectory_partition, trajectory_offset = excluded.trajectory_offset"
+                            + " WHERE rollout.batch IS NULL", // another batch that has it is refused
                     entry.getRolloutPartition(),
                     entry.getRolloutOffset(),
                     batch.getEpoch(),

@@ -9,7 +9,7 @@ import dev.millrace.corrections.diagnostics.TreeBounds;
 import dev.millrace.corrections.stage.StageFacts;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.alarm.Alarm;
-import dev.millrace.log.deadletter.RefusedRecords;
+import dev.millrace.log.deadletter.RefusedPlaces;
 import dev.millrace.log.evaluation.EvaluationLog;
 import dev.millrace.log.evaluation.Evaluations;
 import dev.millrace.log.scan.ConsistentCut;
@@ -180,7 +180,7 @@ public final class ExaminationReader {
     private Optional<Diagnosis> diagnosis(TopicScan scan, ConsistentCut cut, List<TrainingStep> steps) {
         Deque<LearnerBatch> last = new ArrayDeque<>();
         Set<Long> seen = new HashSet<>(); // one that is there once more is a copy
-        RefusedRecords refused = RefusedRecords.read(scan, cut, topics.deadLetters(), Set.of(topics.batches()));
+        RefusedPlaces refused = RefusedPlaces.read(scan, cut, topics.deadLetters(), Set.of(topics.batches()));
         TopicPartition partition = cut.partitions(topics.batches()).get(0);
         // a batch and the mark that ends its transaction take two offsets, or a few more
         long from = Math.max(cut.of(partition).begin(), cut.of(partition).end() - 4L * BATCHES);

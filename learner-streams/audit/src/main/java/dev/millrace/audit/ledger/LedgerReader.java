@@ -4,7 +4,7 @@ import dev.millrace.log.LogConnection;
 import dev.millrace.log.deadletter.DeadLetterHeaders;
 import dev.millrace.log.deadletter.DeadLetters;
 import dev.millrace.log.deadletter.RedriveMark;
-import dev.millrace.log.deadletter.RefusedRecords;
+import dev.millrace.log.deadletter.RefusedPlaces;
 import dev.millrace.log.scan.ConsistentCut;
 import dev.millrace.log.scan.OffsetRange;
 import dev.millrace.log.scan.TopicScan;
@@ -86,7 +86,7 @@ public final class LedgerReader {
                     topics.trajectories(),
                     topics.scores(),
                     topics.rollouts()));
-            RefusedRecords refused = RefusedRecords.read(
+            RefusedPlaces refused = RefusedPlaces.read(
                     scan,
                     cut,
                     topics.deadLetters(),
@@ -117,7 +117,7 @@ public final class LedgerReader {
     /** What one reading has gathered. */
     private final class Reading {
         private final ConsistentCut cut;
-        private final RefusedRecords refused;
+        private final RefusedPlaces refused;
         private final Ledger ledger;
         private final TrainedBatches trained;
         private final StrayOutcomes strays;
@@ -131,7 +131,7 @@ public final class LedgerReader {
         private long generatedTokens;
         private long scoredTokens;
 
-        Reading(ConsistentCut cut, RefusedRecords refused) {
+        Reading(ConsistentCut cut, RefusedPlaces refused) {
             this.cut = cut;
             this.refused = refused;
             this.ledger =

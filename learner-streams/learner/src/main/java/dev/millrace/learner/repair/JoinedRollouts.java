@@ -1,7 +1,7 @@
 package dev.millrace.learner.repair;
 
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.deadletter.RefusedRecords;
+import dev.millrace.log.deadletter.RefusedPlaces;
 import dev.millrace.log.scan.ConsistentCut;
 import dev.millrace.log.scan.TopicScan;
 import dev.millrace.schemas.BatchEntry;
@@ -88,7 +88,7 @@ final class JoinedRollouts {
                     connection.topics().deadLetters(),
                     connection.topics().trajectories(),
                     connection.topics().trainingLog()));
-            RefusedRecords refused = RefusedRecords.read(
+            RefusedPlaces refused = RefusedPlaces.read(
                     scan,
                     cut,
                     connection.topics().deadLetters(),

@@ -1,7 +1,7 @@
 package dev.millrace.learner.repair;
 
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.deadletter.RefusedRecords;
+import dev.millrace.log.deadletter.RefusedPlaces;
 import dev.millrace.log.run.ClaimedRun;
 import dev.millrace.log.run.LogPlace;
 import dev.millrace.log.run.LostOffsets;
@@ -140,10 +140,8 @@ public final class RunExaminer {
         read.retainAll(there);
         try (TopicScan scan = new TopicScan(connection, patience)) {
             ConsistentCut cut = scan.cut(read);
-            RefusedRecords refused = cut.has(topics.deadLetters())
-                    ? RefusedRecords.read(
-                            scan, cut, topics.deadLetters(), Set.of(topics.trainingLog(), topics.batches()))
-                    : new RefusedRecords();
+            RefusedPlaces refused =
+                    RefusedPlaces.read(scan, cut, topics.deadLetters(), Set.of(topics.trainingLog(), topics.batches()));
             if (cut.has(topics.trainingLog())) {
                 hasLostFirstSteps = cut.partitions(topics.trainingLog()).stream()
                         .anyMatch(partition -> cut.of(partition).begin() > 0);

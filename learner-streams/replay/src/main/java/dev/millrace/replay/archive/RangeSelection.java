@@ -1,5 +1,6 @@
 package dev.millrace.replay.archive;
 
+import dev.millrace.log.deadletter.RefusedPlaces;
 import dev.millrace.replay.archive.RecordedRun.Range;
 import dev.millrace.schemas.AdapterBase;
 import dev.millrace.schemas.BatchEntry;
@@ -122,6 +123,7 @@ public final class RangeSelection {
 
     private Batches batches(Predicate<LearnerBatch> wanted, long fromOffset, long toOffset) {
         Batches batches = new Batches();
+        RefusedPlaces refused = run.refused(topics.batches());
         Set<Long> seen = new HashSet<>(); // a batch that is there once more is a copy, and nothing rests on it
         for (TopicPartition partition : run.partitions(topics.batches())) {
             Range there = run.range(partition);
@@ -129,7 +131,8 @@ public final class RangeSelection {
                     Math.max(there.from(), fromOffset),
                     toOffset == Long.MAX_VALUE ? there.end() : Math.min(there.end(), toOffset + 1));
             each(partition, asked, LearnerBatch.class, (offset, batch) -> {
-                if (!run.run().owns(batch.getRunId(), batch.getEpoch())
+                if (refused.has(partition, offset)
+                        || !run.run().owns(batch.getRunId(), batch.getEpoch())
                         || !wanted.test(batch)
                         || !seen.add(batch.getBatchId())) {
                     return;

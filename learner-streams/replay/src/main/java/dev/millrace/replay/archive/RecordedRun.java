@@ -1,5 +1,6 @@
 package dev.millrace.replay.archive;
 
+import dev.millrace.log.deadletter.RefusedPlaces;
 import dev.millrace.log.fetch.RecordFetcher;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.run.EpochLineage;
@@ -70,6 +71,19 @@ public interface RecordedRun extends AutoCloseable {
      * @param from the first offset that is wanted
      */
     RecordCursor read(TopicPartition partition, long from);
+
+    /** Which records of a topic were refused, so that nothing rests on them; reads all dead letters. */
+    default RefusedPlaces refused(String topic) {
+        RefusedPlaces refused = new RefusedPlaces(Set.of(topic));
+        for (TopicPartition partition : partitions(topics().deadLetters())) {
+            try (RecordCursor cursor = read(partition, range(partition).from())) {
+                for (var next = cursor.next(); next.isPresent(); next = cursor.next()) {
+                    refused.add(next.get());
+                }
+            }
+        }
+        return refused;
+    }
 
     /** Records by their places. */
     RecordFetcher fetcher();

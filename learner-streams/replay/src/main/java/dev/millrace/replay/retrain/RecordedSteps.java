@@ -1,6 +1,7 @@
 package dev.millrace.replay.retrain;
 
 import dev.millrace.learner.batch.TrainingBatch;
+import dev.millrace.log.deadletter.RefusedPlaces;
 import dev.millrace.log.fetch.RecordFetcher;
 import dev.millrace.replay.BatchTrajectories;
 import dev.millrace.replay.archive.ArchiveException;
@@ -63,12 +64,13 @@ final class RecordedSteps {
     /** Hands on the batches alone; throws as {@link #forEach}. */
     void forEachBatch(VersionInterval range, BatchTaker taker) {
         long next = range.from();
+        RefusedPlaces refused = run.refused(run.topics().batches());
         for (TopicPartition partition : run.partitions(run.topics().batches())) {
             try (RecordCursor cursor = run.read(partition, run.range(partition).from())) {
                 for (Optional<ConsumerRecord<byte[], byte[]>> record = cursor.next();
                         record.isPresent() && next < range.to();
                         record = cursor.next()) {
-                    Optional<LearnerBatch> batch = batch(record.get());
+                    Optional<LearnerBatch> batch = refused.has(record.get()) ? Optional.empty() : batch(record.get());
                     OptionalLong from = batch.isEmpty()
                             ? OptionalLong.empty()
                             : versions.beginningOf(batch.get().getBatchId());

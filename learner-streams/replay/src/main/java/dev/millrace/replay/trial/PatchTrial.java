@@ -6,6 +6,7 @@ import dev.millrace.corrections.control.LengthGuard;
 import dev.millrace.corrections.diagnostics.Cause;
 import dev.millrace.corrections.diagnostics.StepFacts;
 import dev.millrace.corrections.stage.StageInput;
+import dev.millrace.log.deadletter.RefusedPlaces;
 import dev.millrace.log.fetch.RecordFetcher;
 import dev.millrace.replay.Alternative;
 import dev.millrace.replay.BatchTrajectories;
@@ -65,6 +66,7 @@ public final class PatchTrial {
     private void find() {
         TopicPartition batches = run.partitions(run.topics().batches()).get(0);
         Range range = run.range(batches);
+        RefusedPlaces refused = run.refused(batches.topic());
         var deserializer = AvroSerde.of(LearnerBatch.class, run.registry()).deserializer();
         long from = Math.max(range.from(), range.end() - OFFSETS * limit.batches());
         try (RecordCursor cursor = run.read(batches, from)) {
@@ -74,7 +76,9 @@ public final class PatchTrial {
                 try {
                     LearnerBatch batch = deserializer.deserialize(
                             next.get().topic(), next.get().value());
-                    if (batch != null && run.run().owns(batch.getRunId(), batch.getEpoch())) {
+                    if (batch != null
+                            && !refused.has(next.get())
+                            && run.run().owns(batch.getRunId(), batch.getEpoch())) {
                         newest = batch;
                         offsets.addLast(next.get().offset());
                     }

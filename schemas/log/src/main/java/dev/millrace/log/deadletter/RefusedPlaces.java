@@ -15,43 +15,54 @@ import org.apache.kafka.common.TopicPartition;
  * Records that a role refused: they are still on their topics, and decide nothing. Keeps one entry for each dead letter from
  * these topics. Not thread-safe.
  */
-public final class RefusedRecords {
+public final class RefusedPlaces {
     private static final Pattern PLACE = Pattern.compile("(\\d{1,9})@(\\d{1,18})");
 
+    private final Set<String> topics;
     private final Map<TopicPartition, Set<Long>> places = new HashMap<>();
+
+    /** @param topics whose refused records are wanted */
+    public RefusedPlaces(Set<String> topics) {
+        this.topics = topics;
+    }
 
     /**
      * Reads the dead letters of a run.
      *
-     * @param cut holds the dead letters, and those of the topics that exist
+     * @param cut where the run has dead letters, holds them
      * @param topics whose refused records are wanted
      */
-    public static RefusedRecords read(TopicScan scan, ConsistentCut cut, String deadLetters, Set<String> topics) {
-        RefusedRecords refused = new RefusedRecords();
-        scan.read(deadLetters, cut, record -> refused.add(record, topics, cut));
+    public static RefusedPlaces read(TopicScan scan, ConsistentCut cut, String deadLetters, Set<String> topics) {
+        RefusedPlaces refused = new RefusedPlaces(topics);
+        if (cut.has(deadLetters)) {
+            scan.read(deadLetters, cut, refused::add);
+        }
         return refused;
     }
 
-    private void add(ConsumerRecord<byte[], byte[]> letter, Set<String> topics, ConsistentCut cut) {
+    /** A record of the dead-letter topic. */
+    public void add(ConsumerRecord<byte[], byte[]> letter) {
         String topic = DeadLetterHeaders.text(letter.headers(), DeadLetterHeaders.SOURCE_TOPIC);
         Matcher place = PLACE.matcher(RedriveMark.place(
                 DeadLetterHeaders.text(letter.headers(), DeadLetterHeaders.SOURCE_PARTITION),
                 DeadLetterHeaders.text(letter.headers(), DeadLetterHeaders.SOURCE_OFFSET)));
         boolean isLetter = !DeadLetterHeaders.text(letter.headers(), DeadLetterHeaders.REASON)
                 .isEmpty();
-        if (!isLetter || !topics.contains(topic) || !place.matches()) {
-            return;
-        }
-        TopicPartition partition = new TopicPartition(topic, Integer.parseInt(place.group(1)));
-        long offset = Long.parseLong(place.group(2));
-        if (cut.has(partition) && cut.of(partition).holds(offset)) {
-            places.computeIfAbsent(partition, unseen -> new HashSet<>()).add(offset);
+        if (isLetter && topics.contains(topic) && place.matches()) {
+            places.computeIfAbsent(
+                            new TopicPartition(topic, Integer.parseInt(place.group(1))), unseen -> new HashSet<>())
+                    .add(Long.parseLong(place.group(2)));
         }
     }
 
     /** Whether this record was refused. */
     public boolean has(ConsumerRecord<?, ?> record) {
-        Set<Long> offsets = places.get(new TopicPartition(record.topic(), record.partition()));
-        return offsets != null && offsets.contains(record.offset());
+        return has(new TopicPartition(record.topic(), record.partition()), record.offset());
+    }
+
+    /** Whether the record at this place was refused. */
+    public boolean has(TopicPartition partition, long offset) {
+        Set<Long> offsets = places.get(partition);
+        return offsets != null && offsets.contains(offset);
     }
 }
