@@ -35,7 +35,6 @@ final class LedgerJson {
             put(row, tally);
         });
         json.put("redriven", balance.redriven());
-        json.put("strays", balance.strays());
         reasons(json.putObject("copies"), balance.copies());
         reasons(json.putObject("strays"), balance.strays());
         reasons(json.putObject("other_dead_letters"), balance.otherDeadLetters());

@@ -541,7 +541,7 @@ class AuditIT {
     }
 
     @Test
-    @Order(13)
+    @Order(12)
     void shouldSayThatDeletedDecisionsAreDeletedAndNotThatRolloutsAreMissing() throws Exception {
         try (var admin = Admin.create(run.connection().admin())) {
             var partition = new TopicPartition(run.topics().batches(), 0);
@@ -565,7 +565,7 @@ class AuditIT {
     }
 
     @Test
-    @Order(14)
+    @Order(13)
     void shouldDiagnoseTheRun() throws Exception {
         Said said = millrace("doctor", "--json");
         assertThat(said.status).as(said.toString()).isEqualTo(4); // 2 of 11 rollouts are refused for good
@@ -575,7 +575,7 @@ class AuditIT {
     }
 
     @Test
-    @Order(15)
+    @Order(14)
     void shouldFailAndNameWhatContradictsItself() throws Exception {
         run.step(0, 4);
         Said said = millrace("ledger");
@@ -586,7 +586,7 @@ class AuditIT {
     }
 
     @Test
-    @Order(17)
+    @Order(99)
     void shouldAnswerWhateverNumbersAreOnTheLog() throws Exception {
         int written = run.extremes(run.topics().outcomes(), Outcome.class)
                 + run.extremes(run.topics().trajectories(), Trajectory.class)
@@ -619,7 +619,7 @@ class AuditIT {
 
     /** What an earlier commit recorded and archived: its schemas, its claim and its configuration are those of then. */
     @Test
-    @Order(16)
+    @Order(15)
     @Tag("faults")
     void shouldImportAnArchiveOfAnEarlierContractAndAnswerQuestionsAboutItsTopics() throws Exception {
         Path archive = Path.of("src", "test", "resources", "archives", "contract-3");

@@ -307,6 +307,31 @@ final class CraftedRun implements AutoCloseable {
                 .get();
     }
 
+    /** Writes the last record of a topic once more with each of its numbers at each extreme; says how many there were. */
+    <T extends SpecificRecord> int extremes(String topic, Class<T> type) throws Exception {
+        List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
+        try (TopicScan scan = new TopicScan(connection(), Duration.ofSeconds(30))) {
+            scan.read(topic, scan.cut(List.of(topic)), records::add);
+        }
+        for (int last = records.size() - 1; last >= 0; last--) {
+            try {
+                T record = AvroSerde.of(type, connection().registry())
+                        .deserializer()
+                        .deserialize(topic, records.get(last).value());
+                List<Extreme<T>> extremes = Extremes.of(record);
+                for (Extreme<T> extreme : extremes) {
+                    producer.send(new ProducerRecord<>(
+                            topic, records.get(last).key(), encode(topic, type, extreme.record())));
+                }
+                producer.flush();
+                return extremes.size();
+            } catch (MalformedRecordException e) {
+                // garbage, which the log has too
+            }
+        }
+        return 0;
+    }
+
     /** Puts every record of a topic on it once more, as it is; says how many there were. */
     int copyAll(String topic) throws Exception {
         List<ConsumerRecord<byte[], byte[]>> records = records(topic);

@@ -36,7 +36,6 @@ class LedgerTextTest {
         return new Balance(
                 tallies,
                 2,
-                5,
                 Map.of("batches", 3L, "outcomes", 1L),
                 Map.of("outcomes", 2L),
                 Map.of("millrace.scores", 1L),

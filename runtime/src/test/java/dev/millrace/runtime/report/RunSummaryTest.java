@@ -92,7 +92,6 @@ class RunSummaryTest {
                                 0,
                                 0))),
                 0,
-                0,
                 Map.of(),
                 Map.of(),
                 Map.of(),

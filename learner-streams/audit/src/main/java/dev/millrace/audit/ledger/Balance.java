@@ -11,7 +11,6 @@ import java.util.TreeMap;
  *
  * @param byOrigin by epoch and policy version
  * @param redriven dead letters of rollouts that were redriven; their first records are in no tally
- * @param strays decisions and scores about a partition that the rollouts topic does not have, which only a stranger can have written
  * @param copies by topic, without its prefix: records that are on it once more and count once, as steps, batches, outcomes and dead letters; of
  *     trajectories those about which the topology decided as if they were new
  * @param strays by topic, without its prefix: decisions and scores that name no place of the rollouts topic, and count for nothing
@@ -25,7 +24,6 @@ import java.util.TreeMap;
 public record Balance(
         SortedMap<RolloutOrigin, Tally> byOrigin,
         long redriven,
-        long strays,
         Map<String, Long> copies,
         Map<String, Long> strays,
         Map<String, Long> otherDeadLetters,

@@ -59,7 +59,6 @@ public final class Ledger {
     private long untoldBeforeMs = Long.MIN_VALUE;
     private long deletedDecisions;
     private long redriven;
-    private long strays;
     private boolean recordsBegun;
 
     /**
@@ -202,9 +201,7 @@ public final class Ledger {
             return;
         }
         if (!states.holds(partition, offset)) {
-            if (!states.has(partition)) {
-                strays++;
-            } else if (states.isDeleted(partition, offset)) {
+            if (states.isDeleted(partition, offset)) {
                 deletedDecisions++;
             } else {
                 contradict(new Place(partition, offset), sentence + ", and the topic does not go so far");
@@ -306,7 +303,6 @@ public final class Ledger {
         return new Balance(
                 tallies,
                 redriven,
-                strays,
                 copies,
                 strays,
                 otherDeadLetters,

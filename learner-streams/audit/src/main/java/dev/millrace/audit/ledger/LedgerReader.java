@@ -2,7 +2,6 @@ package dev.millrace.audit.ledger;
 
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.deadletter.DeadLetterHeaders;
-import dev.millrace.log.deadletter.DeadLetters;
 import dev.millrace.log.deadletter.RedriveMark;
 import dev.millrace.log.deadletter.RefusedPlaces;
 import dev.millrace.log.scan.ConsistentCut;
@@ -25,7 +24,6 @@ import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -124,9 +122,6 @@ public final class LedgerReader {
         /** Time of the first record that each partition keeps, of partitions that have lost earlier ones. */
         private final Map<TopicPartition, Long> keptSince = new HashMap<>();
 
-        /** Where steps and batches lie that a role has refused. */
-        private final Set<String> refused = new HashSet<>();
-
         private final List<String> gaps = new ArrayList<>();
         private long generatedTokens;
         private long scoredTokens;
@@ -165,19 +160,8 @@ public final class LedgerReader {
             }
         }
 
-        /** Read before what it is about: what was refused is no decision. */
-        void refusal(ConsumerRecord<byte[], byte[]> letter) {
-            String source = DeadLetterHeaders.text(letter.headers(), DeadLetterHeaders.SOURCE_TOPIC);
-            if (source.equals(topics.trainingLog()) || source.equals(topics.batches())) {
-                refused.add(DeadLetters.source(letter));
-            }
-        }
-
         void step(ConsumerRecord<byte[], byte[]> record) {
             noteFirst(record);
-            if (refused.contains(DeadLetters.place(record))) {
-                return;
-            }
             decoded(record, record.topic(), steps)
                     .filter(step -> ours(step.getRunId()))
                     .ifPresent(step -> trained.step(step, RecordDigest.of(record.value())));
@@ -185,13 +169,9 @@ public final class LedgerReader {
 
         void batch(ConsumerRecord<byte[], byte[]> record) {
             noteFirst(record);
-            if (refused.contains(DeadLetters.place(record))) {
-                return;
-            }
             decoded(record, record.topic(), batches)
                     .filter(batch -> ours(batch.getRunId()))
-                    .ifPresent(
-                            batch -> trained.batch(batch, DeadLetters.place(record), RecordDigest.of(record.value())));
+                    .ifPresent(batch -> trained.batch(batch, at(record), RecordDigest.of(record.value())));
         }
 
         private boolean hasLost(String topic) {
@@ -342,6 +322,10 @@ public final class LedgerReader {
                     inOrder.stream().mapToLong(TrainingStep::getTokensTrained).sum();
             return new Account(ledger.balance(kept, gaps), generatedTokens, scoredTokens, trainedTokens, inOrder);
         }
+    }
+
+    private static String at(ConsumerRecord<?, ?> record) {
+        return record.topic() + "-" + record.partition() + "@" + record.offset();
     }
 
     private static int ones(ByteBuffer mask) {

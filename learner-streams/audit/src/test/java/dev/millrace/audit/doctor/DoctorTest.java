@@ -38,7 +38,6 @@ class DoctorTest {
         return new Balance(
                 new TreeMap<>(Map.of(new RolloutOrigin(0, 3), tally)),
                 0,
-                0,
                 Map.of(),
                 Map.of(),
                 Map.of(),
@@ -158,7 +157,6 @@ class DoctorTest {
                         new Tally(1000, 0, Map.of(), Map.of("stale", 900L), Map.of("reward", 100L), 0, 0, 0, 0, 0),
                         new RolloutOrigin(1, 3),
                         WELL)),
-                0,
                 0,
                 Map.of(),
                 Map.of(),

@@ -105,24 +105,6 @@ class LedgerTest {
     }
 
     @Test
-    void shouldCountWhatNamesNoPartitionOfTheTopicAsStray() {
-        ledger.batched(0, 7, 3, null, true);
-        ledger.batched(99, 7, 3, null, true);
-        ledger.dropped(99, 0, "stale");
-        ledger.dropped(-1, Long.MIN_VALUE, "stale");
-        ledger.deadLettered(99, 1, "reward");
-        ledger.trajectoryDeadLettered(99, 1, "reward");
-        ledger.redriven(99, 1, 2);
-        ledger.trajectoryRedriven(99, 1);
-        ledger.scored(99, Long.MAX_VALUE);
-        rollouts(0, 0, 8, FIRST);
-        assertThat(ledger.isDecided(new RolloutPlace(99, 1))).isFalse();
-        assertThat(balance().strays()).isEqualTo(5);
-        assertThat(balance().addsUp()).isTrue();
-        assertThat(balance().all().trained()).isEqualTo(1);
-    }
-
-    @Test
     void shouldCountEveryContradictionAndNameTheFirst() {
         for (int i = 0; i < 90; i++) {
             ledger.deadLettered(0, i, "reward");

@@ -53,14 +53,10 @@ final class BatchMembers {
         batch.getEntries()
                 .forEach(entry -> needs.merge(
                         entry.getPartition(),
-                        one(Math.max(0, entry.getOffset())), // a batch with another is a stranger's
+                        new OffsetRange(entry.getOffset(), entry.getOffset() + 1),
                         (one, other) -> new OffsetRange(
                                 Math.min(one.begin(), other.begin()), Math.max(one.end(), other.end()))));
         return needs;
-    }
-
-    private static OffsetRange one(long offset) {
-        return new OffsetRange(offset, offset == Long.MAX_VALUE ? offset : offset + 1);
     }
 
     /** Why a batch that is there cannot be trained on, as a clause; empty if it can. */

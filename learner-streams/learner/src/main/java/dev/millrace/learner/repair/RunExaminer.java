@@ -17,7 +17,6 @@ import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.weights.WeightsConfig;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;

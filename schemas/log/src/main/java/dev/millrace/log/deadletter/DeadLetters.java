@@ -86,16 +86,4 @@ public final class DeadLetters {
             headers.add(name, cut.getBytes(StandardCharsets.UTF_8));
         }
     }
-
-    /** Where the record lay that a dead letter is of, as {@code topic-partition@offset}; what its headers do not say is missing in it. */
-    public static String source(ConsumerRecord<byte[], byte[]> letter) {
-        return DeadLetterHeaders.text(letter.headers(), DeadLetterHeaders.SOURCE_TOPIC) + "-"
-                + DeadLetterHeaders.text(letter.headers(), DeadLetterHeaders.SOURCE_PARTITION) + "@"
-                + DeadLetterHeaders.text(letter.headers(), DeadLetterHeaders.SOURCE_OFFSET);
-    }
-
-    /** Where a record lies, in the same form. */
-    public static String place(ConsumerRecord<?, ?> record) {
-        return record.topic() + "-" + record.partition() + "@" + record.offset();
-    }
 }
