@@ -495,6 +495,7 @@ class AuditIT {
                 .isEqualTo("{\"millrace.crafted.batches\":1,\"millrace.crafted.training-log\":1}");
         assertThat(millrace("repair").out).doesNotContain("skip-batch").doesNotContain("1000000");
         assertThat(millrace("trace", "1-0/1", "--whole").status).isZero();
+        assertThat(millrace("trace", "1-3/0", "--whole").out).doesNotContain("batch 51", "batch 52");
     }
 
     @Test

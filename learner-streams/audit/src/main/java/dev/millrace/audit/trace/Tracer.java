@@ -3,6 +3,7 @@ package dev.millrace.audit.trace;
 import dev.millrace.audit.redrive.DeadLetter;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.deadletter.RedriveMark;
+import dev.millrace.log.deadletter.RefusedPlaces;
 import dev.millrace.log.scan.ConsistentCut;
 import dev.millrace.log.scan.TopicScan;
 import dev.millrace.schemas.BatchEntry;
@@ -107,6 +108,8 @@ public final class Tracer {
         private Optional<Found<PromptRequest>> prompt = Optional.empty();
         private long sinceMs = Long.MIN_VALUE;
         private final Findings found;
+        private final RefusedPlaces refused =
+                new RefusedPlaces(Set.of(topics.batches(), topics.outcomes(), topics.trainingLog()));
 
         Search(TopicScan scan, String groupId, String rolloutId, boolean whole) {
             this.scan = scan;
@@ -164,6 +167,9 @@ public final class Tracer {
         }
 
         private <T> Optional<T> decoded(Deserializer<T> deserializer, ConsumerRecord<byte[], byte[]> record) {
+            if (refused.has(record)) {
+                return Optional.empty(); // it decides nothing
+            }
             try {
                 return Optional.ofNullable(deserializer.deserialize(record.topic(), record.value()));
             } catch (MalformedRecordException e) {
@@ -182,6 +188,7 @@ public final class Tracer {
         /** To the end: a mark comes long after its letter. */
         private void readLetters() {
             scan.readWhile(since(cut.partitions(topics.deadLetters()), sinceMs), cut, record -> {
+                refused.add(record);
                 RedriveMark.of(record).ifPresent(found::mark);
                 DeadLetter.of(record)
                         .filter(letter -> letter.rolloutId().isEmpty()
