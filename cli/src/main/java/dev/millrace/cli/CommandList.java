@@ -23,7 +23,7 @@ final class CommandList implements IHelpSectionRenderer {
         GROUPS.put("Decide a run again", List.of("replay", "correct"));
         GROUPS.put("Mend a run", List.of("rollback", "repair", "dead-letters", "quarantine"));
         GROUPS.put("Models and archives", List.of("model", "export", "import"));
-        GROUPS.put("One role a process", List.of("admit", "generate", "gateway", "score", "stream", "learn"));
+        GROUPS.put("One role a process", List.of("admit", "generate", "gateway", "score", "stream", "learn", "broker"));
         GROUPS.put("Measure and prove", List.of("load-test", "bench", "experiment", "conformance", "chaos"));
         GROUPS.put("Millrace itself", List.of("config", "plugins", "help"));
     }

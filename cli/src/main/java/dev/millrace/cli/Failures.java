@@ -65,7 +65,7 @@ final class Failures implements IParameterExceptionHandler, IExecutionExceptionH
         err.println("millrace: " + sentence(failure));
         if (parsed.originalArgs().contains("--verbose")) {
             failure.printStackTrace(err);
-        } else if (!saysItAll(failure)) {
+        } else if (!saysItAll(failure) && command.getCommandSpec().optionsMap().containsKey("--verbose")) {
             err.println("(--verbose shows where)");
         }
         if (failure instanceof StoppedException) {

@@ -18,6 +18,7 @@ import dev.millrace.cli.plugin.PluginPath;
 import dev.millrace.cli.plugin.PluginsCommand;
 import dev.millrace.cli.quarantine.QuarantineCommand;
 import dev.millrace.cli.replay.ReplayCommand;
+import dev.millrace.cli.role.BrokerCommand;
 import dev.millrace.cli.role.RoleCommands;
 import dev.millrace.cli.rollback.RepairCommand;
 import dev.millrace.cli.rollback.RollbackCommand;
@@ -46,6 +47,7 @@ import picocli.CommandLine.HelpCommand;
             RoleCommands.Score.class,
             RoleCommands.Stream.class,
             RoleCommands.Learn.class,
+            BrokerCommand.class,
             EvaluateCommand.class,
             LedgerCommand.class,
             TraceCommand.class,

@@ -10,7 +10,7 @@ import java.util.regex.Pattern;
 /** Why rollouts leave, why records are refused, how commands end. */
 final class OutcomesPage {
     private static final Pattern CONSTANT =
-            Pattern.compile("/\\*\\*(.*?)\\*/\\s*([A-Z_0-9]+)\\(\"([a-z-]+)\"", Pattern.DOTALL);
+            Pattern.compile("/\\*\\*((?:(?!\\*/).)*+)\\*/\\s*([A-Z_0-9]+)\\(\"([a-z-]+)\"", Pattern.DOTALL);
 
     private OutcomesPage() {}
 
