@@ -5,6 +5,7 @@ import static dev.millrace.topology.Samples.score;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.VersionSpan;
 import dev.millrace.topology.watch.Wait;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -116,5 +117,19 @@ class WaitsTest {
                 .isEqualTo(
                         "batch 0 is not cut: 4 rollouts have left as stale since the one before it, the last more than 8"
                                 + " versions behind version 100");
+        for (String group : List.of("i", "j")) {
+            for (int sample = 0; sample < 2; sample++) {
+                Rollout fresh = rollout(group, sample)
+                        .setReward(sample)
+                        .setVersionSpans(List.of(new VersionSpan(100L, 0, 3)))
+                        .build();
+                topology.pipe(score(fresh, topology.pipe(fresh)).build());
+            }
+        }
+        assertThat(topology.batches()).hasSize(1);
+        topology.idle(Duration.ofSeconds(2));
+        assertThat(topology.waits())
+                .as("training goes on")
+                .noneMatch(wait -> wait.stage().equals("stale"));
     }
 }

@@ -15,6 +15,7 @@ import dev.millrace.schemas.registry.InMemorySchemaRegistry;
 import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.topology.Samples;
+import dev.millrace.topology.batch.VersionHistory.Publication;
 import dev.millrace.topology.ingress.IngressConfig;
 import dev.millrace.topology.ingress.TrajectoryArrival;
 import dev.millrace.topology.ingress.TrajectoryReader;
@@ -144,20 +145,22 @@ class BacklogTest {
         }
     }
 
-    /** Checksums of the batches that come of it. */
-    private List<Long> batches(long cacheBytes) {
+    private static KeyValueStore<Bytes, byte[]> store() {
         KeyValueStore<Bytes, byte[]> store = Stores.keyValueStoreBuilder(
                         Stores.inMemoryKeyValueStore(AssemblyStore.NAME), Serdes.Bytes(), Serdes.ByteArray())
                 .withLoggingDisabled()
                 .build();
         store.init(new MockProcessorContext<>().getStateStoreContext(), store);
+        return store;
+    }
+
+    private AssemblySettings settings(Algorithm algorithm, long cacheBytes) {
         TrajectoryReader reader =
                 new TrajectoryReader(Samples.TOPICS.trajectories(), schemas, Samples.RUN, IngressConfig.defaults());
-        List<Long> batches = new ArrayList<>();
-        AssemblySettings settings = new AssemblySettings(
+        return new AssemblySettings(
                 GroupsConfig.defaults(),
                 new BatchConfig(SEQUENCES, 0, BatchConfig.Order.COMPLETION, 2, false),
-                HOWEVER_OLD,
+                algorithm,
                 Samples.RUN,
                 EpochLineage.FIRST,
                 Samples.TOPICS,
@@ -168,21 +171,25 @@ class BacklogTest {
                 cacheBytes,
                 1 << 20,
                 new TopologyMeters(new SimpleMeterRegistry()));
-        try (AssemblyTask task = new AssemblyTask(settings, 0, store, decision -> {
+    }
+
+    private TrajectoryArrival arrival(long offset) {
+        ConsumerRecord<byte[], byte[]> came = record(offset);
+        return new TrajectoryArrival(
+                trajectory(offset), new Record<>(came.key(), came.value(), came.timestamp()), 0, offset);
+    }
+
+    /** Checksums of the batches that come of it. */
+    private List<Long> batches(long cacheBytes) {
+        List<Long> batches = new ArrayList<>();
+        try (AssemblyTask task = new AssemblyTask(settings(HOWEVER_OLD, cacheBytes), 0, store(), decision -> {
             assertThat(decision.topic()).isEqualTo(Samples.TOPICS.batches());
             CRC32C checksum = new CRC32C();
             checksum.update(decision.value());
             batches.add(checksum.getValue());
         })) {
             for (long offset = 0; offset < ROLLOUTS; offset++) {
-                ConsumerRecord<byte[], byte[]> came = record(offset);
-                task.take(
-                        new TrajectoryArrival(
-                                trajectory(offset),
-                                new Record<>(came.key(), came.value(), came.timestamp()),
-                                0,
-                                offset),
-                        came.timestamp());
+                task.take(arrival(offset), timeOf(offset));
             }
             assertThat(batches).as("as many as may wait for the learner").hasSize(2);
             report(cacheBytes);
@@ -218,5 +225,31 @@ class BacklogTest {
             assertThat(batches(Long.MAX_VALUE)).isEqualTo(fromTheLog);
             assertThat(reads).isEmpty();
         }
+    }
+
+    @Test
+    void shouldTrainOnFreshRolloutsThoughTheStoreHoldsAVersionBehindAGap() {
+        KeyValueStore<Bytes, byte[]> held = store();
+        AssemblyStore before = new AssemblyStore(held);
+        before.putNextBatchId(1);
+        before.putVersion(0, new Publication(-1, START_MS - 3));
+        before.putVersion(1, new Publication(0, START_MS - 2));
+        before.putVersion(1_000_000, new Publication(0, START_MS - 1));
+        List<LearnerBatch> batches = new ArrayList<>();
+        try (AssemblyTask task = new AssemblyTask(settings(Algorithm.defaults(), Long.MAX_VALUE), 0, held, decision -> {
+            assertThat(decision.topic()).isEqualTo(Samples.TOPICS.batches());
+            batches.add(AvroSerde.of(LearnerBatch.class, schemas)
+                    .deserializer()
+                    .deserialize(decision.topic(), decision.value()));
+        })) {
+            for (long offset = 0; offset < SEQUENCES; offset++) {
+                task.take(arrival(offset), timeOf(offset));
+            }
+        }
+        assertThat(batches).singleElement().satisfies(batch -> {
+            assertThat(batch.getAssembledVersion()).isEqualTo(1);
+            assertThat(batch.getEntries()).hasSize(SEQUENCES);
+        });
+        assertThat(before.versions()).doesNotContainKey(1_000_000L).containsKey(1L);
     }
 }
