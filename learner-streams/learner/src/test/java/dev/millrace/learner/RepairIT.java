@@ -15,6 +15,7 @@ import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.run.VersionKey;
 import java.nio.file.Path;
 import java.time.Clock;
 import java.time.Duration;
@@ -206,6 +207,37 @@ class RepairIT {
                                 .offset())
                         .isZero();
             }
+            assertThat(examine(log).inconsistencies()).isEmpty();
+        }
+    }
+
+    @Test
+    void shouldNameAForeignManifestUntilItsKeyIsGivenBack(@TempDir Path own) throws Exception {
+        try (EmbeddedBroker broker = EmbeddedBroker.start(own);
+                SyntheticLog log = new SyntheticLog(broker.bootstrapServers(), "foreign.")) {
+            log.produce(2, 6);
+            RunningLearner.toVersion(log, 2);
+            VersionKey key = VersionKey.of(log.connection().run(), 1_000_000);
+            PolicyVersion forged = PolicyVersion.newBuilder(log.versions().get(2))
+                    .setVersion(key.version())
+                    .setParentVersion(key.version() - 1)
+                    .build();
+            log.produceForeign(log.connection().topics().policyVersions(), key.bytes(), log.bytes(forged));
+
+            Examined foreign = examine(log);
+            assertThat(foreign.goodVersion()).hasValue(2);
+            assertThat(foreign.inconsistencies()).singleElement().satisfies(found -> {
+                assertThat(found.name()).isEqualTo("foreign-manifest");
+                assertThat(found.sentence())
+                        .startsWith(
+                                "foreign.policy-versions has 1 records that do not extend the run's chain of versions,"
+                                        + " the last under the key of version 1000000 at offset ");
+                assertThat(found.ways()).extracting(Way::kind).containsExactly(Way.Kind.WAIT);
+            });
+
+            log.produce(1, 6);
+            RunningLearner.toVersion(log, 3);
+            assertThat(log.lastManifest(key.bytes())).isEmpty();
             assertThat(examine(log).inconsistencies()).isEmpty();
         }
     }

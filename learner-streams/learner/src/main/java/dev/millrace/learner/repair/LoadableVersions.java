@@ -11,6 +11,7 @@ import dev.millrace.weights.VersionUnavailableException;
 import dev.millrace.weights.WeightsConfig;
 import java.util.Optional;
 import java.util.OptionalLong;
+import java.util.function.LongConsumer;
 
 /**
  * Which versions of the policy a run can go on from. The newest is read whole, and where it cannot be, older ones until one can.
@@ -26,11 +27,12 @@ record LoadableVersions(Optional<PolicyVersion> tip, OptionalLong good, String u
     /** Older versions that are tried where the newest cannot be read. */
     private static final int MOST_TRIED = 32;
 
-    static LoadableVersions read(LogConnection connection, WeightsConfig weights) {
+    /** @param onForeign told the offset of each record that does not extend the run's chain, on another thread */
+    static LoadableVersions read(LogConnection connection, WeightsConfig weights, LongConsumer onForeign) {
         Optional<PolicyVersion> tip;
         OptionalLong good = OptionalLong.empty();
         String whyNot = "";
-        try (PolicyFeed feed = new PolicyFeed(connection, weights)) {
+        try (PolicyFeed feed = new PolicyFeed(connection, weights, onForeign)) {
             tip = feed.newestCommitted();
             long newest = tip.map(PolicyVersion::getVersion)
                     .orElseGet(() ->

@@ -12,17 +12,20 @@ import dev.millrace.log.topics.TopicsConfig;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.schemas.run.VersionKey;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.weights.WeightsConfig;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.concurrent.ConcurrentSkipListSet;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.avro.specific.SpecificRecord;
@@ -80,8 +83,9 @@ public final class RunExaminer {
             place = new LogPlace(administration.clusterId(), administration.ids(there));
         }
         SamplingCost cost = readPast(there);
+        Set<Long> foreign = new ConcurrentSkipListSet<>();
         LoadableVersions versions = there.contains(topics.policyVersions())
-                ? LoadableVersions.read(connection, weights)
+                ? LoadableVersions.read(connection, weights, foreign::add)
                 : LoadableVersions.NONE;
         WaysOut ways = new WaysOut(connection::command, past, cost, versions.good());
         comparePlace(place, ways);
@@ -90,6 +94,7 @@ public final class RunExaminer {
             LostOffsets.of(connection, role, there)
                     .ifPresent(lost -> found.add(new Inconsistency("offsets-lost", lost, ways.newEpoch())));
         }
+        findForeign(foreign);
         List<OpenTransaction> open = findOpen(there, openFor, ways);
         CommittedOffsets offsets = CommittedOffsets.read(connection, there);
         DueBatches due = new DueBatches(connection, past, members, offsets, ways, patience, found::add);
@@ -103,6 +108,33 @@ public final class RunExaminer {
                         + " is lost",
                 List.of(ways.moveOffset(to.offset()))))));
         return new Examined(found, versions.good(), lost, open, outside);
+    }
+
+    /** Only what is the last under its key: behind the others the learner has given the key back. */
+    private void findForeign(Set<Long> offsets) {
+        if (offsets.isEmpty()) {
+            return;
+        }
+        Map<VersionKey, Long> last = new HashMap<>();
+        try (TopicScan scan = new TopicScan(connection, patience)) {
+            scan.read(
+                    topics.policyVersions(),
+                    scan.cut(List.of(topics.policyVersions())),
+                    record -> VersionKey.parse(record.key())
+                            .filter(key -> key.equals(VersionKey.of(connection.run(), key.version())))
+                            .ifPresent(key -> last.put(key, record.offset())));
+        }
+        last.values().retainAll(offsets);
+        last.entrySet().stream()
+                .max(Map.Entry.comparingByValue())
+                .ifPresent(newest -> found.add(new Inconsistency(
+                        "foreign-manifest",
+                        topics.policyVersions() + " has " + last.size()
+                                + " records that do not extend the run's chain of versions, the last under the key of version "
+                                + newest.getKey().version() + " at offset " + newest.getValue()
+                                + "; somebody else than the run's learner wrote them",
+                        List.of(WaysOut.await("a learner that runs sends them to " + topics.deadLetters()
+                                + " and gives their keys back; nothing of the run is lost")))));
     }
 
     private List<OpenTransaction> findOpen(Set<String> there, Duration openFor, WaysOut ways) {
