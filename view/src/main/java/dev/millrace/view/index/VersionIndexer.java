@@ -10,6 +10,10 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 
 /** Published versions, and who serves which since when. */
 final class VersionIndexer {
+    /** The version that the first gap of an epoch follows; takes the epoch. */
+    private static final String BEFORE_GAP = "(SELECT min(version) FROM version AS last WHERE epoch = ? AND NOT EXISTS"
+            + " (SELECT 1 FROM version AS next WHERE next.epoch = last.epoch AND next.version = last.version + 1))";
+
     private final OwnRecords records;
 
     VersionIndexer(OwnRecords records) {
@@ -48,17 +52,15 @@ final class VersionIndexer {
         }
     }
 
-    /** A learner deletes what does not extend its chain; a version that another leads to stays. */
+    /** A learner deletes what does not extend its chain; what is on the chain stays. */
     private static void forget(ConsumerRecord<byte[], byte[]> record, IndexStatements statements) throws SQLException {
         Optional<VersionKey> key = VersionKey.parse(record.key());
         if (key.isPresent()) {
             statements.run(
-                    "DELETE FROM version WHERE epoch = ? AND version = ? AND NOT EXISTS"
-                            + " (SELECT 1 FROM version WHERE epoch = ? AND version = ?)",
+                    "DELETE FROM version WHERE epoch = ? AND version = ? AND version > " + BEFORE_GAP,
                     key.get().epoch(),
                     key.get().version(),
-                    key.get().epoch(),
-                    key.get().version() - 1);
+                    key.get().epoch());
         }
     }
 

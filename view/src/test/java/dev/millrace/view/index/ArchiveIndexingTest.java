@@ -3,6 +3,7 @@ package dev.millrace.view.index;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.millrace.view.RecordedArchive;
+import dev.millrace.view.answer.NowAnswer;
 import dev.millrace.view.answer.StepsAnswer;
 import dev.millrace.view.follow.ViewedRun;
 import dev.millrace.view.follow.ViewedRuns;
@@ -80,6 +81,19 @@ class ArchiveIndexingTest {
             assertThat(StepsAnswer.of(index, 1, -1))
                     .as("another epoch has none")
                     .contains("\"count\":0");
+        }
+    }
+
+    @Test
+    void shouldPassOverAVersionBehindAGapInWhatIsNewest() throws Exception {
+        try (ViewedRuns runs = RecordedArchive.runs(indexes)) {
+            ViewedRun run = RecordedArchive.indexed(runs);
+            RunIndex index = run.index().orElseThrow();
+            index.write(
+                    statements -> statements.run(
+                            "INSERT INTO version(epoch, version, parent, batch, published_ms) VALUES(0, 1000000, 999999, 5, 1)"));
+            assertThat(NowAnswer.of(run, index, 0, 0).path("newest_version").asLong())
+                    .isEqualTo(6);
         }
     }
 }
