@@ -143,6 +143,10 @@ class AuditIT {
         return said.json();
     }
 
+    private List<String> sentencesOfDoctor() throws Exception {
+        return millrace("doctor", "--json").json().path("findings").findValuesAsText("sentence");
+    }
+
     @BeforeAll
     void write() throws Exception {
         broker = EmbeddedBroker.start(folder.resolve("broker"));
@@ -573,6 +577,13 @@ class AuditIT {
         assertThat(said.json().path("findings").findValuesAsText("subject"))
                 .contains("refused", "dropped", "retention");
         assertThat(millrace("doctor").out).contains("The run needs attention.");
+
+        run.version(1_000_000);
+        assertThat(sentencesOfDoctor())
+                .contains(
+                        "a manifest names version 1000000, and the run's chain ends with version 0; it is passed over");
+        run.deleteVersion(1_000_000); // as a learner does
+        assertThat(sentencesOfDoctor()).noneMatch(sentence -> sentence.contains("1000000"));
     }
 
     @Test

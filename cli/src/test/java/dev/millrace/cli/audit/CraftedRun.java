@@ -210,6 +210,14 @@ final class CraftedRun implements AutoCloseable {
                 encode(topics().policyVersions(), PolicyVersion.class, manifest));
     }
 
+    void deleteVersion(long version) throws Exception {
+        producer.send(new ProducerRecord<>(
+                        topics().policyVersions(),
+                        VersionKey.of(connection().run(), version).bytes(),
+                        null))
+                .get();
+    }
+
     void step(long batchId, int rollouts) throws Exception {
         TrainingStep step = new TrainingStep(
                 RUN,

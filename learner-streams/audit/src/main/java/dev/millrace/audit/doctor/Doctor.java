@@ -27,6 +27,7 @@ public final class Doctor {
         alarms(examination.alarms(), findings);
         examination.offPolicy().ifPresent(diagnosis -> findings.addAll(offPolicy(diagnosis)));
         ProgressRules.progress(examination, findings);
+        ProgressRules.strayVersion(examination, findings);
         ProgressRules.serving(examination, findings);
         LedgerRules.lost(examination, findings);
         StepRules.frozen(examination.steps(), findings);

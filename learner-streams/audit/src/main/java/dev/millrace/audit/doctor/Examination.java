@@ -18,6 +18,7 @@ import java.util.OptionalLong;
  * @param account the ledger, over all epochs
  * @param serving the last record of each generator and scorer
  * @param newestVersion that was published; empty if none was
+ * @param strayVersion the farthest that a manifest names which continues no chain; empty if none does
  * @param offPolicy why sampler and learner disagree, over the last steps; empty if there is no step yet
  * @param heldOut how its versions do on held-out prompts
  * @param lags records that each consumer group has still to consume, by role
@@ -29,6 +30,7 @@ public record Examination(
         Account account,
         List<Serving> serving,
         OptionalLong newestVersion,
+        OptionalLong strayVersion,
         Optional<Diagnosis> offPolicy,
         HeldOut heldOut,
         Map<String, Long> lags,

@@ -24,6 +24,7 @@ import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.run.EpochLineage.Ancestor;
 import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.schemas.run.VersionKey;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.stages.BatchDiagnostics;
@@ -95,18 +96,36 @@ public final class ExaminationReader {
                             .filter(it -> owns(it.getRunId(), it.getEpoch()))
                             .ifPresent(it -> serving.put(it.getServerId(), it)));
             NavigableMap<Long, Chunks> versions = new TreeMap<>();
+            Set<Long> deleted = new HashSet<>();
             scan.read(
                     topics.policyVersions(),
                     cut,
-                    record -> decoded(record, PolicyVersion.class)
-                            .filter(it -> owns(it.getRunId(), it.getEpoch()))
-                            .ifPresent(it -> versions.put(it.getVersion(), Chunks.of(it))));
+                    record -> VersionKey.parse(record.key())
+                            .filter(key -> key.equals(VersionKey.of(connection.run(), key.version())))
+                            .ifPresent(key -> {
+                                if (record.value() == null) {
+                                    deleted.add(key.version());
+                                }
+                                decoded(record, PolicyVersion.class)
+                                        .filter(it ->
+                                                owns(it.getRunId(), it.getEpoch()) && it.getVersion() == key.version())
+                                        .ifPresent(it -> {
+                                            versions.put(it.getVersion(), Chunks.of(it));
+                                            deleted.remove(it.getVersion());
+                                        });
+                            }));
+            OptionalLong newest = newest(versions);
+            OptionalLong stray = versions.descendingKeySet().stream()
+                    .filter(version -> version > newest.orElse(-1) && !deleted.contains(version))
+                    .mapToLong(Long::longValue)
+                    .findFirst();
             Evaluations evaluations = EvaluationLog.read(connection, patience);
             return new Examination(
                     connection.run().epoch(),
                     account,
                     List.copyOf(serving.values()),
-                    newest(versions),
+                    newest,
+                    stray,
                     diagnosis(
                             scan,
                             cut,

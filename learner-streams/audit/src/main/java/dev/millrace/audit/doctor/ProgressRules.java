@@ -71,6 +71,27 @@ final class ProgressRules {
                 : "nothing is in flight: is a generator up, and admission?";
     }
 
+    /** A manifest behind a gap, which whoever reads versions passes over. */
+    static void strayVersion(Examination examination, List<Finding> findings) {
+        examination
+                .strayVersion()
+                .ifPresent(
+                        stray -> findings.add(
+                                new Finding(
+                                        Weight.WEAK,
+                                        "versions",
+                                        Finding.say(
+                                                "a manifest names version %d, and the run's chain ends with %s; it is passed over",
+                                                stray,
+                                                examination.newestVersion().isPresent()
+                                                        ? "version "
+                                                                + examination
+                                                                        .newestVersion()
+                                                                        .getAsLong()
+                                                        : "no version"),
+                                        "somebody else than the run's learner writes versions: stop whoever that is; a learner that runs deletes it")));
+    }
+
     static void serving(Examination examination, List<Finding> findings) {
         long newest = examination.newestVersion().orElse(0);
         for (Serving server : examination.serving()) {

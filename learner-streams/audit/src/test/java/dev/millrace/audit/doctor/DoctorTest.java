@@ -119,6 +119,7 @@ class DoctorTest {
                         new Account(balance, 0, 0, 0, steps),
                         serving,
                         OptionalLong.of(12),
+                        OptionalLong.empty(),
                         offPolicy,
                         HeldOut.NONE,
                         Map.of(),
@@ -170,6 +171,7 @@ class DoctorTest {
                 new Account(balance, 0, 0, 0, steps),
                 List.of(),
                 OptionalLong.of(12),
+                OptionalLong.empty(),
                 Optional.empty(),
                 HeldOut.NONE,
                 Map.of(),
@@ -190,6 +192,7 @@ class DoctorTest {
                 new Account(balance(WELL, List.of(), List.of()), 0, 0, 0, List.of()),
                 List.of(),
                 OptionalLong.empty(),
+                OptionalLong.empty(),
                 Optional.empty(),
                 HeldOut.NONE,
                 Map.of(),
@@ -202,6 +205,28 @@ class DoctorTest {
                         "alarm open-transaction",
                         "rollouts-3: stands still at 17",
                         "kafka-transactions abort"));
+    }
+
+    @Test
+    void shouldNameAVersionThatContinuesNoChain() {
+        Examination examination = new Examination(
+                0,
+                new Account(balance(WELL, List.of(), List.of()), 0, 0, 0, List.of()),
+                List.of(serving("g1", 12, NOW)),
+                OptionalLong.of(12),
+                OptionalLong.of(1_000_000),
+                Optional.empty(),
+                HeldOut.NONE,
+                Map.of(),
+                List.of(),
+                NOW);
+        assertThat(new Doctor().findings(examination)).singleElement().satisfies(finding -> {
+            assertThat(finding.weight()).isEqualTo(Weight.WEAK);
+            assertThat(finding.subject()).isEqualTo("versions");
+            assertThat(finding.sentence())
+                    .isEqualTo(
+                            "a manifest names version 1000000, and the run's chain ends with version 12; it is passed over");
+        });
     }
 
     @Test

@@ -85,6 +85,7 @@ class HeldOutRulesTest {
                         new Account(balance, 0, 0, 0, steps),
                         List.of(),
                         OptionalLong.of(steps.size()),
+                        OptionalLong.empty(),
                         Optional.empty(),
                         new HeldOut(new Evaluations(List.of(all)), isBestKept),
                         Map.of(),
