@@ -142,7 +142,36 @@ class RepairIT {
             Repair repair = new Repair(log.connection(), LearnerIT.weights(), PATIENCE, Clock.systemUTC());
             log.produce(2, 6);
             RunningLearner.toVersion(log, 2);
+            assertThat(examine(log).inconsistencies())
+                    .extracting(Inconsistency::name)
+                    .containsExactly("offsets-lost");
+            try (Admin admin = Admin.create(log.connection().admin())) { // as the topology whose trajectories these are
+                TopicPartition rollouts =
+                        new TopicPartition(log.connection().topics().rollouts(), 0);
+                admin.alterConsumerGroupOffsets(
+                                log.connection().group("topology"), Map.of(rollouts, new OffsetAndMetadata(0)))
+                        .all()
+                        .get();
+            }
             assertThat(examine(log).inconsistencies()).isEmpty();
+
+            LearnerBatch trained = log.batches().get(1);
+            for (long id : List.of(
+                    51L, 1_000_000_000_000L)) { // copies, which the learner refuses as soon as another one comes
+                log.produce(LearnerBatch.newBuilder(trained).setBatchId(id).build());
+            }
+            Examined strays = examine(log);
+            assertThat(strays.lostBatches()).as("nothing is given up for them").isEmpty();
+            assertThat(strays.ways().map(Way::kind)).containsOnly(Way.Kind.WAIT);
+            assertThat(strays.inconsistencies())
+                    .extracting(Inconsistency::name)
+                    .containsExactly("batch-stray", "batch-stray");
+            assertThat(strays.inconsistencies().get(0).sentence())
+                    .startsWith("batch 51 at offset ")
+                    .endsWith(" of lost.batches is no batch that the learner takes: batch 2 is due, and it has rollout "
+                            + trained.getEntries().get(0).getRolloutId()
+                            + ", which batch 1 had, as where the log has lost how far the topology had read");
+            assertThat(strays.inconsistencies().get(1).sentence()).endsWith("it is more than 100000 batches ahead");
 
             log.loseNextBatch();
             log.produce(1, 6);

@@ -104,6 +104,15 @@ public final class Ledger {
         states.setEnd(partition, offset, ends.of(Kind.DROPPED, reason));
     }
 
+    /** Whether a batch that was told before has this rollout record. */
+    boolean isBatched(int partition, long offset) {
+        if (!states.holds(partition, offset)) {
+            return false;
+        }
+        int end = states.end(partition, offset);
+        return end == RolloutEnds.BATCHED || end == RolloutEnds.TRAINED || ends.is(end, Kind.MASKED);
+    }
+
     /** Whether it was told before what became of this rollout record. */
     boolean isDecided(RolloutPlace rollout) {
         return states.holds(rollout.partition(), rollout.offset())

@@ -16,7 +16,8 @@ import java.util.Objects;
  * what became of every rollout of a batch. Steps come first, then batches, then {@link #check}.
  *
  * <p>A record that is there once more, word for word, is a copy: the roles pass it over, and here it is counted as one. So is a
- * batch or step before the first that the log still has, for both are written in their order: a copy of what was deleted.
+ * batch or step before the first that the log still has, for both are written in their order: a copy of what was deleted; and a
+ * batch without a step whose rollouts earlier batches have, all of them.
  */
 final class TrainedBatches {
     private final Ledger ledger;
@@ -104,6 +105,10 @@ final class TrainedBatches {
             ledger.copy(batchTopic);
             return;
         }
+        if (!trained.containsKey(name) && !assembled.containsKey(name) && isWhollyOfOthers(batch)) {
+            ledger.copy(batchTopic); // under an id of its own: the learner refuses it
+            return;
+        }
         if (assembled.putIfAbsent(name, batch.getEntries().size()) != null) {
             ledger.contradict("there are two batches " + name + ", the second at " + at);
         }
@@ -126,6 +131,13 @@ final class TrainedBatches {
             ledger.batched(
                     entry.getRolloutPartition(), entry.getRolloutOffset(), batch.getBatchId(), maskedBy, stepped);
         }
+    }
+
+    /** Whether batches before it have every rollout of it. */
+    private boolean isWhollyOfOthers(LearnerBatch batch) {
+        return !batch.getEntries().isEmpty()
+                && batch.getEntries().stream()
+                        .allMatch(entry -> ledger.isBatched(entry.getRolloutPartition(), entry.getRolloutOffset()));
     }
 
     /** Batches are trained on in their order, so one before a later step of its epoch has had its step, and the log has lost that. */

@@ -266,6 +266,21 @@ class LedgerTest {
     }
 
     @Test
+    void shouldCallABatchWithoutAStepACopyIfEarlierBatchesHaveAllOfIt() {
+        TrainedBatches trained = new TrainedBatches(ledger, "training-log", false, "batches", false);
+        trained.step(step(0), new RecordDigest("aa"));
+        trained.batch(batch(0, 0), "batches-0@0", new RecordDigest("b0"));
+        trained.batch(batch(50, 0), "batches-0@2", new RecordDigest("b50"));
+        trained.batch(batch(1, 1), "batches-0@4", new RecordDigest("b1"));
+        rollouts(0, 0, 2, FIRST);
+        trained.check();
+        assertThat(balance().copies()).isEqualTo(Map.of("batches", 1L));
+        assertThat(balance().all().trained()).isEqualTo(1);
+        assertThat(balance().all().waitingForStep()).isEqualTo(1);
+        assertThat(balance().addsUp()).isTrue();
+    }
+
+    @Test
     void shouldCountADeadLetterThatIsThereOnceMoreOnce() {
         assertThat(ledger.deadLettered(0, 0, "reward")).isTrue();
         assertThat(ledger.deadLettered(0, 0, "reward")).isFalse();

@@ -218,7 +218,7 @@ final class JoinedRollouts {
     /** The offset at which the learner goes on when these are given up. */
     long offsetBehind(List<Long> lost) {
         long next = next(lost);
-        return next < 0 ? end : past.offset(next);
+        return next < 0 ? end : Math.max(past.offset(next), past.offsetBehind(lost.get(lost.size() - 1)));
     }
 
     /** The first batch behind them that is there; -1 without one. */

@@ -2,6 +2,7 @@ package dev.millrace.learner.repair;
 
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TrainingStep;
+import java.util.Map;
 import java.util.TreeMap;
 
 /** What the training log and the batches say of one epoch. Not thread-safe. */
@@ -61,6 +62,12 @@ final class TrainingPast {
             throw new IllegalArgumentException("batch " + batchId + " is not on the log");
         }
         return offset;
+    }
+
+    /** The offset behind the last batch on the log with this id or an earlier one; 0 without one. */
+    long offsetBehind(long batchId) {
+        Map.Entry<Long, Long> last = offsets.floorEntry(batchId);
+        return last == null ? 0 : last.getValue() + 1;
     }
 
     boolean hasBatches(long from, long to) {
