@@ -463,7 +463,6 @@ class GroupRulesTest {
         open(2, GROUPS, STALE_AFTER_2);
         topology.pipe(version(4));
         topology.pipeAlone(version(1_000_000));
-        topology.pipeAlone(version(5, 7)); // of a batch that was never made
         pipeGroup("g", 0, 1);
         assertThat(topology.batches()).singleElement().satisfies(batch -> {
             assertThat(batch.getAssembledVersion()).isEqualTo(4);

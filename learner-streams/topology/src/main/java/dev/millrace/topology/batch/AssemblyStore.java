@@ -24,7 +24,6 @@ import org.apache.kafka.streams.state.KeyValueStore;
  *   w version        the same of one that waits for those before it
  *   n                the next batch's number
  *   s batch          a batch that was starved: the version that stayed, when it was committed
- *   b                the newest batch that was consumed
  *   o                the next ordinal in the order of submission
  *   g ordinal        a group that left before its turn in that order
  * </pre>
@@ -168,15 +167,6 @@ final class AssemblyStore {
 
     void putNextBatchId(long next) {
         putNumber('n', "", next);
-    }
-
-    /** The newest batch that was consumed; -1 if none was. */
-    long consumedBatchId() {
-        return number('b', -1);
-    }
-
-    void putConsumedBatchId(long consumed) {
-        putNumber('b', "", consumed);
     }
 
     /** The next ordinal in the order of submission. */

@@ -26,8 +26,6 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
-import java.util.OptionalLong;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.state.KeyValueStore;
@@ -131,6 +129,7 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
         settle(streamTimeMs);
         if (arrival instanceof VersionArrival version) {
             take(version);
+            decideComplete(streamTimeMs);
         } else if (arrival instanceof VersionDeletion deletion) {
             versions.deleted(deletion.version());
             store.deleteAhead(deletion.version());
@@ -139,7 +138,6 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
                 Starved starved = new Starved(batch.version(), batch.timestampMs());
                 versions.addStarved(batch.batchId(), starved);
                 store.putStarved(batch.batchId(), starved);
-                cutter.consumed(batch.batchId());
             }
         } else {
             take((TrajectoryArrival) arrival, timestampMs);
@@ -185,37 +183,16 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
     }
 
     private void take(VersionArrival arrival) {
-        long version = arrival.version();
         Publication publication = new Publication(arrival.batchId(), arrival.timestampMs());
-        versions.add(version, publication);
-        if (versions.isAhead(version)) {
-            store.putAhead(version, publication);
+        versions.add(arrival.version(), publication).forEach((version, taken) -> {
+            store.deleteAhead(version);
+            store.putVersion(version, taken);
+            cutter.begin(taken.batchId());
+        });
+        if (versions.isAhead(arrival.version())) {
+            store.putAhead(arrival.version(), publication);
             versions.giveUpFarthest().ifPresent(store::deleteAhead);
-        } else if (publication.equals(versions.counted(version))) {
-            store.putVersion(version, publication);
-            if (publication.batchId() < cutter.batches()) {
-                cutter.consumed(publication.batchId());
-            }
         }
-    }
-
-    /** Lets versions count that could not before; true if there are some. */
-    private boolean takeVersions(long decidedAtMs) {
-        boolean taken = false;
-        for (OptionalLong next = versions.next(cutter.batches());
-                next.isPresent();
-                next = versions.next(cutter.batches())) {
-            Publication publication = Objects.requireNonNull(versions.counted(next.getAsLong()));
-            store.deleteAhead(next.getAsLong());
-            store.putVersion(next.getAsLong(), publication);
-            cutter.begin(publication.batchId());
-            cutter.consumed(publication.batchId());
-            taken = true;
-        }
-        if (taken) {
-            decideComplete(decidedAtMs);
-        }
-        return taken;
     }
 
     private void take(TrajectoryArrival arrival, long timestampMs) {
@@ -362,14 +339,8 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
     /** True if another group is waited for now, or none any more. */
     private boolean cutBatches(long decidedAtMs) {
         boolean advanced = queue.advance(clock.nowMs());
-        do {
-            takeVersions(decidedAtMs);
-            cutter.cut(
-                    open.values(),
-                    out,
-                    (group, reason, detail) -> leave(group, reason, decidedAtMs, detail),
-                    this::forget);
-        } while (takeVersions(decidedAtMs));
+        cutter.cut(
+                open.values(), out, (group, reason, detail) -> leave(group, reason, decidedAtMs, detail), this::forget);
         return advanced;
     }
 

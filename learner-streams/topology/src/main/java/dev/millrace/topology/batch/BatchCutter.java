@@ -33,7 +33,6 @@ final class BatchCutter {
     private final MemberVectors vectors;
     private final SeenOrdinals ordinals;
     private long nextBatchId;
-    private long consumedBatchId;
     /** Rollouts that have left as stale since a batch was cut last, and behind which version the last of them was. */
     private long staleSinceBatch;
 
@@ -63,7 +62,6 @@ final class BatchCutter {
         this.maker = maker;
         this.vectors = vectors;
         this.nextBatchId = store.nextBatchId();
-        this.consumedBatchId = store.consumedBatchId();
         this.ordinals = new SeenOrdinals(isBegun && nextBatchId == 0);
     }
 
@@ -79,14 +77,6 @@ final class BatchCutter {
     /** Below which all batches were made: nobody can have consumed a later one. All numbers are, until it is known which is the first. */
     long batches() {
         return isBegun ? nextBatchId : Long.MAX_VALUE;
-    }
-
-    /** The learner has consumed this batch. */
-    void consumed(long batchId) {
-        if (batchId > consumedBatchId) {
-            consumedBatchId = batchId;
-            store.putConsumedBatchId(batchId);
-        }
     }
 
     /**
@@ -206,7 +196,12 @@ final class BatchCutter {
     }
 
     private long outstanding() {
-        return nextBatchId - 1 - consumedBatchId;
+        return nextBatchId - 1 - consumed();
+    }
+
+    /** Nobody can have consumed a batch that was not made. */
+    private long consumed() {
+        return Math.min(versions.consumed(), nextBatchId - 1);
     }
 
     /** The number of the batch that is cut next. */
@@ -222,8 +217,8 @@ final class BatchCutter {
             waits.add(new Wait(
                     "batches",
                     partition,
-                    consumedBatchId,
-                    outstanding + " batches wait for the learner, which has not consumed batch " + (consumedBatchId + 1)
+                    consumed(),
+                    outstanding + " batches wait for the learner, which has not consumed batch " + (consumed() + 1)
                             + " yet"));
         }
         if (staleSinceBatch >= config.sequences()) {

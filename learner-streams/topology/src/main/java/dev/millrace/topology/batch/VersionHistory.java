@@ -13,7 +13,7 @@ import org.jspecify.annotations.Nullable;
  * Which version was current when: the versions of the policy and when each was published, and the batches of which none was
  * made.
  *
- * <p>Versions are taken in their order, without a gap, from the one on that the epoch begins with, each of a later batch than the one before it, and once that batch was made. One that is
+ * <p>Versions are taken in their order, without a gap, from the one on that the epoch begins with, each of a later batch than the one before it. One that is
  * ahead waits: a manifest that was written again lies behind its successors once the log is compacted. A made-up one waits until
  * its tombstone.
  *
@@ -61,36 +61,39 @@ final class VersionHistory {
     }
 
     /**
-     * A version was published, and waits for {@link #next}. One that counts keeps its time, unless it is said to be of another batch: then the
-     * chain's own manifest was written again over a made-up one, or this one was made up and that is to come.
+     * A version was published. One that counts keeps its time, unless it is said to be of another batch: then the chain's own manifest was written
+     * again over a made-up one, or this one was made up and that is to come.
+     *
+     * @return the versions about which something new is known, in order; empty if it waits, or is known
      */
-    void add(long version, Publication publication) {
+    NavigableMap<Long, Publication> add(long version, Publication publication) {
+        NavigableMap<Long, Publication> taken = new TreeMap<>();
         Publication known = published.get(version);
         if (version >= due()) {
             ahead.put(version, publication);
+            for (Publication next = ahead.get(due());
+                    next != null && isBehind(published.lastEntry(), next);
+                    next = ahead.get(due())) {
+                long due = due();
+                ahead.remove(due);
+                published.put(due, next);
+                taken.put(due, next);
+            }
         } else if (known != null
                 && known.batchId() != publication.batchId()
                 && isBehind(published.lowerEntry(version), publication)
                 && isAheadOf(publication, published.higherEntry(version))) {
             published.put(version, publication);
+            taken.put(version, publication);
         }
+        return taken;
     }
 
-    /**
-     * Lets the next version count, if it has come and its batch was made.
-     *
-     * @param batches below which all were made
-     * @return the version; empty if it is to be waited for
-     */
-    OptionalLong next(long batches) {
-        long due = due();
-        Publication next = ahead.get(due);
-        if (next == null || next.batchId() >= batches || !isBehind(published.lastEntry(), next)) {
-            return OptionalLong.empty();
-        }
-        ahead.remove(due);
-        published.put(due, next);
-        return OptionalLong.of(due);
+    /** The newest batch that was consumed, as versions and starved batches say; -1 without one. */
+    long consumed() {
+        return Math.max(
+                published.isEmpty() ? NONE : published.lastEntry().getValue().batchId(),
+                starved.isEmpty() ? NONE : starved.lastKey());
     }
 
     /** Each version is of a later batch than the one before it; initial weights are of none. */
@@ -106,12 +109,6 @@ final class VersionHistory {
 
     private long due() {
         return published.isEmpty() ? first : published.lastKey() + 1;
-    }
-
-    /** What is known of a version that counts; null if it does not. */
-    @Nullable
-    Publication counted(long version) {
-        return published.get(version);
     }
 
     /** Whether this version waits for those before it. */
