@@ -255,8 +255,7 @@ class RepairIT {
 
             Examined foreign = examine(log);
             assertThat(foreign.goodVersion()).hasValue(2);
-            assertThat(foreign.inconsistencies()).singleElement().satisfies(found -> {
-                assertThat(found.name()).isEqualTo("foreign-manifest");
+            assertThat(named(foreign)).singleElement().satisfies(found -> {
                 assertThat(found.sentence())
                         .startsWith(
                                 "foreign.policy-versions has 1 records that do not extend the run's chain of versions,"
@@ -267,7 +266,14 @@ class RepairIT {
             log.produce(1, 6);
             RunningLearner.toVersion(log, 3);
             assertThat(log.lastManifest(key.bytes())).isEmpty();
-            assertThat(examine(log).inconsistencies()).isEmpty();
+            assertThat(named(examine(log))).isEmpty();
         }
+    }
+
+    /** Without what is said of a topology that never ran: its group has no offsets. */
+    private static List<Inconsistency> named(Examined examined) {
+        return examined.inconsistencies().stream()
+                .filter(each -> each.name().equals("foreign-manifest"))
+                .toList();
     }
 }
