@@ -321,6 +321,7 @@ final class CraftedRun implements AutoCloseable {
         try (TopicScan scan = new TopicScan(connection(), Duration.ofSeconds(30))) {
             scan.read(topic, scan.cut(List.of(topic)), records::add);
         }
+        records.removeIf(record -> record.value() == null);
         for (int last = records.size() - 1; last >= 0; last--) {
             try {
                 T record = AvroSerde.of(type, connection().registry())
