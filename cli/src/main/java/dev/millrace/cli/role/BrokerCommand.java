@@ -4,6 +4,11 @@ import dev.millrace.cli.signal.StopSignals;
 import dev.millrace.infra.broker.BrokerConfig;
 import dev.millrace.infra.broker.BrokerException;
 import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.runtime.RefusedRequestException;
+import java.io.IOException;
+import java.net.BindException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
 import java.nio.file.Path;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
@@ -43,6 +48,7 @@ public final class BrokerCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws Exception {
+        requireFree();
         CountDownLatch ended = new CountDownLatch(1);
         AtomicReference<BrokerException> failure = new AtomicReference<>();
         return StopSignals.during(
@@ -65,5 +71,18 @@ public final class BrokerCommand implements Callable<Integer> {
                     return StopSignals.INTERRUPTED;
                 },
                 ended::countDown);
+    }
+
+    /** Before the broker says that a setting of train's is wrong. */
+    private void requireFree() throws IOException {
+        if (port < 0 || port > 65_535) {
+            throw new RefusedRequestException("--port must be between 0 and 65535: " + port);
+        }
+        try (ServerSocket free = new ServerSocket(port, 1, InetAddress.getLoopbackAddress())) {
+            port = free.getLocalPort();
+        } catch (BindException e) {
+            throw new RefusedRequestException(
+                    "port " + port + " on loopback is taken; give --port another one, or 0 for any free one", e);
+        }
     }
 }

@@ -13,10 +13,7 @@ import dev.millrace.schemas.Score;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.topology.Extremes.Extreme;
-import dev.millrace.topology.batch.BatchConfig;
-import dev.millrace.topology.batch.GroupsConfig;
 import dev.millrace.topology.ingress.JoinSide;
-import dev.millrace.topology.join.JoinConfig;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -77,14 +74,7 @@ class ExtremesTest {
         piped = 0;
         honest.clear();
         trained.clear();
-        TopologyConfig defaults = TopologyConfig.defaults();
-        TopologyConfig config = new TopologyConfig(
-                defaults.ingress(),
-                new JoinConfig(true, true, true, 60_000, 30_000, 10_000, 20_000, 600_000, 2_000),
-                new GroupsConfig(60_000, 2, 10_000, 600_000, GroupsConfig.ZeroVariance.DROP),
-                new BatchConfig(8, 0, BatchConfig.Order.COMPLETION, 0, false),
-                defaults.runtime());
-        try (TopologyHarness opened = new TopologyHarness(config, directory.resolve(Long.toString(seed)))) {
+        try (TopologyHarness opened = new TopologyHarness(FuzzTest.config(), directory.resolve(Long.toString(seed)))) {
             topology = opened;
             topology.pipe(Samples.version(version));
             strangers(0);

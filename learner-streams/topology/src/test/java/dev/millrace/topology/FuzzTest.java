@@ -82,6 +82,17 @@ class FuzzTest {
         assertThat(tally.keySet()).as("ends that were met").hasSizeGreaterThan(10);
     }
 
+    /** With every partner, and waits of minutes at most. */
+    static TopologyConfig config() {
+        TopologyConfig defaults = TopologyConfig.defaults();
+        return new TopologyConfig(
+                defaults.ingress(),
+                new JoinConfig(true, true, true, 60_000, 30_000, 10_000, 20_000, 600_000, 2_000),
+                new GroupsConfig(60_000, 2, 10_000, 600_000, GroupsConfig.ZeroVariance.DROP),
+                new BatchConfig(8, 0, BatchConfig.Order.COMPLETION, 0, false),
+                defaults.runtime());
+    }
+
     /** How many records were piped in. */
     private long round() {
         random = new Random(seed);
@@ -93,14 +104,7 @@ class FuzzTest {
         rollouts = 0;
         partners = 0;
         partnersRefused = 0;
-        TopologyConfig defaults = TopologyConfig.defaults();
-        TopologyConfig config = new TopologyConfig(
-                defaults.ingress(),
-                new JoinConfig(true, true, true, 60_000, 30_000, 10_000, 20_000, 600_000, 2_000),
-                new GroupsConfig(60_000, 2, 10_000, 600_000, GroupsConfig.ZeroVariance.DROP),
-                new BatchConfig(8, 0, BatchConfig.Order.COMPLETION, 0, false),
-                defaults.runtime());
-        try (TopologyHarness opened = new TopologyHarness(config, HOWEVER_OLD, directory, 60_000)) {
+        try (TopologyHarness opened = new TopologyHarness(config(), HOWEVER_OLD, directory, 60_000)) {
             topology = opened;
             for (int i = 0; piped < roundRecords; i++) {
                 step();

@@ -34,12 +34,12 @@ public final class HuggingFaceTokenizer implements Tokenizer {
         NativeLibraryFolder.choose();
     }
 
-    /** The library takes some hundred bytes for each; a text that is longer is alone. */
+    /** The library takes some hundred bytes for each; a text that is longer is alone. Who waits waits for encodings alone, which all end. */
     private static final int CHARACTERS_AT_ONCE = 1 << 20;
 
     private static final Semaphore CHARACTERS = new Semaphore(CHARACTERS_AT_ONCE, true);
-    /** Characters that one token may stand for where the vocabulary has none of theirs. */
-    private static final int LONGEST_UNKNOWN = 100;
+    /** A letter and its marks that a normalizer puts together. */
+    private static final int MOST_PUT_TOGETHER = 4;
 
     private final ai.djl.huggingface.tokenizers.HuggingFaceTokenizer library;
     private final int known;
@@ -79,7 +79,7 @@ public final class HuggingFaceTokenizer implements Tokenizer {
         }
         TokenizerFile file = TokenizerFile.read(json, name);
         this.known = file.highestId() + 1;
-        this.longestToken = Math.max(file.longestToken(), LONGEST_UNKNOWN);
+        this.longestToken = file.longestToken();
         this.vocabSize = modelVocabulary == 0 ? known : modelVocabulary;
         if (known > vocabSize) {
             throw new IllegalArgumentException(name + " has a token with the id " + (known - 1)
@@ -146,7 +146,9 @@ public final class HuggingFaceTokenizer implements Tokenizer {
 
     @Override
     public int mostCharacters(int tokens) {
-        return Math.toIntExact(Math.min(2L * tokens * longestToken, Integer.MAX_VALUE));
+        return longestToken == 0
+                ? Integer.MAX_VALUE
+                : Math.toIntExact(Math.min((long) MOST_PUT_TOGETHER * tokens * longestToken, Integer.MAX_VALUE));
     }
 
     /** Ids alone: an object of each token would take more memory than the text, and where that ends in native code, the process ends. */

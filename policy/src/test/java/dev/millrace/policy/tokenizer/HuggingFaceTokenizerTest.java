@@ -9,6 +9,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.millrace.api.tokenizer.ChatMessage;
 import dev.millrace.api.tokenizer.Tokenizer;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -36,12 +37,37 @@ class HuggingFaceTokenizerTest {
     @Test
     void shouldSayHowLongATextOfSoManyTokensIsAtMost() throws IOException {
         Tokenizer tokenizer = tiny("{\"vocab_size\": 40}");
-        assertThat(tokenizer.mostCharacters(3)).isEqualTo(600);
-        assertThat(tokenizer.mostCharacters(Integer.MAX_VALUE)).isEqualTo(Integer.MAX_VALUE);
+        assertThat(tokenizer.mostCharacters(3))
+                .as("all unknown words are one token")
+                .isEqualTo(Integer.MAX_VALUE);
+        String bytes = """
+                {"model": {"type": "BPE", "vocab": {"a": 0, "aaaaa": 1}}, "pre_tokenizer": {"type": "ByteLevel"}, "normalizer": %s,
+                 "added_tokens": [{"id": 2, "content": "<|end|>", "lstrip": %s}]}""";
+        assertThat(longest(bytes, "null", "false")).isEqualTo(7);
+        assertThat(longest(bytes, "{\"type\": \"NFC\"}", "false")).isEqualTo(7);
+        assertThat(longest(bytes, "{\"type\": \"Strip\"}", "false")).isZero();
+        assertThat(longest(
+                        bytes,
+                        "{\"type\": \"Replace\", \"pattern\": {\"Regex\": \" +\"}, \"content\": \" \"}",
+                        "false"))
+                .isZero();
+        assertThat(longest(
+                        bytes,
+                        "{\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"NFC\"}, {\"type\": \"StripAccents\"}]}",
+                        "false"))
+                .isZero();
+        assertThat(longest(bytes, "null", "true"))
+                .as("it takes the spaces before it")
+                .isZero();
         String longest = "the ".repeat(1_000_000);
         assertThat(tokenizer.encode(longest))
                 .as("of more characters than are encoded at once")
                 .hasSize(1_000_001);
+    }
+
+    private static int longest(String json, String normalizer, String lstrip) {
+        return TokenizerFile.read(json.formatted(normalizer, lstrip).getBytes(StandardCharsets.UTF_8), "tokenizer.json")
+                .longestToken();
     }
 
     @Test

@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.topics.TopicAdministration;
+import dev.millrace.log.topics.TopicSettings;
+import dev.millrace.log.topics.TopicsConfig;
 import dev.millrace.replay.archive.ArchivedRun;
 import dev.millrace.replay.archive.CursorFetcher;
 import dev.millrace.replay.archive.RecordCursor;
@@ -24,8 +26,6 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.function.Function;
 import java.util.stream.IntStream;
-import org.apache.kafka.clients.admin.Admin;
-import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -60,12 +60,10 @@ class FolderRunIT {
 
     /** A topic with transactions that were committed, given up and left open, beside records without one, in several files. */
     private static List<String> odd(String servers, KafkaProducer<byte[], byte[]> one) throws Exception {
-        try (Admin admin = Admin.create(Map.of("bootstrap.servers", servers))) {
-            TopicAdministration.create(
-                    admin,
-                    List.of(new NewTopic(ODD.topic(), 1, (short) 1)
-                            .configs(Map.of("segment.bytes", Integer.toString(1 << 20), "segment.ms", "1000000"))),
-                    Duration.ofSeconds(90));
+        try (TopicAdministration administration =
+                new TopicAdministration(Map.of("bootstrap.servers", servers), TopicsConfig.defaults())) {
+            administration.prepare(List.of(new TopicSettings(
+                    ODD.topic(), 1, Map.of("segment.bytes", Integer.toString(1 << 20), "segment.ms", "1000000"))));
         }
         try (KafkaProducer<byte[], byte[]> plain = producer(Map.of("bootstrap.servers", servers));
                 KafkaProducer<byte[], byte[]> two = producer(

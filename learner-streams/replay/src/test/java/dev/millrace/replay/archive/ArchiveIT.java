@@ -9,6 +9,8 @@ import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.learner.SyntheticRollouts;
 import dev.millrace.log.topics.TopicAdministration;
+import dev.millrace.log.topics.TopicSettings;
+import dev.millrace.log.topics.TopicsConfig;
 import dev.millrace.replay.Alternative;
 import dev.millrace.replay.AsRecorded;
 import dev.millrace.replay.ReplayedStep;
@@ -32,7 +34,6 @@ import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -41,8 +42,6 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
-import org.apache.kafka.clients.admin.Admin;
-import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.junit.jupiter.api.Test;
@@ -154,8 +153,9 @@ class ArchiveIT {
     private static void requireAnotherTopic(EmbeddedBroker broker, RunOnBroker run, LiveRun live) throws Exception {
         String topic = "verdicts-of-others";
         assertThat(live.alsoRead(topic)).isFalse();
-        try (Admin admin = Admin.create(Map.of("bootstrap.servers", broker.bootstrapServers()))) {
-            TopicAdministration.create(admin, List.of(new NewTopic(topic, 2, (short) 1)), Duration.ofSeconds(90));
+        try (TopicAdministration administration = new TopicAdministration(
+                Map.of("bootstrap.servers", broker.bootstrapServers()), TopicsConfig.defaults())) {
+            administration.prepare(List.of(new TopicSettings(topic, 2, Map.of())));
         }
         settled(run.send(topic, "g", reward("group-0/0", 2.5), Reward.class));
         settled(run.send(topic, "g", reward("group-0/1", 0.5), Reward.class));

@@ -121,7 +121,7 @@ final class VersionHistory {
         return ahead.size() > MOST_AHEAD ? OptionalLong.of(ahead.pollLastEntry().getKey()) : OptionalLong.empty();
     }
 
-    /** The version was deleted: it is waited for no longer. What counts stays; its manifest is written again. */
+    /** The version was deleted: it is waited for no longer. One that counts stays. */
     void deleted(long version) {
         ahead.remove(version);
     }

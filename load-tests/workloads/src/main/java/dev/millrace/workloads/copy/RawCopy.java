@@ -2,6 +2,8 @@ package dev.millrace.workloads.copy;
 
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.topics.TopicAdministration;
+import dev.millrace.log.topics.TopicSettings;
+import dev.millrace.log.topics.TopicsConfig;
 import dev.millrace.workloads.synthetic.LoadException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -16,7 +18,6 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.admin.Admin;
-import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -43,7 +44,6 @@ public final class RawCopy {
     private static final int BATCH_BYTES = 256 << 10;
     private static final int MAX_POLL_RECORDS = 1000;
     private static final long LIMIT_MINUTES = 10;
-    private static final Duration TOPIC_LIMIT = Duration.ofSeconds(60);
 
     private final LogConnection connection;
     private final List<String> topics;
@@ -99,16 +99,15 @@ public final class RawCopy {
 
     /** Makes the copy's topics and says how far each partition goes. */
     private Map<TopicPartition, Long> prepare(String name) throws InterruptedException {
-        try (Admin admin = Admin.create(connection.admin())) {
+        try (Admin admin = Admin.create(connection.admin());
+                TopicAdministration administration =
+                        new TopicAdministration(connection.admin(), TopicsConfig.defaults())) {
             Map<String, String> settings = Map.of(
                     TopicConfig.MAX_MESSAGE_BYTES_CONFIG,
                     String.valueOf(connection.clientProperties().get("max.request.size")));
-            TopicAdministration.create(
-                    admin,
-                    topics.stream()
-                            .map(topic -> new NewTopic(topic + name, partitions, (short) -1).configs(settings))
-                            .toList(),
-                    TOPIC_LIMIT);
+            administration.prepare(topics.stream()
+                    .map(topic -> new TopicSettings(topic + name, partitions, settings))
+                    .toList());
             Map<TopicPartition, OffsetSpec> latest = new HashMap<>();
             for (String topic : topics) {
                 for (int p = 0; p < partitions; p++) {

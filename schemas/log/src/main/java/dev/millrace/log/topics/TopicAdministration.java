@@ -14,8 +14,6 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.concurrent.ExecutionException;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 import java.util.function.Predicate;
 import java.util.function.Supplier;
 import org.apache.kafka.clients.admin.Admin;
@@ -219,47 +217,6 @@ public final class TopicAdministration implements AutoCloseable {
         });
         awaitLeaders(topics);
         check(found);
-    }
-
-    /**
-     * Makes topics, and returns when records can be sent to all of them.
-     *
-     * @throws LogSetupException if one cannot be made, or does not take records within the limit
-     */
-    public static void create(Admin admin, Collection<NewTopic> topics, Duration limit) {
-        long deadline = System.nanoTime() + limit.toNanos();
-        Map<TopicPartition, OffsetSpec> asked = new HashMap<>();
-        List<String> names = topics.stream().map(NewTopic::name).toList();
-        try {
-            admin.createTopics(topics).all().get(limit.toMillis(), TimeUnit.MILLISECONDS);
-            untilThere(deadline, () -> admin.describeTopics(names).allTopicNames())
-                    .forEach((name, topic) -> topic.partitions()
-                            .forEach(p -> asked.put(new TopicPartition(name, p.partition()), OffsetSpec.latest())));
-            untilThere(deadline, () -> admin.listOffsets(asked).all());
-        } catch (ExecutionException | TimeoutException e) {
-            Throwable cause = Objects.requireNonNullElse(e.getCause(), e);
-            throw new LogSetupException(
-                    "topics " + names + " could not be made within " + limit.toMillis() + " ms: " + cause.getMessage(),
-                    cause);
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-            throw new LogSetupException("interrupted while topics " + names + " were made", e);
-        }
-    }
-
-    /** A broker knows a new topic only some time after it is made. */
-    private static <T> T untilThere(long deadline, Supplier<KafkaFuture<T>> call)
-            throws ExecutionException, InterruptedException, TimeoutException {
-        while (true) {
-            try {
-                return call.get().get(Math.max(1, deadline - System.nanoTime()), TimeUnit.NANOSECONDS);
-            } catch (ExecutionException e) {
-                if (!(e.getCause() instanceof RetriableException) || System.nanoTime() - deadline > 0) {
-                    throw e;
-                }
-                pause();
-            }
-        }
     }
 
     @Override

@@ -12,6 +12,7 @@ import dev.millrace.log.registry.LogSchemaRegistry;
 import dev.millrace.log.table.LogTable;
 import dev.millrace.log.topics.LogSetupException;
 import dev.millrace.log.topics.TopicAdministration;
+import dev.millrace.log.topics.TopicSettings;
 import dev.millrace.log.topics.TopicsConfig;
 import dev.millrace.schemas.EpochParent;
 import dev.millrace.schemas.LogCoordinates;
@@ -28,7 +29,6 @@ import dev.millrace.schemas.serde.AvroSerde;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Clock;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -48,7 +48,6 @@ import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.ConfigEntry;
-import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.RecordsToDelete;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -355,9 +354,8 @@ class RunLogIT {
 
     @Test
     void shouldRefuseTopicsThatNobodyClaims() throws Exception {
-        try (Admin admin = Admin.create(client)) {
-            TopicAdministration.create(
-                    admin, List.of(new NewTopic("orphan.rollouts", 4, (short) 1)), Duration.ofSeconds(90));
+        try (TopicAdministration administration = new TopicAdministration(client, CONFIG)) {
+            administration.prepare(List.of(new TopicSettings("orphan.rollouts", 4, Map.of())));
         }
 
         assertThatThrownBy(() -> open(new RunTopics("orphan."), new RunIdentity("r", 0, "default")))
@@ -389,11 +387,8 @@ class RunLogIT {
     @Test
     void shouldRefuseATopicOfClaimsThatHoldsGarbageOnly() throws Exception {
         RunTopics topics = new RunTopics("only-garbage.");
-        try (Admin admin = Admin.create(client)) {
-            TopicAdministration.create(
-                    admin,
-                    List.of(new NewTopic(topics.run(), 1, (short) 1).configs(Map.of("cleanup.policy", "compact"))),
-                    Duration.ofSeconds(90));
+        try (TopicAdministration administration = new TopicAdministration(client, CONFIG)) {
+            administration.prepare(List.of(new TopicSettings(topics.run(), 1, Map.of("cleanup.policy", "compact"))));
         }
         write(topics, new byte[] {1, 2, 3, 4, 5, 6});
 

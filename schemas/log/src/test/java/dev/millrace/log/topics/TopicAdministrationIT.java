@@ -8,7 +8,6 @@ import dev.millrace.schemas.run.RunTopics;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -210,8 +209,9 @@ class TopicAdministrationIT {
     }
 
     private static void create(NewTopic topic) throws Exception {
-        try (Admin admin = Admin.create(client)) {
-            TopicAdministration.create(admin, List.of(topic), Duration.ofSeconds(90));
+        try (TopicAdministration administration = new TopicAdministration(client, CONFIG)) {
+            Map<String, String> settings = topic.configs() == null ? Map.of() : topic.configs();
+            administration.prepare(List.of(new TopicSettings(topic.name(), topic.numPartitions(), settings)));
         }
     }
 
