@@ -68,8 +68,11 @@ record WrittenNumber(BigDecimal over, BigDecimal under) {
         } else if (found.group("units") != null) {
             size = mixed(found.group("units"), found.group("part"), found.group("parts"));
         } else {
+            boolean braced = found.group("over") != null;
             size = mixed(
-                    found.group("whole"), either(found, "over", "overDigit"), either(found, "under", "underDigit"));
+                    found.group("whole"),
+                    found.group(braced ? "over" : "overDigit"),
+                    found.group(braced ? "under" : "underDigit"));
         }
         return isMinus(found.group("sign")) ? size.map(WrittenNumber::negated) : size;
     }

@@ -47,7 +47,10 @@ public final class TopicWatch implements AutoCloseable {
         thread = new Thread(
                 () -> watch(record -> {
                     if (record.topic().equals(outcomes)) {
-                        departures.left(decoder.deserialize(outcomes, record.value()));
+                        Outcome outcome = decoder.deserialize(outcomes, record.value());
+                        if (outcome != null) {
+                            departures.left(outcome);
+                        }
                     } else if (record.topic().equals(deadLetters)) {
                         departures.refused(record);
                     } else {
