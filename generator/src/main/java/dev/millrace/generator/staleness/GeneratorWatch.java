@@ -10,6 +10,8 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Puts generators into quarantine, says so as an alarm, and lets them go when somebody lifts it.
@@ -18,6 +20,8 @@ import java.util.TreeMap;
  * admission's thread.
  */
 final class GeneratorWatch implements AutoCloseable {
+    private static final Logger LOG = LoggerFactory.getLogger(GeneratorWatch.class);
+
     static final String ALARM = "quarantine";
     /** Why, on the log. */
     static final String REFUSED_RECORDS = "refused-records";
@@ -36,6 +40,7 @@ final class GeneratorWatch implements AutoCloseable {
     private final Map<String, Quarantine> standing = new TreeMap<>();
     private final List<Quarantine> fresh = new ArrayList<>();
     private boolean isOpen;
+    private boolean isImpossibleSaid;
 
     GeneratorWatch(LogConnection connection, QuarantineConfig config, Clock clock) {
         this.connection = connection;
@@ -69,9 +74,16 @@ final class GeneratorWatch implements AutoCloseable {
         }
     }
 
-    /** A scorer has compared log-probs that a generator sent. */
+    /** A scorer has compared log-probs that a generator sent; sums that cannot be are nobody's, and said once. */
     void compared(ComparedLogProbs sums) {
         String generatorId = sums.getGeneratorId();
+        if (!LogProbDifference.arePossible(sums)) {
+            if (!isImpossibleSaid) {
+                LOG.warn("left out sums of log-probs that no scorer can have found, and others like them: {}", sums);
+            }
+            isImpossibleSaid = true;
+            return;
+        }
         if (config.maxDifference() == 0
                 || standing.containsKey(generatorId)
                 || differences.size() >= MAX_GENERATORS && !differences.containsKey(generatorId)) {

@@ -4,11 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.schemas.ComparedLogProbs;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
-/** A bound of 0.3 nats, 0.1 where nothing is explained, over 4 tokens. */
+/** A bound of 0.3 nats, 0.1 where nothing is explained, over 56 tokens, so that a lot has 8. */
 class LogProbDifferenceTest {
-    private static final QuarantineConfig CONFIG = new QuarantineConfig(64, 256, 0.5, 0.3, 4);
+    private static final QuarantineConfig CONFIG = new QuarantineConfig(64, 256, 0.5, 0.3, 56);
 
     /** The scorer's log-probs, and the generator's. */
     private static ComparedLogProbs compared(double[] scored, double... sent) {
@@ -26,10 +27,12 @@ class LogProbDifferenceTest {
         return new ComparedLogProbs("g", (long) scored.length, absolute, squared, sum, sumSquared);
     }
 
-    private static LogProbDifference of(ComparedLogProbs... sums) {
+    /** What the same sums in every lot amount to. */
+    private static LogProbDifference of(ComparedLogProbs sums) {
         LogProbDifference difference = new LogProbDifference(CONFIG);
-        for (ComparedLogProbs each : sums) {
-            difference.add(each);
+        for (long tokens = 0; !difference.isEnough(); tokens += sums.getTokens()) {
+            assertThat(tokens).isLessThan(2 * CONFIG.differenceTokens());
+            difference.add(sums);
         }
         return difference;
     }
@@ -40,14 +43,40 @@ class LogProbDifferenceTest {
 
     @Test
     void shouldDecideOnceThereAreTokensEnough() {
-        LogProbDifference difference = of(compared(scored(-1, -2, -3), -9, -9, -9));
+        LogProbDifference difference = new LogProbDifference(CONFIG);
+        for (int token = 0; token < 55; token++) {
+            difference.add(compared(scored(-1), -4));
+        }
         assertThat(difference.isEnough()).isFalse();
-        difference.add(compared(scored(-1), -1));
+        difference.add(compared(scored(-1), -4));
         assertThat(difference.isEnough()).isTrue();
-        assertThat(difference.tooMuch()) // 8 + 7 + 6 + 0 over 4
+        assertThat(difference.tooMuch())
                 .contains(
-                        "its log-probs differ by 5.250 nats in the mean from those of the versions that it names, over 4"
-                                + " tokens, and may by 0.3");
+                        "its log-probs differ by 3.000 nats in the mean from those of the versions that it names, in 7 of 7 lots of"
+                                + " 56 tokens in all, and may by 0.3");
+    }
+
+    @Test
+    void shouldGiveOneRecordOneVoiceHoweverManyTokensItSpeaksOf() {
+        ComparedLogProbs honest = compared(scored(-0.1, -1.2, -3.0, -0.4), -0.15, -1.05, -3.1, -0.3);
+        ComparedLogProbs slander = new ComparedLogProbs("g", 10_000_000L, 2e9, 4e11, -1e7, 1e7);
+        ComparedLogProbs lie = compared(scored(-1, -1), -4, -4);
+        ComparedLogProbs praise = new ComparedLogProbs("g", 10_000_000L, 0.0, 0.0, -1e7, 1e7);
+        assertThat(mostlyOf(honest, slander).tooMuch()).isEmpty();
+        assertThat(mostlyOf(lie, praise).tooMuch())
+                .hasValueSatisfying(sentence -> assertThat(sentence).contains("in 4 of 7 lots"));
+    }
+
+    /** Three lots of the second, and all others of the first. */
+    private static LogProbDifference mostlyOf(ComparedLogProbs most, ComparedLogProbs few) {
+        LogProbDifference difference = new LogProbDifference(CONFIG);
+        for (int i = 0; i < 3; i++) {
+            difference.add(few);
+        }
+        while (!difference.isEnough()) {
+            difference.add(most);
+        }
+        return difference;
     }
 
     @Test
@@ -70,8 +99,8 @@ class LogProbDifferenceTest {
         double[] sure = scored(-0.01, -0.01, -0.01, -0.01, -0.01, -0.01, -0.01, -0.93);
         assertThat(of(compared(sure, 0, 0, 0, 0, 0, 0, 0, 0)).tooMuch()) // 1 over 8; 0.8656 against 0.7406
                 .contains(
-                        "its log-probs differ by 0.125 nats in the mean from those of the versions that it names, over 8"
-                                + " tokens, and may by 0.100 where they say no more of the tokens than a constant would");
+                        "its log-probs differ by 0.125 nats in the mean from those of the versions that it names, in 7"
+                                + " of 7 lots of 56 tokens in all, and may by 0.100 where they say no more of the tokens than a constant would");
         assertThat(of(compared(sure, -0.93, -0.01, -0.01, -0.01, -0.01, -0.01, -0.01, -0.01))
                         .tooMuch())
                 .isPresent();
@@ -82,13 +111,21 @@ class LogProbDifferenceTest {
     }
 
     @Test
-    void shouldLeaveOutSumsThatCannotBe() {
-        LogProbDifference difference = of(
-                new ComparedLogProbs("g", 0L, 9.0, 9.0, 0.0, 0.0),
-                new ComparedLogProbs("g", 9L, Double.NaN, 9.0, 0.0, 0.0),
-                new ComparedLogProbs("g", 9L, 9.0, Double.POSITIVE_INFINITY, 0.0, 0.0),
-                new ComparedLogProbs("g", 9L, -1.0, 9.0, 0.0, 0.0));
-        assertThat(difference.isEnough()).isFalse();
+    void shouldKnowSumsThatCannotBe() {
+        assertThat(LogProbDifference.arePossible(compared(scored(-0.0, -350, -1), -350, -0.0, -1)))
+                .isTrue();
+        assertThat(Stream.of(
+                        new ComparedLogProbs("g", 0L, 9.0, 9.0, 0.0, 0.0),
+                        new ComparedLogProbs("g", -9L, 9.0, 9.0, 0.0, 0.0),
+                        new ComparedLogProbs("g", Long.MAX_VALUE, 9.0, 9.0, 0.0, 0.0),
+                        new ComparedLogProbs("g", 9L, Double.NaN, 9.0, 0.0, 0.0),
+                        new ComparedLogProbs("g", 9L, 9.0, Double.POSITIVE_INFINITY, 0.0, 0.0),
+                        new ComparedLogProbs("g", 9L, -1.0, 9.0, 0.0, 0.0),
+                        new ComparedLogProbs("g", 9L, 9.0, 8.9, 0.0, 0.0), // a mean of 1, and a mean square below
+                        new ComparedLogProbs("g", 9L, 3151.0, 1e7, 0.0, 0.0), // more than 350 each
+                        new ComparedLogProbs("g", 9L, 9.0, 9.0, 1.0, 1.0),
+                        new ComparedLogProbs("g", 9L, 9.0, 9.0, -9.0, 8.9)))
+                .noneMatch(LogProbDifference::arePossible);
     }
 
     @Test
