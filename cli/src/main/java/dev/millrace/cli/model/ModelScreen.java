@@ -13,11 +13,13 @@ import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.huggingface.CheckpointException;
 import dev.millrace.policy.huggingface.StoredTensor;
 import dev.millrace.policy.session.PassMemory;
+import dev.millrace.policy.tokenizer.TokenizerDirectory;
 import dev.millrace.policy.weights.Dtype;
 import dev.millrace.report.Lines;
 import dev.millrace.weights.VersionSize;
 import dev.millrace.weights.WeightsConfig;
 import java.io.IOException;
+import java.nio.file.Files;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -72,6 +74,7 @@ final class ModelScreen {
             } catch (CheckpointException e) {
                 unsupported.add(e.getMessage());
             }
+            tokenizer();
             costs(shape);
         } else {
             raw(config);
@@ -83,6 +86,17 @@ final class ModelScreen {
         } else {
             lines.add("It cannot be trained:");
             unsupported.forEach(reason -> lines.addAll(Lines.wrapped("  ", reason)));
+        }
+    }
+
+    /** As a run opens it. */
+    private void tokenizer() {
+        if (Files.exists(checkpoint.path().resolve(TokenizerDirectory.FILE))) {
+            try {
+                new TokenizerDirectory(checkpoint.path().toString(), "").open();
+            } catch (IllegalArgumentException e) {
+                unsupported.add(e.getMessage());
+            }
         }
     }
 

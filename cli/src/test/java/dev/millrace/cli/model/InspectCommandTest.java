@@ -33,6 +33,16 @@ class InspectCommandTest {
         return new Said(status, out.toString(), err.toString());
     }
 
+    @Test
+    void shouldSayThatATokenizerWhichNoRunOpensKeepsItFromBeingTrained() throws IOException {
+        save();
+        Files.createDirectory(directory.resolve("tokenizer.json"));
+        Said said = inspect(directory);
+        assertThat(said.status).as(said.toString()).isEqualTo(InspectCommand.UNSUPPORTED);
+        assertThat(said.out.replaceAll("\\s+", " "))
+                .contains("It cannot be trained: " + directory, "is no regular file");
+    }
+
     private void save() throws IOException {
         DecoderTraits traits =
                 new DecoderTraits(new RopeScaling.Yarn(4, 32, 32, 1, 1.2, true), false, false, true, 24, 1);
@@ -43,7 +53,9 @@ class InspectCommandTest {
     @Test
     void shouldSayWhatAModelIsAndCosts() throws IOException {
         save();
-        Files.writeString(directory.resolve("tokenizer.json"), "{}");
+        Files.copy(
+                Path.of("..", "policy", "src", "test", "resources", "tiny", "tokenizer.json"),
+                directory.resolve("tokenizer.json"));
         Said said = inspect(directory);
         assertThat(said.status).as(said.toString()).isZero();
         assertThat(said.out)

@@ -28,6 +28,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.stream.Collectors;
 
 /**
  * A decoder on disk as Hugging Face lays it out: {@code config.json} beside one or several {@code *.safetensors}. Where there is a
@@ -45,6 +46,9 @@ public final class CheckpointDirectory {
     private static final String DERIVED_SUFFIX = ".rotary_emb.inv_freq";
 
     private static final int MOST_CONFIG_BYTES = 1 << 20;
+    /** So many tensors are named in a message. */
+    private static final int NAMED = 8;
+
     private static final int COMPARED_AT_ONCE = 1 << 18;
     private static final ObjectMapper JSON = JsonMapper.builder(JsonFactory.builder()
                     .enable(StreamReadFeature.STRICT_DUPLICATE_DETECTION)
@@ -267,7 +271,9 @@ public final class CheckpointDirectory {
             shape.wholes().forEach(whole -> left.remove(whole.name()));
             left.removeIf(name -> name.endsWith(DERIVED_SUFFIX) || shape.tiedHead() && name.equals(HEAD));
             if (!left.isEmpty()) {
-                throw new CheckpointException(directory + ": the decoder has no place for " + left);
+                throw new CheckpointException(directory + ": the decoder has no place for "
+                        + left.stream().limit(NAMED).collect(Collectors.joining(", "))
+                        + (left.size() > NAMED ? " and " + (left.size() - NAMED) + " more" : ""));
             }
         }
 

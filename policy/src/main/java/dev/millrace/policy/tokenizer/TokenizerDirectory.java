@@ -36,6 +36,9 @@ public record TokenizerDirectory(String directory, String date) implements Token
     public static final List<String> FILES =
             List.of("config.json", "generation_config.json", ChatFiles.CONFIG, ChatFiles.TEMPLATE, FILE);
 
+    /** More than any tokenizer needs. */
+    public static final int MOST_BYTES = 1 << 27;
+
     private static final List<String> STOPS = List.of("generation_config.json", "config.json");
     private static final ObjectMapper JSON = new ObjectMapper();
 
@@ -69,12 +72,20 @@ public record TokenizerDirectory(String directory, String date) implements Token
         }
         Path folder = Path.of(directory);
         Path file = folder.resolve(FILE);
+        if (Files.exists(file) && !Files.isRegularFile(file)) {
+            throw new IllegalArgumentException(file + " is no regular file; give the directory of a checkpoint");
+        }
         if (!Files.isRegularFile(file)) {
             throw new IllegalArgumentException(folder + " holds no " + FILE
                     + ", without which nobody knows its tokens; a model in the older formats (tokenizer.model, vocab.json)"
                     + " gets one by saving its fast tokenizer");
         }
         try {
+            if (Files.size(file) > MOST_BYTES) {
+                throw new IllegalArgumentException(
+                        file + " has " + Files.size(file) + " bytes, and no tokenizer needs more than " + MOST_BYTES
+                                + "; give the directory of a checkpoint");
+            }
             byte[] bytes = Files.readAllBytes(file);
             int vocabulary =
                     json(folder.resolve("config.json")).path("vocab_size").asInt(0);

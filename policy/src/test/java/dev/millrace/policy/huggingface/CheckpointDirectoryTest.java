@@ -279,7 +279,7 @@ class CheckpointDirectoryTest {
                 extra.formatted("model.layers.0.self_attn.q_norm.weight", "F32", 8),
                 ByteBuffer.allocate(8));
         assertThatThrownBy(checkpoint::load)
-                .hasMessageEndingWith("the decoder has no place for [model.layers.0.self_attn.q_norm.weight]");
+                .hasMessageEndingWith("the decoder has no place for model.layers.0.self_attn.q_norm.weight");
         file("extra.safetensors", extra.formatted("model.norm.weight", "F32", 8), ByteBuffer.allocate(8));
         assertThatThrownBy(checkpoint::load).hasMessageEndingWith("tensor model.norm.weight is in two files");
 

@@ -9,6 +9,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.millrace.api.tokenizer.ChatMessage;
 import dev.millrace.api.tokenizer.Tokenizer;
 import java.io.IOException;
+import java.io.RandomAccessFile;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -120,6 +121,15 @@ class HuggingFaceTokenizerTest {
         assertThatThrownBy(() -> new TokenizerDirectory(folder.toString()).open())
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageStartingWith(folder + " holds no tokenizer.json");
+        Path file = Files.createDirectory(folder.resolve("tokenizer.json"));
+        assertThatThrownBy(() -> new TokenizerDirectory(folder.toString()).open())
+                .hasMessage(file + " is no regular file; give the directory of a checkpoint");
+        Files.delete(file);
+        try (RandomAccessFile sparse = new RandomAccessFile(file.toFile(), "rw")) {
+            sparse.setLength(200_000_000);
+        }
+        assertThatThrownBy(() -> new TokenizerDirectory(folder.toString()).open())
+                .hasMessageStartingWith(file + " has 200000000 bytes, and no tokenizer needs more than 134217728");
         assertThatThrownBy(() -> tiny("{\"vocab_size\": 7}"))
                 .hasMessageContaining("has a token with the id ")
                 .hasMessageContaining("and the model of config.json knows 7 ids");

@@ -14,6 +14,7 @@ import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.huggingface.CheckpointException;
+import dev.millrace.policy.tokenizer.TokenizerDirectory;
 import dev.millrace.policy.weights.Weights;
 import java.io.IOException;
 import java.io.InputStream;
@@ -32,7 +33,6 @@ public final class CheckpointModel {
     private static final String LARGEST = "max_tensor_elements";
 
     private static final String TOKENIZER = "tokenizer.json";
-    private static final int MOST_TOKENIZER_BYTES = 1 << 27;
     private static final ObjectMapper JSON = JsonMapper.builder(JsonFactory.builder()
                     .enable(StreamReadFeature.STRICT_DUPLICATE_DETECTION)
                     .build())
@@ -129,12 +129,12 @@ public final class CheckpointModel {
         }
         byte[] text;
         try (InputStream in = Files.newInputStream(file)) {
-            text = in.readNBytes(MOST_TOKENIZER_BYTES + 1);
+            text = in.readNBytes(TokenizerDirectory.MOST_BYTES + 1);
         } catch (IOException e) {
             throw new ConfigException("cannot read " + file + ": " + e.getMessage(), e);
         }
-        if (text.length > MOST_TOKENIZER_BYTES) {
-            throw new ConfigException(file + " has more than " + MOST_TOKENIZER_BYTES
+        if (text.length > TokenizerDirectory.MOST_BYTES) {
+            throw new ConfigException(file + " has more than " + TokenizerDirectory.MOST_BYTES
                     + " bytes, which no tokenizer needs; give the directory of a checkpoint");
         }
         try {

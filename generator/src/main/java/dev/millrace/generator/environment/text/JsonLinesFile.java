@@ -36,6 +36,9 @@ final class JsonLinesFile implements Dataset {
     /** What stands in every prompt request is bounded, as records are. */
     private static final int MOST_STATE_CHARACTERS = 100_000;
 
+    /** The bytes, their text twice, and rows of it beside what else a run holds. */
+    private static final int HEAP_BYTES_PER_BYTE = 12;
+
     private final Path file;
     private final List<DataRow> rows;
     private final List<Integer> lines;
@@ -52,7 +55,7 @@ final class JsonLinesFile implements Dataset {
         byte[] bytes;
         String text;
         try {
-            bytes = Files.readAllBytes(file);
+            bytes = bytes(file);
             text = StandardCharsets.UTF_8
                     .newDecoder()
                     .decode(ByteBuffer.wrap(bytes))
@@ -82,6 +85,23 @@ final class JsonLinesFile implements Dataset {
                     file + " has no row: it needs a line such as {\"prompt\": \"Once upon a time\"}");
         }
         return new JsonLinesFile(file, List.copyOf(rows), List.copyOf(lines), sha256(bytes));
+    }
+
+    private static byte[] bytes(Path file) throws IOException {
+        if (Files.exists(file) && !Files.isRegularFile(file)) {
+            throw new IllegalArgumentException(file
+                    + " is no regular file but a folder, a pipe or a device, and data is read by every role and on every start;"
+                    + " write it to a file");
+        }
+        long size = Files.size(file);
+        long room = Runtime.getRuntime().maxMemory() / HEAP_BYTES_PER_BYTE;
+        if (size > room) {
+            throw new IllegalArgumentException(
+                    file + " has " + size + " bytes; all rows are held in memory, and Java's "
+                            + Runtime.getRuntime().maxMemory() + " bytes have room for a file of " + room
+                            + "; give Java more (MILLRACE_OPTS=-Xmx8g), or fewer rows");
+        }
+        return Files.readAllBytes(file);
     }
 
     private static DataRow row(String line, String place) {

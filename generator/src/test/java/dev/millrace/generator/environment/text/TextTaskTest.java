@@ -17,6 +17,7 @@ import dev.millrace.api.tokenizer.TokenizerSettings;
 import dev.millrace.generator.environment.Symbols;
 import dev.millrace.generator.environment.remote.RemoteEnvironment;
 import java.io.IOException;
+import java.io.RandomAccessFile;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -175,6 +176,19 @@ class TextTaskTest {
         refused("{\"prompt\": \"1\"}\n{\"prompt\": \"x\"}", "b.jsonl line 2: no symbol begins at character 0 of 'x'");
         assertThatThrownBy(() -> task(folder.resolve("none.jsonl"), true))
                 .hasMessage("data: there is no file " + folder.resolve("none.jsonl"));
+    }
+
+    @Test
+    void shouldRefuseDataThatCannotBeHeldBeforeItIsRead() throws IOException {
+        assertThatThrownBy(() -> task(Path.of("/dev/zero"), true))
+                .hasMessageStartingWith("data: /dev/zero is no regular file");
+        Path large = folder.resolve("large.jsonl");
+        try (RandomAccessFile sparse = new RandomAccessFile(large.toFile(), "rw")) {
+            sparse.setLength(Runtime.getRuntime().maxMemory());
+        }
+        assertThatThrownBy(() -> task(large, true))
+                .hasMessageStartingWith(
+                        "data: " + large + " has " + Files.size(large) + " bytes; all rows are held in memory");
     }
 
     @Test
