@@ -193,6 +193,9 @@ public final class LogSchemaRegistry implements SchemaRegistry {
             Registration registration = new Registration(subject, version, id, text);
             records.put(SchemaLogRecords.schemaKey(registration), SchemaLogRecords.schemaValue(registration));
         }
+        if (!state.isOwnedByARegistry()) {
+            state.overwritten().forEach((key, kept) -> records.put(key, SchemaLogRecords.schemaValue(kept)));
+        }
         if (!records.isEmpty() && state.isOwnedByARegistry()) {
             throw new SchemaRegistryException("topic " + topic + " belongs to a schema registry that runs on it; "
                     + "set schema_registry_url to that registry's address, or schemas_topic to another name");

@@ -31,6 +31,7 @@ final class SchemaLogState implements RegistryContents {
     private final ConcurrentMap<Integer, String> otherTypeById = new ConcurrentHashMap<>();
     private final ConcurrentNavigableMap<String, ConcurrentNavigableMap<Integer, Registration>> subjects =
             new ConcurrentSkipListMap<>();
+    private final ConcurrentMap<String, Registration> overwritten = new ConcurrentHashMap<>();
     private volatile String level = DEFAULT_LEVEL;
     private volatile int newestId;
     private volatile boolean empty = true;
@@ -80,6 +81,11 @@ final class SchemaLogState implements RegistryContents {
     /** Every schema that was given an id. */
     Map<Integer, String> texts() {
         return Map.copyOf(textById);
+    }
+
+    /** Registrations whose newest record has another schema, by the record's key. */
+    Map<String, Registration> overwritten() {
+        return Map.copyOf(overwritten);
     }
 
     /** The type of a schema that is none of Avro, such as PROTOBUF. */
@@ -132,7 +138,25 @@ final class SchemaLogState implements RegistryContents {
             otherTypeById.put(id, type);
             return;
         }
-        textById.put(id, text); // also of a deleted version: records that were written with it stay readable
+        String before =
+                textById.putIfAbsent(id, text); // also of a deleted version: records written with it stay readable
+        Registration kept = versions(subject).get(version);
+        if (before != null && !before.equals(text)
+                || kept != null && !kept.schema().equals(text)) {
+            LOG.warn(
+                    "the schema log gives version {} of {}, id {}, another schema than it had; ids do not change their meaning, so"
+                            + " that counts for nothing, and whoever registers schemas next puts the first one back",
+                    version,
+                    subject,
+                    id);
+            if (kept != null) {
+                overwritten.put(SchemaLogRecords.schemaKey(kept), kept);
+            }
+            return;
+        }
+        if (kept != null) {
+            overwritten.remove(SchemaLogRecords.schemaKey(kept));
+        }
         if (!body.path("deleted").asBoolean()) {
             subjects.computeIfAbsent(subject, s -> new ConcurrentSkipListMap<>())
                     .put(version, new Registration(subject, version, id, text));

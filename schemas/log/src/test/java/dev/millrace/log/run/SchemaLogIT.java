@@ -12,8 +12,10 @@ import dev.millrace.log.topics.TopicsConfig;
 import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Serving;
+import dev.millrace.schemas.registry.PublishedSchema;
 import dev.millrace.schemas.registry.SchemaRegistryException;
 import dev.millrace.schemas.registry.UnknownSchemaException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -144,9 +146,44 @@ class SchemaLogIT {
             assertThat(registry.idOf("r-value", withDefault)).isEqualTo(2);
             assertThatThrownBy(() -> registry.idOf("r-value", without))
                     .isExactlyInstanceOf(SchemaRegistryException.class)
-                    .hasMessageStartingWith("subject r-value: the new schema cannot read records of version 2: ");
+                    .hasMessageStartingWith("subject r-value: the new schema cannot read records of version 2 (id 2): "
+                            + "READER_FIELD_MISSING_DEFAULT_VALUE at /fields/1; another program");
             assertThat(registry.contents().versions("r-value")).containsOnlyKeys(1, 2);
         }
+    }
+
+    @Test
+    void shouldPutBackASchemaThatSomebodyOverwroteUnderItsOwnId() throws Exception {
+        String topic = topic("overwritten");
+        Schema mine = record("R", "f");
+        String text = PublishedSchema.text(mine);
+        try (LogSchemaRegistry registry = LogSchemaRegistry.writing(client, topic, LIMIT_MS)) {
+            assertThat(registry.idOf("r-value", mine)).isEqualTo(1);
+        }
+        try (KafkaProducer<String, String> producer =
+                new KafkaProducer<>(client, new StringSerializer(), new StringSerializer())) {
+            producer.send(
+                            new ProducerRecord<>(
+                                    topic,
+                                    "{\"keytype\":\"SCHEMA\",\"subject\":\"r-value\",\"version\":1,\"magic\":1}",
+                                    "{\"subject\":\"r-value\",\"version\":1,\"id\":1,\"schema\":\"\\\"string\\\"\",\"deleted\":false}"))
+                    .get(90, TimeUnit.SECONDS);
+        }
+        for (int start = 0; start < 2; start++) {
+            try (LogSchemaRegistry registry = LogSchemaRegistry.writing(client, topic, LIMIT_MS)) {
+                assertThat(registry.contents().schemaText(1)).contains(text);
+                registry.register(Map.of("r-value", mine));
+            }
+        }
+        List<String> values = new ArrayList<>();
+        try (LogTable table = new LogTable(
+                client, topic, LIMIT_MS, (key, value) -> values.add(new String(value, StandardCharsets.UTF_8)))) {
+            table.catchUp();
+        }
+        assertThat(values)
+                .as("the schema, the level, another schema, and once the first again")
+                .hasSize(4);
+        assertThat(values.get(3)).isEqualTo(values.get(0)).isNotEqualTo(values.get(2));
     }
 
     @Test
