@@ -38,10 +38,10 @@ public sealed interface RunSource {
     String options();
 
     /** In the folder of a run that had, or has, its own broker. */
-    record Folder(Path path) implements RunSource {
-        @Override
-        public String name() {
-            return path.toAbsolutePath().normalize().getFileName().toString();
+    record Folder(String name, Path path) implements RunSource {
+        /** By the name of its folder. */
+        public Folder(Path path) {
+            this(nameOf(path), path);
         }
 
         @Override
@@ -76,7 +76,7 @@ public sealed interface RunSource {
     record Here(Path path) implements RunSource {
         @Override
         public String name() {
-            return path.toAbsolutePath().normalize().getFileName().toString();
+            return nameOf(path);
         }
 
         @Override
@@ -119,10 +119,10 @@ public sealed interface RunSource {
     }
 
     /** In an archive. */
-    record Archive(Path path) implements RunSource {
-        @Override
-        public String name() {
-            return path.toAbsolutePath().normalize().getFileName().toString();
+    record Archive(String name, Path path) implements RunSource {
+        /** By the name of its folder. */
+        public Archive(Path path) {
+            this(nameOf(path), path);
         }
 
         @Override
@@ -144,6 +144,10 @@ public sealed interface RunSource {
         public String options() {
             return "--archive " + path;
         }
+    }
+
+    private static String nameOf(Path path) {
+        return path.toAbsolutePath().normalize().getFileName().toString();
     }
 
     /** The alarms that last, or lasted when the run's last process ended, as far as its folder says. */

@@ -16,7 +16,7 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The runs that there are to look at: those that were named, and those in a folder of runs. A run is opened when somebody looks at it, and closed when others were looked
+ * The runs that there are to look at: those that were named, and those in a folder of runs or one below, as {@code EXPERIMENT.RUN}. A run is opened when somebody looks at it, and closed when others were looked
  * at since. Thread-safe.
  */
 public final class ViewedRuns implements AutoCloseable {
@@ -51,15 +51,35 @@ public final class ViewedRuns implements AutoCloseable {
         if (runs == null || !Files.isDirectory(runs)) {
             return List.of();
         }
-        try (Stream<Path> entries = Files.list(runs)) {
-            List<Path> found =
-                    new ArrayList<>(entries.filter(path -> RunDirectory.holdsRun(path) || ArchivedRun.isIn(path))
-                            .toList());
-            found.sort(Comparator.comparingLong(ViewedRuns::beganMs).reversed());
-            return found.stream()
-                    .map(path -> RunDirectory.holdsRun(path) ? new RunSource.Folder(path) : new RunSource.Archive(path))
-                    .map(RunSource.class::cast)
-                    .toList();
+        List<Path> found = new ArrayList<>();
+        for (Path entry : entries(runs)) {
+            if (isRun(entry)) {
+                found.add(entry);
+            } else if (Files.isDirectory(entry)) { // an experiment that keeps its runs together
+                entries(entry).stream().filter(ViewedRuns::isRun).forEach(found::add);
+            }
+        }
+        found.sort(Comparator.comparingLong(ViewedRuns::beganMs).reversed());
+        return found.stream()
+                .map(path -> source(
+                        runs.relativize(path)
+                                .toString()
+                                .replace(path.getFileSystem().getSeparator(), "."),
+                        path))
+                .toList();
+    }
+
+    private static RunSource source(String name, Path path) {
+        return RunDirectory.holdsRun(path) ? new RunSource.Folder(name, path) : new RunSource.Archive(name, path);
+    }
+
+    private static boolean isRun(Path path) {
+        return RunDirectory.holdsRun(path) || ArchivedRun.isIn(path);
+    }
+
+    private static List<Path> entries(Path folder) {
+        try (Stream<Path> entries = Files.list(folder)) {
+            return entries.toList();
         } catch (IOException e) {
             return List.of();
         }
