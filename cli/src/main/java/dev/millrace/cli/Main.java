@@ -72,6 +72,8 @@ import picocli.CommandLine.HelpCommand;
         },
         footer = {"", "Start with: millrace train"})
 public final class Main implements Callable<Integer> {
+    private static final Scarcity SCARCITY = new Scarcity();
+
     @CommandLine.Mixin
     private PluginPath plugins;
 
@@ -84,7 +86,11 @@ public final class Main implements Callable<Integer> {
         return OptionList.in(CommandList.in(HelpText.in(new CommandLine(millrace))))
                 .setExecutionStrategy(parsed -> {
                     millrace.plugins.load(parsed.commandSpec().commandLine());
-                    return new CommandLine.RunLast().execute(parsed);
+                    try {
+                        return new CommandLine.RunLast().execute(parsed);
+                    } catch (OutOfMemoryError | LinkageError e) {
+                        throw SCARCITY.explained(e);
+                    }
                 })
                 .setCaseInsensitiveEnumValuesAllowed(true)
                 .setUsageHelpAutoWidth(true)
@@ -99,8 +105,11 @@ public final class Main implements Callable<Integer> {
         System.exit(status);
     }
 
-    /** Lines no wider than the terminals that the launcher has found; what is sent elsewhere is as it comes. */
+    /** Hints as the command was typed, and lines no wider than the terminals that the launcher has found; what is sent elsewhere is as it comes. */
     private static CommandLine fitted(CommandLine command) {
+        String typed = System.getProperty("millrace.command", HintWriter.COMMAND);
+        command.setOut(new HintWriter(command.getOut(), command, typed));
+        command.setErr(new HintWriter(command.getErr(), command, typed));
         Integer out = Integer.getInteger("millrace.columns.out");
         Integer err = Integer.getInteger("millrace.columns.err");
         if (out != null && out > 0) {
