@@ -14,6 +14,8 @@ public final class BoundedLines implements AutoCloseable {
     static final int MOST_CHARACTERS = 1 << 26;
     static final int MOST_LINES = 10_000_000;
 
+    private static final int BYTE_ORDER_MARK = 0xFEFF;
+
     private final Path path;
     private final BufferedReader reader;
     private final StringBuilder line = new StringBuilder();
@@ -41,6 +43,9 @@ public final class BoundedLines implements AutoCloseable {
             int next = reader.read();
             if (next < 0) {
                 return null;
+            }
+            if (number == 0 && next == BYTE_ORDER_MARK) {
+                next = reader.read();
             }
             if (++number > MOST_LINES) {
                 throw new RefusedRequestException(path + " has more than " + MOST_LINES + " lines; split it");

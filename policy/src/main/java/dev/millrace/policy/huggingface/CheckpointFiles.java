@@ -35,10 +35,6 @@ final class CheckpointFiles {
 
     /** The files that the index names, each of which must have the tensors that the index says it has. */
     private List<Path> indexed(Path index) throws IOException {
-        if (Files.exists(directory.resolve(CheckpointDirectory.TENSORS))) {
-            throw new CheckpointException(directory + " holds both " + CheckpointDirectory.TENSORS + " and " + INDEX
-                    + "; remove the one that is not the model");
-        }
         JsonNode map = CheckpointDirectory.json(index, MOST_INDEX_BYTES, "index of a model")
                 .path("weight_map");
         if (!map.isObject() || map.isEmpty()) {
@@ -52,6 +48,11 @@ final class CheckpointFiles {
                         + ", which is no name of a file beside it");
             }
             tensorsOf.computeIfAbsent(file, absent -> new TreeSet<>()).add(each.getKey());
+        }
+        if (!tensorsOf.containsKey(CheckpointDirectory.TENSORS)
+                && Files.exists(directory.resolve(CheckpointDirectory.TENSORS))) {
+            throw new CheckpointException(directory + " holds " + CheckpointDirectory.TENSORS + " and " + INDEX
+                    + ", which does not name it; remove the one that is not the model");
         }
         List<Path> paths = new ArrayList<>();
         for (Map.Entry<String, Set<String>> each : tensorsOf.entrySet()) {

@@ -4,8 +4,10 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.policy.decoder.RopeScaling;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalDouble;
 import java.util.Set;
 
 /**
@@ -39,6 +41,9 @@ public final class RopeConfig {
                     "mscale",
                     "mscale_all_dim",
                     "truncate"));
+
+    /** Those that say nothing of a scaling, so that an object with no others needs no type. */
+    private static final Set<String> UNTYPED = Set.of(THETA, "partial_rotary_factor");
 
     private final ConfigReader config;
     private final ConfigReader scaling;
@@ -76,8 +81,20 @@ public final class RopeConfig {
         return new RopeConfig(new ConfigReader(source, config), maxPositions, Integer.MAX_VALUE).scaling();
     }
 
+    /** Said in up to three places, which must agree. */
     double theta() {
-        return config.object(PARAMETERS).number(THETA, config.number(THETA, DEFAULT_THETA));
+        OptionalDouble theta = OptionalDouble.empty();
+        for (ConfigReader each : List.of(config, config.object(SCALING), config.object(PARAMETERS))) {
+            if (each.has(THETA)) {
+                double said = each.number(THETA);
+                if (theta.orElse(said) != said) {
+                    throw each.refusal(
+                            THETA, "differs from the " + theta.getAsDouble() + " beside it; one of them is wrong");
+                }
+                theta = OptionalDouble.of(said);
+            }
+        }
+        return theta.orElse(DEFAULT_THETA);
     }
 
     RopeScaling scaling() {
@@ -133,6 +150,11 @@ public final class RopeConfig {
 
     private static Optional<String> type(String name, ConfigReader scaling) {
         if (!scaling.has(TYPE) && !scaling.has("type")) {
+            for (String key : scaling.keys()) {
+                if (!UNTYPED.contains(key)) {
+                    throw scaling.refusal(key, "says something of a scaling that has no " + TYPE);
+                }
+            }
             return Optional.empty();
         }
         String type = scaling.text(TYPE, scaling.text("type", ""));

@@ -16,6 +16,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -184,8 +185,41 @@ class CheckpointDirectoryTest {
         file("model.safetensors", "{}", ByteBuffer.allocate(0));
         assertThatThrownBy(checkpoint::load)
                 .hasMessageEndingWith(
-                        "holds both model.safetensors and model.safetensors.index.json; remove the one that is"
-                                + " not the model");
+                        "holds model.safetensors and model.safetensors.index.json, which does not name it; remove the one"
+                                + " that is not the model");
+    }
+
+    @Test
+    void shouldTakeOneFileWithAnIndexOfItsOwn() throws IOException {
+        CheckpointDirectory checkpoint = new CheckpointDirectory(directory);
+        checkpoint.save(Weights.random(SHAPES.get(0), 3));
+        String names = checkpoint.layout().keySet().stream()
+                .map(name -> "\"" + name + "\": \"model.safetensors\"")
+                .collect(Collectors.joining(", "));
+        Files.writeString(directory.resolve("model.safetensors.index.json"), "{\"weight_map\": {" + names + "}}");
+        checkpoint.check();
+        assertThat(checkpoint.layout().values()).extracting(StoredTensor::file).containsOnly("model.safetensors");
+    }
+
+    @Test
+    void shouldReadTheBaseOfRotaryPositionsWhereverItIsSaid() throws IOException {
+        for (String said : List.of(
+                "\"rope_theta\": 500000.0",
+                "\"rope_scaling\": {\"rope_type\": \"default\", \"rope_theta\": 500000.0}",
+                "\"rope_scaling\": {\"rope_theta\": 500000}, \"rope_theta\": 500000.0",
+                "\"rope_parameters\": {\"rope_theta\": 500000.0}")) {
+            config(LLAMA.replace("\"rope_scaling\": null", said));
+            assertThat(new CheckpointDirectory(directory).shape().ropeTheta())
+                    .as(said)
+                    .isEqualTo(500_000);
+        }
+        refuses(
+                "\"rope_scaling\": null",
+                "\"rope_scaling\": {\"rope_type\": \"default\", \"rope_theta\": 500000.0}, \"rope_theta\": 10000.0",
+                "rope_theta=500000.0: differs from the 10000.0 beside it; one of them is wrong");
+        refusesRope("{\"factor\": 4.0}", "factor=4.0: says something of a scaling that has no rope_type");
+        refusesRope(
+                "{\"rope-type\": \"yarn\"}", "rope-type=\"yarn\": says something of a scaling that has no rope_type");
     }
 
     private void refusesIndex(String text, String reason) throws IOException {

@@ -24,6 +24,7 @@ import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Objects;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /** The rows of a file, all in memory. Blank lines are none. */
@@ -35,6 +36,10 @@ final class JsonLinesFile implements Dataset {
             .reader();
     /** What stands in every prompt request is bounded, as records are. */
     private static final int MOST_STATE_CHARACTERS = 100_000;
+
+    private static final String BYTE_ORDER_MARK = "\uFEFF";
+    /** Of a character that two of them make; JSON can write one alone, and no tokenizer can. */
+    private static final Pattern HALF_CHARACTER = Pattern.compile("\\p{Cs}");
 
     /** The bytes, their text twice, and rows of it beside what else a run holds. */
     private static final int HEAP_BYTES_PER_BYTE = 12;
@@ -73,7 +78,7 @@ final class JsonLinesFile implements Dataset {
         List<DataRow> rows = new ArrayList<>();
         List<Integer> lines = new ArrayList<>();
         int number = 0;
-        for (String line : text.split("\n", -1)) {
+        for (String line : (text.startsWith(BYTE_ORDER_MARK) ? text.substring(1) : text).split("\n", -1)) {
             number++;
             if (!line.isBlank()) {
                 rows.add(row(line, file + " line " + number));
@@ -114,6 +119,11 @@ final class JsonLinesFile implements Dataset {
             row = object;
         } catch (JsonProcessingException e) {
             throw new IllegalArgumentException(place + " is not JSON: " + e.getOriginalMessage(), e);
+        }
+        if (HALF_CHARACTER.matcher(row.toString()).find()) {
+            throw new IllegalArgumentException(
+                    place
+                            + " has half a character (\\ud800 to \\udfff without the other half), which no tokenizer can read; mend the text");
         }
         JsonNode messages = row.remove("messages");
         JsonNode prompt = row.remove("prompt");

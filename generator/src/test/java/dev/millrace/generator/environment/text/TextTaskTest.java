@@ -65,7 +65,7 @@ class TextTaskTest {
     @Test
     void shouldCarryWhatARowSaysBesideItsPrompt() throws IOException {
         Path file = Files.writeString(
-                folder.resolve("a.jsonl"), "\n{\"prompt\": \"42\", \"answer\": 7, \"level\": {\"of\": 3}}\n\n");
+                folder.resolve("a.jsonl"), "\uFEFF\n{\"prompt\": \"42\", \"answer\": 7, \"level\": {\"of\": 3}}\n\n");
         TextTask text = task(file, true);
         Prompt prompt = text.task().prompts().prompt(1, 5);
         assertThat(prompt.tokens()).containsExactly(Symbols.digit(4), Symbols.digit(2));
@@ -164,6 +164,8 @@ class TextTaskTest {
         refused("", "data: " + folder.resolve("b.jsonl") + " has no row: it needs a line such as ");
         refused("{\"prompt\": \"1\"}\n{\"prompt\": \"1\"", "b.jsonl line 2 is not JSON: ");
         refused("[1]", "b.jsonl line 1 is no JSON object");
+        refused("{\"prompt\": \"1\"}\n{\"prompt\": \"1\\ud83d\"}", "b.jsonl line 2 has half a character ");
+        refused("{\"prompt\": \"1\", \"answer\": \"\\ude00\"}", "b.jsonl line 1 has half a character ");
         refused(
                 "{\"answer\": 3}",
                 "b.jsonl line 1 needs a \"prompt\" that is a text of at least one character, or \"messages\": there is none");
