@@ -158,6 +158,9 @@ final class CallReader {
         if (!isGiven(content)) {
             return "";
         }
+        if (!content.isArray()) {
+            throw RefusedCallException.invalid(place, place + " must be a text or a list of parts: " + shown(content));
+        }
         StringBuilder text = new StringBuilder();
         for (JsonNode part : content) {
             if (!part.path("type").asText().equals("text")
@@ -167,7 +170,11 @@ final class CallReader {
                         place + " has a part of the type '" + part.path("type").asText()
                                 + "', and the policy reads text alone");
             }
-            text.append(part.path("text").asText(part.path("refusal").asText("")));
+            JsonNode said = part.path(part.path("type").asText());
+            if (!said.isTextual()) {
+                throw RefusedCallException.invalid(place, place + " has a part without a text: " + shown(part));
+            }
+            text.append(said.textValue());
         }
         return text.toString();
     }

@@ -1,8 +1,10 @@
 package dev.millrace.generator.gateway;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.ObjectReader;
 import dev.millrace.api.tokenizer.Conversation;
 import dev.millrace.api.tokenizer.Tokenizer;
 import java.util.ArrayList;
@@ -67,6 +69,8 @@ enum ToolFormat {
     private static final String CLOSE = "</tool_call>";
     private static final String PROBE = "millrace_probe";
     private static final ObjectMapper JSON = new ObjectMapper();
+    /** What stands behind a call would be lost. */
+    private static final ObjectReader WHOLE = JSON.reader().with(DeserializationFeature.FAIL_ON_TRAILING_TOKENS);
 
     private final String beginning;
 
@@ -87,7 +91,7 @@ enum ToolFormat {
 
         static Optional<ToolCall> parse(String text, String argumentsKey) {
             try {
-                JsonNode call = JSON.readTree(text.strip());
+                JsonNode call = WHOLE.readTree(text.strip());
                 JsonNode arguments = call == null ? null : call.get(argumentsKey);
                 return call != null
                                 && call.path("name").isTextual()

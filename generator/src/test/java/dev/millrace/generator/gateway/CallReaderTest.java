@@ -69,6 +69,10 @@ class CallReaderTest {
         assertThatThrownBy(() -> Played.call(true, "{'messages': []}")).hasMessageContaining("at least one message");
         assertThatThrownBy(() -> Played.chat("{'role': 'user', 'content': [{'type': 'image_url'}]}"))
                 .hasMessageContaining("the policy reads text alone");
+        assertThatThrownBy(() -> Played.chat("{'role': 'user', 'content': 42}"))
+                .hasMessage("messages[0].content must be a text or a list of parts: 42");
+        assertThatThrownBy(() -> Played.chat("{'role': 'user', 'content': [{'type': 'text', 'text': null}]}"))
+                .hasMessageStartingWith("messages[0].content has a part without a text: ");
         assertThatThrownBy(() -> Played.call(false, "{'prompt': ['a', 'b']}"))
                 .hasMessageContaining("one text, or one list of token ids");
         assertThatThrownBy(() -> Played.call(false, "{'prompt': 'a', 'logprobs': 5}"))

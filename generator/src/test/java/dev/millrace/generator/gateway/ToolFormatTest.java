@@ -28,6 +28,8 @@ class ToolFormatTest {
                 "<tool_call>{\"name\": \"a\"}</tool_call>",
                 "<tool_call>{name: a}</tool_call>",
                 "<tool_call>{\"name\": \"a\", \"arguments\": {}}</tool_call> and more",
+                "<tool_call>{\"name\": \"a\", \"arguments\": {}} {\"name\": \"b\", \"arguments\": {}}</tool_call>",
+                "<tool_call>{\"name\": \"a\", \"arguments\": {}} and then I wait</tool_call>",
                 "<tool_call>{\"name\": \"a\", \"arguments\": {}}</tool_call> then <tool_call>{\"name\": \"b\", \"arguments\": {}}</tool_call>"
             })
     void shouldLeaveTextWhatIsNotWrittenSo(String text) {
@@ -39,6 +41,9 @@ class ToolFormatTest {
         assertThat(ToolFormat.LLAMA3.read("{\"name\": \"a\", \"parameters\": {\"x\": \"y\"}}"))
                 .contains(new WrittenText("", java.util.List.of(new ToolCall("a", "{\"x\":\"y\"}"))));
         assertThat(ToolFormat.LLAMA3.read("{\"name\": \"a\"}")).isEmpty();
+        assertThat(ToolFormat.LLAMA3.read(
+                        "{\"name\": \"a\", \"parameters\": {}}; {\"name\": \"b\", \"parameters\": {}}"))
+                .isEmpty();
     }
 
     @Test
