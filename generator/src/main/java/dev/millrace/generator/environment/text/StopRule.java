@@ -5,7 +5,8 @@ import dev.millrace.api.tokenizer.Tokenizer;
 import java.util.List;
 
 /**
- * When a text is over: with a stop token, or when it has a stop text, wherever tokens begin and end. Immutable and thread-safe.
+ * When a text is over: with a stop token, or when it has a stop text, wherever tokens begin and end, special ones among them. Immutable
+ * and thread-safe.
  */
 public final class StopRule {
     /** Tokens that one character may be made of, as bytes. */
@@ -25,8 +26,7 @@ public final class StopRule {
         this.tokens = tokens.clone();
         this.texts = List.copyOf(texts);
         int longest = texts.stream().mapToInt(String::length).max().orElse(0);
-        // in these a stop text that the newest one completes must lie; the first decoded token may lose a space that it
-        // begins
+        // in these a stop text that the newest one completes must lie; the first one may lose a space that it begins
         // with
         this.looksBack = longest * TOKENS_OF_A_CHARACTER + 2;
         this.tokenizer = tokenizer;
@@ -54,6 +54,7 @@ public final class StopRule {
             tail[i] = response.token(from + i);
         }
         String text = tokenizer.text(tail);
-        return texts.stream().anyMatch(text::contains);
+        String whole = tokenizer.decode(tail); // a stop text may be a special token, which is no text
+        return texts.stream().anyMatch(stop -> text.contains(stop) || whole.contains(stop));
     }
 }
