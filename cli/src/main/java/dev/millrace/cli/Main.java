@@ -25,6 +25,7 @@ import dev.millrace.cli.rollback.RollbackCommand;
 import dev.millrace.cli.trace.TraceCommand;
 import dev.millrace.cli.train.TrainCommand;
 import dev.millrace.cli.view.ViewCommand;
+import dev.millrace.runtime.RefusedRequestException;
 import java.io.PrintWriter;
 import java.util.concurrent.Callable;
 import picocli.CommandLine;
@@ -72,8 +73,6 @@ import picocli.CommandLine.HelpCommand;
         },
         footer = {"", "Start with: millrace train"})
 public final class Main implements Callable<Integer> {
-    private static final Scarcity SCARCITY = new Scarcity();
-
     @CommandLine.Mixin
     private PluginPath plugins;
 
@@ -88,8 +87,12 @@ public final class Main implements Callable<Integer> {
                     millrace.plugins.load(parsed.commandSpec().commandLine());
                     try {
                         return new CommandLine.RunLast().execute(parsed);
-                    } catch (OutOfMemoryError | LinkageError e) {
-                        throw SCARCITY.explained(e);
+                    } catch (OutOfMemoryError e) {
+                        throw new RefusedRequestException(
+                                "Java's memory of " + Runtime.getRuntime().maxMemory() / 1_000_000
+                                        + " MB is not enough (" + e.getMessage()
+                                        + "); give it more (MILLRACE_OPTS=-Xmx4g), or less to read",
+                                e);
                     }
                 })
                 .setCaseInsensitiveEnumValuesAllowed(true)
