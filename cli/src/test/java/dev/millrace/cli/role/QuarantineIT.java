@@ -102,7 +102,7 @@ class QuarantineIT {
             Alarm found = alarm(connection, "liar").orElseThrow();
             assertThat(found.sentence())
                     .startsWith("its log-probs differ by ")
-                    .contains(" nats in the mean from those of the versions that it names, over ");
+                    .contains(" nats in the mean from those of the versions that it names, in ", " of 7 lots of ");
             assertThat(entered("millrace quarantine list "
                             + found.remedy().substring(found.remedy().indexOf("--"))))
                     .contains("liar")
