@@ -27,7 +27,6 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import java.util.stream.Collectors;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Tag;
@@ -330,10 +329,7 @@ class DocumentedCommandsIT {
                     DocumentPages.ROOT.resolve(copied).toString(),
                     clone.resolve(copied).toString());
         }
-        String words =
-                PackagedCommand.words().stream().map(word -> "'" + word + "'").collect(Collectors.joining(" "));
-        Path command = Files.writeString(clone.resolve("millrace"), "#!/usr/bin/env bash\nexec " + words + " \"$@\"\n");
-        assertThat(command.toFile().setExecutable(true)).isTrue();
+        PackagedCommand.writeTo(clone);
 
         Path model = clone.resolve("models/my-model");
         new CheckpointDirectory(model)

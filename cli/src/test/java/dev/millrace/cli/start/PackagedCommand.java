@@ -12,6 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
@@ -47,6 +48,16 @@ public final class PackagedCommand {
         }
         words.addAll(main());
         return words;
+    }
+
+    /** Writes {@code millrace} into a folder, as a script that starts it, so that commands there are typed as in a clone. */
+    public static void writeTo(Path folder) throws IOException {
+        String words = words().stream().map(word -> "'" + word + "'").collect(Collectors.joining(" "));
+        Path command =
+                Files.writeString(folder.resolve("millrace"), "#!/usr/bin/env bash\nexec " + words + " \"$@\"\n");
+        if (!command.toFile().setExecutable(true)) {
+            throw new IOException(command + " cannot be made executable");
+        }
     }
 
     private static List<String> machine() {

@@ -8,7 +8,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
-import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -23,7 +22,7 @@ class TutorialIT {
 
     @Test
     void shouldDoWhatTheTutorialsSay() throws Exception {
-        command();
+        PackagedCommand.writeTo(folder);
         List<Path> pages;
         try (Stream<Path> files = Files.list(TUTORIALS)) {
             pages = files.sorted().toList();
@@ -64,13 +63,5 @@ class TutorialIT {
     /** Long lines are wrapped where a terminal would end. */
     private static String unwrapped(String text) {
         return text.replaceAll("\\s+", " ");
-    }
-
-    private void command() throws IOException {
-        String words =
-                PackagedCommand.words().stream().map(word -> "'" + word + "'").collect(Collectors.joining(" "));
-        Path command =
-                Files.writeString(folder.resolve("millrace"), "#!/usr/bin/env bash\nexec " + words + " \"$@\"\n");
-        assertThat(command.toFile().setExecutable(true)).isTrue();
     }
 }

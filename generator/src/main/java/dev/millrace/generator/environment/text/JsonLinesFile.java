@@ -95,7 +95,7 @@ final class JsonLinesFile implements Dataset {
     private static byte[] bytes(Path file) throws IOException {
         if (Files.exists(file) && !Files.isRegularFile(file)) {
             throw new IllegalArgumentException(file
-                    + " is no regular file but a folder, a pipe or a device, and data is read by every role and on every start;"
+                    + " is no regular file but a folder, a pipe or a device, and data is read again on every start;"
                     + " write it to a file");
         }
         long size = Files.size(file);

@@ -145,7 +145,7 @@ final class SchemaLogState implements RegistryContents {
                 || kept != null && !kept.schema().equals(text)) {
             LOG.warn(
                     "the schema log gives version {} of {}, id {}, another schema than it had; ids do not change their meaning, so"
-                            + " that counts for nothing, and whoever registers schemas next puts the first one back",
+                            + " that counts for nothing",
                     version,
                     subject,
                     id);
@@ -187,7 +187,10 @@ final class SchemaLogState implements RegistryContents {
     private void forget(String subject, int version) {
         ConcurrentNavigableMap<Integer, Registration> versions = subjects.get(subject);
         if (versions != null) {
-            versions.remove(version);
+            Registration gone = versions.remove(version);
+            if (gone != null) {
+                overwritten.remove(SchemaLogRecords.schemaKey(gone));
+            }
             if (versions.isEmpty()) {
                 subjects.remove(subject);
             }
