@@ -12,8 +12,8 @@ from millrace.avro_writer import compiled_writer, packed_bytes
 from millrace.errors import Malformed, Refused
 
 ROOT = Path(__file__).resolve().parents[3]
-HISTORY = ROOT / "schemas/contracts/src/test/resources/history"
-AVRO = ROOT / "schemas/contracts/src/main/avro"
+HISTORY = ROOT / "schemas/src/test/resources/history"
+AVRO = ROOT / "schemas/src/main/avro"
 
 
 def pinned():

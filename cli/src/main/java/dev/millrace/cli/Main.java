@@ -3,7 +3,6 @@ package dev.millrace.cli;
 import dev.millrace.cli.archive.ExportCommand;
 import dev.millrace.cli.archive.ImportCommand;
 import dev.millrace.cli.bench.BenchCommand;
-import dev.millrace.cli.chaos.ChaosCommand;
 import dev.millrace.cli.config.ConfigCommand;
 import dev.millrace.cli.conformance.ConformanceCommand;
 import dev.millrace.cli.correct.CorrectCommand;
@@ -63,7 +62,6 @@ import picocli.CommandLine.HelpCommand;
             ReplayCommand.class,
             LoadTestCommand.class,
             BenchCommand.class,
-            ChaosCommand.class,
             ConfigCommand.class,
             PluginsCommand.class,
             CorrectCommand.class,

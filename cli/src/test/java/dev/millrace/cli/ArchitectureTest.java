@@ -4,7 +4,6 @@ import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAnyP
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
 import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
-import static java.util.stream.Collectors.toList;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.tngtech.archunit.core.domain.JavaClass;
@@ -14,8 +13,6 @@ import com.tngtech.archunit.core.importer.ClassFileImporter;
 import com.tngtech.archunit.core.importer.ImportOption;
 import java.util.List;
 import java.util.Map;
-import java.util.TreeMap;
-import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.avro.specific.AvroGenerated;
 import org.jspecify.annotations.NullMarked;
@@ -49,7 +46,6 @@ class ArchitectureTest {
     private static final String WORKLOADS = "dev.millrace.workloads..";
     private static final String EXPERIMENTS = "dev.millrace.experiments..";
     private static final String CONFORMANCE = "dev.millrace.conformance..";
-    private static final String CHAOS = "dev.millrace.chaos..";
 
     /** What each module may see of ours, itself apart. The command line sees all of them, and none sees it. */
     private static final Map<String, List<String>> MAY_SEE = Map.ofEntries(
@@ -133,12 +129,7 @@ class ArchitectureTest {
                             REPLAY,
                             GENERATOR,
                             RUNTIME)),
-            Map.entry(CONFORMANCE, List.of(REPORT, CORRECTIONS)),
-            Map.entry(
-                    CHAOS,
-                    List.of(
-                            REPORT, CONTRACTS, LOG, INFRA, POLICY, WEIGHTS, LEARNER, GENERATOR, AUDIT, REPLAY,
-                            RUNTIME)));
+            Map.entry(CONFORMANCE, List.of(REPORT, CORRECTIONS)));
 
     @Test
     void shouldKeepEveryModuleToWhatItMaySee() {
@@ -220,16 +211,6 @@ class ArchitectureTest {
                 .should()
                 .beAssignableTo(Throwable.class)
                 .check(OURS);
-    }
-
-    @Test
-    void shouldUseNoSimpleNameTwice() {
-        Map<String, List<String>> byName = written()
-                .filter(each -> each.isTopLevelClass() && !each.getSimpleName().equals("package-info"))
-                .collect(Collectors.groupingBy(
-                        JavaClass::getSimpleName, TreeMap::new, Collectors.mapping(JavaClass::getName, toList())));
-        byName.values().removeIf(names -> names.size() == 1);
-        assertThat(byName).as("classes of the same simple name").isEmpty();
     }
 
     /** What people wrote: without what Avro and protobuf generate. */
