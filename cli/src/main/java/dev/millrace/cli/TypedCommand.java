@@ -1,6 +1,6 @@
 package dev.millrace.cli;
 
-import dev.millrace.log.secret.SecretText;
+import dev.millrace.log.SecretText;
 import java.util.List;
 import java.util.stream.Collectors;
 import picocli.CommandLine.Model.CommandSpec;

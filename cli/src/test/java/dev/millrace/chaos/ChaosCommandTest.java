@@ -9,7 +9,7 @@ import dev.millrace.chaos.observe.Holdings;
 import dev.millrace.chaos.observe.ProcessFigures;
 import dev.millrace.chaos.process.Troupe;
 import dev.millrace.report.ReportOrigin;
-import dev.millrace.workloads.report.JsonFile;
+import dev.millrace.workloads.JsonFile;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;

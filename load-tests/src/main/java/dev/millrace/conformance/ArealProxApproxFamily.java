@@ -3,7 +3,7 @@ package dev.millrace.conformance;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.corrections.TokenBatch;
-import dev.millrace.corrections.proximal.ProximalApproximation;
+import dev.millrace.corrections.ratio.ProximalApproximation;
 
 /**
  * {@code areal_prox_approx}: AReaL's approximations of the proximal log-probs, at every token, mask or not, with the

@@ -8,7 +8,7 @@ import dev.millrace.corrections.filter.DivergenceFilter.Action;
 import dev.millrace.corrections.filter.DivergenceFilter.Metric;
 import dev.millrace.corrections.filter.FilterSummary;
 import dev.millrace.corrections.ratio.LogRatio;
-import dev.millrace.corrections.rejection.RejectionAggregation;
+import dev.millrace.corrections.rollout.RejectionAggregation;
 import java.util.OptionalDouble;
 
 /** {@code areal_rejection}: AReaL's rejection sampling, with the defaults of its configuration. */

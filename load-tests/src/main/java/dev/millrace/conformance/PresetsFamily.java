@@ -6,7 +6,7 @@ import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.NullNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import com.fasterxml.jackson.databind.node.TextNode;
-import dev.millrace.corrections.preset.Preset;
+import dev.millrace.corrections.algorithm.Preset;
 import dev.millrace.corrections.rollout.RolloutCorrectionSettings;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;

@@ -4,7 +4,7 @@ import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.vcpo.EffectiveSampleSize;
 import dev.millrace.corrections.vcpo.SequenceLogWeights;
-import dev.millrace.replay.sampling.ScoredRollouts;
+import dev.millrace.replay.ScoredRollouts;
 
 /**
  * How far the current policy is from the one that sampled, over every sampled token, whatever is masked later.

@@ -2,7 +2,7 @@ package dev.millrace.experiments;
 
 import dev.millrace.api.environment.Prompt;
 import dev.millrace.api.environment.Task;
-import dev.millrace.generator.environment.answer.IncPrompts;
+import dev.millrace.generator.environment.IncPrompts;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.SamplingParameters;
 import dev.millrace.schemas.packed.PackedInts;

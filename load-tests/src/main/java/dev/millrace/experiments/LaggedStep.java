@@ -1,6 +1,6 @@
 package dev.millrace.experiments;
 
-import dev.millrace.corrections.control.ControlState;
+import dev.millrace.corrections.stage.ControlState;
 import dev.millrace.generator.environment.Environments;
 import dev.millrace.generator.sampling.GeneratorConfig;
 import dev.millrace.generator.sampling.RolloutSampler;
@@ -9,13 +9,13 @@ import dev.millrace.learner.step.BatchOptimizer;
 import dev.millrace.learner.step.OptimizerConfig;
 import dev.millrace.learner.step.StepConfig;
 import dev.millrace.learner.step.StepReport;
+import dev.millrace.policy.autodiff.AdamW;
 import dev.millrace.policy.decoder.DecoderShape;
-import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.weights.Weights;
-import dev.millrace.replay.sampling.GivenRollouts;
-import dev.millrace.replay.sampling.ScoredRollouts;
+import dev.millrace.replay.GivenRollouts;
+import dev.millrace.replay.ScoredRollouts;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Rollout;

@@ -1,7 +1,7 @@
 package dev.millrace.experiments;
 
 import com.fasterxml.jackson.annotation.JsonInclude;
-import dev.millrace.replay.sampling.Collapse;
+import dev.millrace.replay.Collapse;
 import dev.millrace.report.Column;
 import java.util.List;
 import java.util.Locale;

@@ -2,7 +2,7 @@ package dev.millrace.experiments;
 
 import dev.millrace.corrections.NonFiniteLogProbException;
 import dev.millrace.learner.step.NonFiniteStepException;
-import dev.millrace.policy.optimizer.AdamW;
+import dev.millrace.policy.autodiff.AdamW;
 import dev.millrace.policy.session.NonFiniteScoreException;
 import dev.millrace.policy.weights.WeightRing;
 import dev.millrace.policy.weights.Weights;

@@ -1,6 +1,6 @@
 package dev.millrace.experiments;
 
-import dev.millrace.policy.optimizer.AdamW;
+import dev.millrace.policy.autodiff.AdamW;
 import dev.millrace.policy.weights.Weights;
 
 /**

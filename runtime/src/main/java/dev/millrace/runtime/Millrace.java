@@ -2,11 +2,11 @@ package dev.millrace.runtime;
 
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.MillraceConfig;
-import dev.millrace.runtime.live.RunView;
 import dev.millrace.runtime.pipeline.StopRequest;
 import dev.millrace.runtime.train.ResumeCheck;
 import dev.millrace.runtime.train.RunDirectory;
 import dev.millrace.runtime.train.RunResult;
+import dev.millrace.runtime.train.RunView;
 import dev.millrace.runtime.train.TrainRun;
 import java.io.PrintWriter;
 import java.io.Writer;

@@ -1,8 +1,5 @@
 package dev.millrace.log;
 
-import dev.millrace.log.alarm.Alarms;
-import dev.millrace.log.patience.PatientRegistry;
-import dev.millrace.log.secret.SecretSettings;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.run.RunIdentity;

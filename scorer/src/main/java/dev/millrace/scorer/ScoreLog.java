@@ -1,7 +1,7 @@
 package dev.millrace.scorer;
 
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.follow.EpochBeginning;
+import dev.millrace.log.scan.EpochBeginning;
 import dev.millrace.log.transaction.TransactionalWriter;
 import dev.millrace.schemas.Score;
 import dev.millrace.schemas.Serving;

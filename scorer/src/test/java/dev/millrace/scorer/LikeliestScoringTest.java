@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.generator.environment.Environments;
-import dev.millrace.generator.environment.guess.Guess;
+import dev.millrace.generator.environment.Guess;
 import dev.millrace.generator.sampling.CacheOnSwap;
 import dev.millrace.generator.sampling.GeneratorConfig;
 import dev.millrace.generator.sampling.RolloutSampler;

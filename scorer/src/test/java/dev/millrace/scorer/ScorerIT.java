@@ -5,9 +5,9 @@ import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.api.environment.Prompt;
 import dev.millrace.generator.environment.Environments;
+import dev.millrace.generator.environment.GuessPrompts;
+import dev.millrace.generator.environment.IncPrompts;
 import dev.millrace.generator.environment.Symbols;
-import dev.millrace.generator.environment.answer.IncPrompts;
-import dev.millrace.generator.environment.guess.GuessPrompts;
 import dev.millrace.generator.run.RunningRole;
 import dev.millrace.generator.run.TestRun;
 import dev.millrace.generator.sampling.CacheOnSwap;

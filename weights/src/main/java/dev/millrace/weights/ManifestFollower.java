@@ -1,7 +1,7 @@
 package dev.millrace.weights;
 
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.follow.LogReader;
+import dev.millrace.log.scan.LogReader;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.run.RunIdentity;

@@ -1,7 +1,7 @@
 package dev.millrace.weights;
 
+import dev.millrace.policy.autodiff.AdamW;
 import dev.millrace.policy.decoder.TensorSpec;
-import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.TensorSet;
 import java.nio.ByteBuffer;

@@ -1,9 +1,9 @@
 package dev.millrace.weights;
 
+import dev.millrace.policy.autodiff.AdamW;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.LoraShape;
 import dev.millrace.policy.decoder.TensorSpec;
-import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.FrozenWeights;
 import dev.millrace.policy.weights.LoraAdapter;

@@ -3,7 +3,7 @@ package dev.millrace.cli.archive;
 import dev.millrace.cli.records.ImportedRecords;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.run.RunLog;
-import dev.millrace.log.topics.TopicsConfig;
+import dev.millrace.log.run.TopicsConfig;
 import dev.millrace.replay.archive.ArchivedRun;
 import dev.millrace.replay.archive.RunImport;
 import dev.millrace.report.Lines;

@@ -2,12 +2,12 @@ package dev.millrace.cli.audit;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.cli.HelpHeading;
-import dev.millrace.log.alarm.Alarm;
-import dev.millrace.runtime.audit.AuditedRun;
+import dev.millrace.log.Alarm;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.report.AuditedRun;
 import dev.millrace.runtime.train.AlarmFile;
 import dev.millrace.runtime.train.RunDirectory;
 import java.nio.file.Path;

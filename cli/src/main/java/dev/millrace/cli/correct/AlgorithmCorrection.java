@@ -19,7 +19,7 @@ import dev.millrace.report.WholeFile;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigTree;
-import dev.millrace.runtime.replay.NamedCorrections;
+import dev.millrace.runtime.report.NamedCorrections;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -3,7 +3,7 @@ package dev.millrace.cli.correct;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.SerializationFeature;
 import dev.millrace.corrections.TokenBatch;
-import dev.millrace.corrections.preset.Preset;
+import dev.millrace.corrections.algorithm.Preset;
 import dev.millrace.corrections.ratio.RatioKind;
 import dev.millrace.corrections.rollout.RolloutCorrection;
 import dev.millrace.corrections.rollout.RolloutCorrectionConfig;

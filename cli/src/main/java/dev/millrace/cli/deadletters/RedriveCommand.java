@@ -1,13 +1,13 @@
 package dev.millrace.cli.deadletters;
 
-import dev.millrace.audit.redrive.DeadLetter;
-import dev.millrace.audit.redrive.DeadLetterFilter;
-import dev.millrace.audit.redrive.Redrive;
+import dev.millrace.audit.trace.DeadLetter;
+import dev.millrace.audit.trace.DeadLetterFilter;
+import dev.millrace.audit.trace.Redrive;
 import dev.millrace.cli.audit.NotFoundException;
 import dev.millrace.cli.audit.RunOptions;
 import dev.millrace.report.Lines;
-import dev.millrace.runtime.audit.AuditedRun;
 import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.report.AuditedRun;
 import java.io.PrintWriter;
 import java.util.ArrayList;
 import java.util.List;

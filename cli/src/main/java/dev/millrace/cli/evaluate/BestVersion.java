@@ -1,8 +1,8 @@
 package dev.millrace.cli.evaluate;
 
 import dev.millrace.cli.audit.NotFoundException;
+import dev.millrace.log.Evaluations;
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.evaluation.Evaluations;
 import dev.millrace.schemas.VersionEvaluation;
 import dev.millrace.weights.PolicyFeed;
 import dev.millrace.weights.VersionStretch;

@@ -8,7 +8,7 @@ import dev.millrace.cli.audit.RunOptions;
 import dev.millrace.cli.signal.StopSignals;
 import dev.millrace.generator.environment.text.JsonLines;
 import dev.millrace.generator.environment.text.TextTask;
-import dev.millrace.log.evaluation.Evaluations;
+import dev.millrace.log.Evaluations;
 import dev.millrace.policy.session.Device;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.InferenceException;

@@ -1,18 +1,18 @@
 package dev.millrace.cli.evaluate;
 
-import dev.millrace.log.evaluation.EvaluationLog;
-import dev.millrace.log.evaluation.EvaluationRecordReader;
-import dev.millrace.log.evaluation.Evaluations;
+import dev.millrace.log.EvaluationLog;
+import dev.millrace.log.EvaluationRecordReader;
+import dev.millrace.log.Evaluations;
 import dev.millrace.replay.archive.ArchivedRun;
 import dev.millrace.replay.archive.RecordCursor;
 import dev.millrace.replay.archive.RecordedVersions;
-import dev.millrace.runtime.audit.AuditedRun;
 import dev.millrace.runtime.config.ConfigBinder;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.evaluation.HeldOutTrial.Versions;
-import dev.millrace.runtime.files.TokenizerFiles;
+import dev.millrace.runtime.pipeline.TokenizerFiles;
+import dev.millrace.runtime.report.AuditedRun;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.weights.CorruptVersionException;

@@ -1,6 +1,6 @@
 package dev.millrace.cli.evaluate;
 
-import dev.millrace.log.evaluation.Evaluations;
+import dev.millrace.log.Evaluations;
 import dev.millrace.report.Lines;
 import dev.millrace.runtime.evaluation.EvaluationRecords;
 import dev.millrace.runtime.evaluation.EvaluationText;

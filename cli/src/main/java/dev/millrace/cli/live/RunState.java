@@ -1,8 +1,8 @@
 package dev.millrace.cli.live;
 
 import dev.millrace.cli.live.TonedLine.Tone;
-import dev.millrace.runtime.live.RunStatus;
 import dev.millrace.runtime.report.StepRow;
+import dev.millrace.runtime.train.RunStatus;
 import java.util.ArrayList;
 import java.util.List;
 

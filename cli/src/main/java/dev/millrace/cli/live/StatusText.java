@@ -1,11 +1,11 @@
 package dev.millrace.cli.live;
 
 import dev.millrace.cli.live.TonedLine.Tone;
-import dev.millrace.log.alarm.Alarm;
+import dev.millrace.log.Alarm;
 import dev.millrace.report.Lines;
 import dev.millrace.runtime.evaluation.EvaluationText;
-import dev.millrace.runtime.live.RunStatus;
 import dev.millrace.runtime.report.StepRow;
+import dev.millrace.runtime.train.RunStatus;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;

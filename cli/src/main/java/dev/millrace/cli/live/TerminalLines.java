@@ -1,8 +1,8 @@
 package dev.millrace.cli.live;
 
-import dev.millrace.log.alarm.Alarm;
-import dev.millrace.runtime.live.RunStatus;
-import dev.millrace.runtime.live.RunView;
+import dev.millrace.log.Alarm;
+import dev.millrace.runtime.train.RunStatus;
+import dev.millrace.runtime.train.RunView;
 import java.io.PrintWriter;
 import java.util.List;
 

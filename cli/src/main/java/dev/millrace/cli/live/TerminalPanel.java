@@ -1,8 +1,8 @@
 package dev.millrace.cli.live;
 
 import dev.millrace.cli.live.TonedLine.Tone;
-import dev.millrace.runtime.live.RunStatus;
-import dev.millrace.runtime.live.RunView;
+import dev.millrace.runtime.train.RunStatus;
+import dev.millrace.runtime.train.RunView;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.time.Clock;

@@ -1,6 +1,6 @@
 package dev.millrace.cli.live;
 
-import dev.millrace.runtime.live.RunView;
+import dev.millrace.runtime.train.RunView;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.charset.Charset;

@@ -9,7 +9,7 @@ import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.train.RunDirectory;
-import dev.millrace.workloads.repeated.RepeatedRun;
+import dev.millrace.workloads.RepeatedRun;
 import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;

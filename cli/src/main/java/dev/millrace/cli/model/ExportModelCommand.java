@@ -2,13 +2,13 @@ package dev.millrace.cli.model;
 
 import dev.millrace.cli.audit.RunOptions;
 import dev.millrace.cli.evaluate.BestVersion;
-import dev.millrace.log.evaluation.EvaluationLog;
-import dev.millrace.log.evaluation.Evaluations;
+import dev.millrace.log.EvaluationLog;
+import dev.millrace.log.Evaluations;
 import dev.millrace.report.Lines;
 import dev.millrace.runtime.RefusedRequestException;
-import dev.millrace.runtime.audit.AuditedRun;
-import dev.millrace.runtime.model.ModelExport;
-import dev.millrace.runtime.model.ModelExport.Done;
+import dev.millrace.runtime.pipeline.ModelExport;
+import dev.millrace.runtime.pipeline.ModelExport.Done;
+import dev.millrace.runtime.report.AuditedRun;
 import dev.millrace.weights.VersionUnavailableException;
 import java.io.PrintWriter;
 import java.nio.file.Files;

@@ -2,7 +2,7 @@ package dev.millrace.cli.plugin;
 
 import dev.millrace.api.catalogue.Catalogue;
 import dev.millrace.api.catalogue.PluginException;
-import dev.millrace.runtime.plugin.Plugins;
+import dev.millrace.runtime.pipeline.Plugins;
 import java.io.File;
 import java.nio.file.Path;
 import java.util.ArrayList;

@@ -1,9 +1,9 @@
 package dev.millrace.cli.quarantine;
 
 import dev.millrace.cli.audit.RunOptions;
-import dev.millrace.log.quarantine.Quarantines;
-import dev.millrace.runtime.audit.AuditedRun;
+import dev.millrace.log.deadletter.Quarantines;
 import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.report.AuditedRun;
 import java.io.PrintWriter;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;

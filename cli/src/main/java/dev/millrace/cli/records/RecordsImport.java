@@ -7,7 +7,7 @@ import dev.millrace.cli.sequences.LineFields;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.replay.archive.BuiltArchive;
-import dev.millrace.replay.records.RecordedElsewhere;
+import dev.millrace.replay.archive.RecordedElsewhere;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.Trajectory;

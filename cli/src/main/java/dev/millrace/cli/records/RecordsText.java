@@ -1,7 +1,7 @@
 package dev.millrace.cli.records;
 
 import dev.millrace.corrections.stage.StageInput;
-import dev.millrace.replay.records.RecordedElsewhere;
+import dev.millrace.replay.archive.RecordedElsewhere;
 import dev.millrace.report.Lines;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;

@@ -7,7 +7,7 @@ import dev.millrace.api.environment.VerifiedReward;
 import dev.millrace.api.tokenizer.Tokenizer;
 import dev.millrace.generator.environment.remote.RemoteReward;
 import dev.millrace.generator.environment.remote.VerdictQuestion;
-import dev.millrace.replay.rewards.Verifier;
+import dev.millrace.replay.Verifier;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedInts;

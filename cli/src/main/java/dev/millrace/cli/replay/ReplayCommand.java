@@ -22,7 +22,7 @@ import dev.millrace.report.ReportOrigin;
 import dev.millrace.report.ReportText;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigException;
-import dev.millrace.runtime.replay.NamedCorrections;
+import dev.millrace.runtime.report.NamedCorrections;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.UncheckedIOException;

@@ -2,12 +2,12 @@ package dev.millrace.cli.replay;
 
 import dev.millrace.corrections.algorithm.Mode;
 import dev.millrace.corrections.kl.KlConfig;
-import dev.millrace.corrections.proximal.MissingOldLogProbs;
+import dev.millrace.corrections.ratio.MissingOldLogProbs;
 import dev.millrace.policy.session.Device;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.replay.archive.RecordedVersions;
-import dev.millrace.replay.rescore.Rescorer;
-import dev.millrace.replay.rescore.Rescoring;
+import dev.millrace.replay.retrain.Rescorer;
+import dev.millrace.replay.retrain.Rescoring;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.MillraceConfig;
 import org.jspecify.annotations.Nullable;

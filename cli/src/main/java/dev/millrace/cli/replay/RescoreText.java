@@ -1,7 +1,7 @@
 package dev.millrace.cli.replay;
 
 import dev.millrace.replay.report.ReplayTotals;
-import dev.millrace.replay.rescore.Agreement;
+import dev.millrace.replay.retrain.Agreement;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;

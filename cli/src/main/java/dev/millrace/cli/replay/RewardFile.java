@@ -4,7 +4,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.cli.sequences.BadLineException;
 import dev.millrace.cli.sequences.BoundedLines;
 import dev.millrace.cli.sequences.LineFields;
-import dev.millrace.replay.rewards.Verifier;
+import dev.millrace.replay.Verifier;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.schemas.Trajectory;
 import java.io.IOException;

@@ -4,7 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.cli.sequences.BadLineException;
 import dev.millrace.cli.sequences.LineFields;
-import dev.millrace.replay.rewards.Verifier.Verdict;
+import dev.millrace.replay.Verifier.Verdict;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Set;

@@ -9,7 +9,7 @@ import dev.millrace.runtime.config.ConfigBinder;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
-import dev.millrace.runtime.replay.NamedCorrections;
+import dev.millrace.runtime.report.NamedCorrections;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Iterator;

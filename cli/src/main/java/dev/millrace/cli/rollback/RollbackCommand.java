@@ -1,12 +1,12 @@
 package dev.millrace.cli.rollback;
 
 import dev.millrace.cli.audit.RunOptions;
-import dev.millrace.learner.rollback.Rollback;
-import dev.millrace.learner.rollback.RollbackException;
+import dev.millrace.learner.repair.Rollback;
+import dev.millrace.learner.repair.RollbackException;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.report.Lines;
 import dev.millrace.runtime.RefusedRequestException;
-import dev.millrace.runtime.audit.AuditedRun;
+import dev.millrace.runtime.report.AuditedRun;
 import dev.millrace.weights.CorruptVersionException;
 import dev.millrace.weights.VersionUnavailableException;
 import java.io.PrintWriter;

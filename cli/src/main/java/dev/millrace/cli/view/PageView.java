@@ -1,7 +1,7 @@
 package dev.millrace.cli.view;
 
-import dev.millrace.runtime.live.RunStatus;
-import dev.millrace.runtime.live.RunView;
+import dev.millrace.runtime.train.RunStatus;
+import dev.millrace.runtime.train.RunView;
 import dev.millrace.view.follow.RunSource;
 import dev.millrace.view.follow.ViewedRun;
 import dev.millrace.view.follow.ViewedRuns;

@@ -1,10 +1,10 @@
 package dev.millrace.cli.view;
 
-import dev.millrace.policy.cache.CacheFolders;
+import dev.millrace.policy.session.CacheFolders;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigException;
-import dev.millrace.view.answer.ReportShelf;
 import dev.millrace.view.follow.ViewedRuns;
+import dev.millrace.view.http.ReportShelf;
 import dev.millrace.view.http.ViewServer;
 import java.io.IOException;
 import java.nio.file.Files;

@@ -4,7 +4,7 @@ import dev.millrace.chaos.ChaosException;
 import dev.millrace.chaos.garbage.Litter;
 import dev.millrace.chaos.process.Part;
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.follow.LogReader;
+import dev.millrace.log.scan.LogReader;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;

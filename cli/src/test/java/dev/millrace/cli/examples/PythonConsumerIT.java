@@ -9,7 +9,7 @@ import com.sun.net.httpserver.HttpServer;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.registry.RegistryHttpApi;
 import dev.millrace.log.run.RunLog;
-import dev.millrace.log.topics.TopicsConfig;
+import dev.millrace.log.run.TopicsConfig;
 import dev.millrace.schemas.FinishReason;
 import dev.millrace.schemas.LogProbDistribution;
 import dev.millrace.schemas.Rollout;

@@ -2,9 +2,9 @@ package dev.millrace.cli.live;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.millrace.log.alarm.Alarm;
-import dev.millrace.log.evaluation.Evaluations;
-import dev.millrace.runtime.live.RunStatus;
+import dev.millrace.log.Alarm;
+import dev.millrace.log.Evaluations;
+import dev.millrace.runtime.train.RunStatus;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.nio.charset.StandardCharsets;

@@ -4,12 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.millrace.cli.Main;
 import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.workloads.JsonFile;
+import dev.millrace.workloads.LoadReport;
+import dev.millrace.workloads.OpenLoopReport;
+import dev.millrace.workloads.PointResult;
 import dev.millrace.workloads.closed.ClosedReport;
 import dev.millrace.workloads.closed.ClosedRun;
-import dev.millrace.workloads.page.OpenLoopReport;
-import dev.millrace.workloads.point.PointResult;
-import dev.millrace.workloads.report.JsonFile;
-import dev.millrace.workloads.sweep.LoadReport;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.file.Files;

@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.millrace.generator.environment.Symbols;
 import dev.millrace.generator.environment.remote.RemoteReward;
 import dev.millrace.generator.environment.text.ExactReward;
-import dev.millrace.replay.rewards.Verifier.Verdict;
+import dev.millrace.replay.Verifier.Verdict;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.Trajectory;

@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.millrace.cli.rollback.RunInFolder.Said;
 import dev.millrace.log.run.RunLog;
-import dev.millrace.log.topics.TopicsConfig;
+import dev.millrace.log.run.TopicsConfig;
 import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.PolicyVersion;
 import java.io.IOException;

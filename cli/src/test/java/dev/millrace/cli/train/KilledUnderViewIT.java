@@ -4,9 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import dev.millrace.view.answer.ReportShelf;
 import dev.millrace.view.follow.RunSource;
 import dev.millrace.view.follow.ViewedRuns;
+import dev.millrace.view.http.ReportShelf;
 import dev.millrace.view.http.ViewServer;
 import java.net.URI;
 import java.net.http.HttpClient;

@@ -5,7 +5,7 @@ import dev.millrace.audit.ledger.LedgerReader;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.run.RunLog;
-import dev.millrace.log.topics.TopicsConfig;
+import dev.millrace.log.run.TopicsConfig;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;

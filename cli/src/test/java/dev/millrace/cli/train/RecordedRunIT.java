@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.run.ClaimedRun;
 import dev.millrace.log.run.RunLog;
-import dev.millrace.log.topics.TopicsConfig;
+import dev.millrace.log.run.TopicsConfig;
 import dev.millrace.schemas.run.RunTopics;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;

@@ -1,12 +1,12 @@
 package dev.millrace.corrections.algorithm;
 
-import dev.millrace.corrections.control.LengthGuardConfig;
 import dev.millrace.corrections.kl.KlConfig;
 import dev.millrace.corrections.objective.LossAggregation;
 import dev.millrace.corrections.objective.Objective;
-import dev.millrace.corrections.proximal.MissingOldLogProbs;
+import dev.millrace.corrections.ratio.MissingOldLogProbs;
 import dev.millrace.corrections.rollout.Rejection;
 import dev.millrace.corrections.stage.AdvantageEstimator;
+import dev.millrace.corrections.stage.LengthGuardConfig;
 import dev.millrace.corrections.stage.MaskStage;
 import dev.millrace.corrections.stage.RewardStage;
 import dev.millrace.corrections.stage.WeightStage;

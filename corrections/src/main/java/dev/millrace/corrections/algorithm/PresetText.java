@@ -3,7 +3,6 @@ package dev.millrace.corrections.algorithm;
 import dev.millrace.corrections.objective.BypassPpoClip;
 import dev.millrace.corrections.objective.BypassReinforce;
 import dev.millrace.corrections.objective.PpoClip;
-import dev.millrace.corrections.preset.Preset;
 import dev.millrace.corrections.ratio.ComparedPolicies;
 import dev.millrace.corrections.rollout.Rejection;
 import dev.millrace.corrections.rollout.RolloutCorrectionSettings;

@@ -1,10 +1,10 @@
 package dev.millrace.corrections.diagnostics;
 
 import dev.millrace.corrections.TokenBatch;
-import dev.millrace.corrections.block.BlockExp;
-import dev.millrace.corrections.block.BlockSums;
-import dev.millrace.corrections.block.TokenBlock;
+import dev.millrace.corrections.ratio.BlockExp;
+import dev.millrace.corrections.ratio.BlockSums;
 import dev.millrace.corrections.ratio.LogRatio;
+import dev.millrace.corrections.ratio.TokenBlock;
 import org.jspecify.annotations.Nullable;
 
 /**

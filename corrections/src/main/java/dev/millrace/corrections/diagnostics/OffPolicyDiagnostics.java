@@ -1,8 +1,8 @@
 package dev.millrace.corrections.diagnostics;
 
 import dev.millrace.corrections.TokenBatch;
-import dev.millrace.corrections.block.TokenBlock;
 import dev.millrace.corrections.ratio.LogRatio;
+import dev.millrace.corrections.ratio.TokenBlock;
 import dev.millrace.corrections.staleness.BatchVersions;
 import dev.millrace.corrections.staleness.VersionSpan;
 import java.util.SortedMap;

@@ -1,10 +1,10 @@
 package dev.millrace.corrections.diagnostics;
 
 import dev.millrace.corrections.algorithm.Algorithm;
-import dev.millrace.corrections.control.LengthGuardConfig;
 import dev.millrace.corrections.diagnostics.AlgorithmPatch.Effect;
 import dev.millrace.corrections.diagnostics.Diagnosis.Branch;
 import dev.millrace.corrections.diagnostics.Prescription.Elsewhere;
+import dev.millrace.corrections.stage.LengthGuardConfig;
 import dev.millrace.corrections.vcpo.Ess;
 import dev.millrace.corrections.weights.None;
 import java.util.ArrayList;

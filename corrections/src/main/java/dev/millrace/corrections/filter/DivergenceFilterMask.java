@@ -6,7 +6,7 @@ import dev.millrace.corrections.filter.DivergenceFilter.Action;
 import dev.millrace.corrections.filter.DivergenceFilter.Metric;
 import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.ratio.RatioKind;
-import dev.millrace.corrections.rejection.RejectionAggregation;
+import dev.millrace.corrections.rollout.RejectionAggregation;
 import dev.millrace.corrections.rollout.ThresholdText;
 import dev.millrace.corrections.stage.MaskStage;
 import dev.millrace.corrections.stage.StageBatch;

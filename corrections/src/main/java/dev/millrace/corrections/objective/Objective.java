@@ -1,8 +1,8 @@
 package dev.millrace.corrections.objective;
 
 import dev.millrace.corrections.CorrectionUnit;
-import dev.millrace.corrections.control.ControlState;
 import dev.millrace.corrections.ratio.RatioKind;
+import dev.millrace.corrections.stage.ControlState;
 import dev.millrace.corrections.stage.StageSettings;
 import java.util.Optional;
 

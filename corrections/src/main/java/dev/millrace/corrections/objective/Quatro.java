@@ -4,8 +4,6 @@ import static dev.millrace.corrections.objective.Bounds.positive;
 
 import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
-import dev.millrace.corrections.quatro.QueryMultipliers;
-import dev.millrace.corrections.quatro.QueryTrustRegion;
 import dev.millrace.corrections.ratio.LogRatio;
 import java.util.Arrays;
 import java.util.LinkedHashMap;

@@ -4,10 +4,8 @@ import static dev.millrace.corrections.objective.Bounds.atLeastZero;
 import static dev.millrace.corrections.objective.Bounds.positive;
 
 import dev.millrace.corrections.CorrectionUnit;
-import dev.millrace.corrections.control.ControlState;
-import dev.millrace.corrections.r2vpo.RatioVariancePenalty;
-import dev.millrace.corrections.r2vpo.VarianceMultiplier;
 import dev.millrace.corrections.ratio.LogRatio;
+import dev.millrace.corrections.stage.ControlState;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Objects;
@@ -18,7 +16,7 @@ import java.util.Objects;
  *
  * <p>Unit of correction: token. The derivative is {@code −ρ (A − 2 λ (ρ − 1))}, which turns at {@code ρ = 1 + A / (2 λ)}; 0 where
  * the log ratio is beyond ±20. Metrics: approximate KL, and {@value #RATIO_VARIANCE}, by which a {@link
- * dev.millrace.corrections.r2vpo.VarianceMultiplier} moves λ between updates.
+ * dev.millrace.corrections.objective.VarianceMultiplier} moves λ between updates.
  *
  * <p>Source: see {@link RatioVariancePenalty}'s package.
  *

@@ -1,7 +1,7 @@
 package dev.millrace.corrections.objective;
 
 import dev.millrace.corrections.TokenBatch;
-import dev.millrace.corrections.control.ControlState;
+import dev.millrace.corrections.stage.ControlState;
 
 /**
  * What an update's loss depends on besides log-probs and the objective's own settings.

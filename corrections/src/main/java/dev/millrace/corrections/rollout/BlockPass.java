@@ -1,6 +1,6 @@
 package dev.millrace.corrections.rollout;
 
-import dev.millrace.corrections.block.TokenBlock;
+import dev.millrace.corrections.ratio.TokenBlock;
 
 /**
  * One thing to find out, or to write, while the blocks of a batch go by.

@@ -2,7 +2,6 @@ package dev.millrace.corrections.rollout;
 
 import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.ratio.ComparedPolicies;
-import dev.millrace.corrections.rejection.RejectionAggregation;
 import dev.millrace.corrections.stage.MaskStage;
 import dev.millrace.corrections.stage.StageBatch;
 import dev.millrace.corrections.stage.StageFacts;

@@ -1,9 +1,7 @@
 package dev.millrace.corrections.rollout;
 
 import dev.millrace.corrections.TokenBatch;
-import dev.millrace.corrections.block.TokenBlock;
-import dev.millrace.corrections.rejection.RejectionDivergence;
-import dev.millrace.corrections.rejection.RejectionRule;
+import dev.millrace.corrections.ratio.TokenBlock;
 
 /**
  * Applies one rejection rule while the blocks go by: clears mask elements, and keeps per sequence what the metrics

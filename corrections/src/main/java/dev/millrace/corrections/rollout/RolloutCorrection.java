@@ -1,10 +1,8 @@
 package dev.millrace.corrections.rollout;
 
 import dev.millrace.corrections.TokenBatch;
-import dev.millrace.corrections.block.TokenBlock;
 import dev.millrace.corrections.ratio.LogRatio;
-import dev.millrace.corrections.rejection.RejectionAggregation;
-import dev.millrace.corrections.rejection.RejectionRule;
+import dev.millrace.corrections.ratio.TokenBlock;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -12,7 +10,7 @@ import java.util.concurrent.ForkJoinPool;
 
 /**
  * Importance weights, rejection and every diagnostic of one batch in a single walk over its tokens: the fast form of
- * {@link dev.millrace.corrections.weights}, {@link dev.millrace.corrections.rejection} and the off-policy metrics.
+ * {@link dev.millrace.corrections.weights}, {@link dev.millrace.corrections.rollout} and the off-policy metrics.
  *
  * <p>A batch is taken in blocks of a few hundred trained tokens of one sequence, and everything the configuration asks
  * for is done to a block while it is in the cache. Weights are those of the classes above to 2e-14 before they are

@@ -1,6 +1,5 @@
 package dev.millrace.corrections.rollout;
 
-import dev.millrace.corrections.rejection.RejectionRule;
 import java.util.List;
 import java.util.Optional;
 

@@ -1,7 +1,5 @@
 package dev.millrace.corrections.rollout;
 
-import dev.millrace.corrections.rejection.RejectionMode;
-import dev.millrace.corrections.rejection.RejectionRule;
 import dev.millrace.corrections.rollout.RolloutCorrectionConfig.ObjectiveMode;
 import java.util.ArrayList;
 import java.util.LinkedHashSet;

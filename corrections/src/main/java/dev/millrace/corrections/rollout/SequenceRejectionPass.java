@@ -1,12 +1,9 @@
 package dev.millrace.corrections.rollout;
 
 import dev.millrace.corrections.TokenBatch;
-import dev.millrace.corrections.block.BlockSums;
-import dev.millrace.corrections.block.TokenBlock;
+import dev.millrace.corrections.ratio.BlockSums;
 import dev.millrace.corrections.ratio.LogRatio;
-import dev.millrace.corrections.rejection.RejectionAggregation;
-import dev.millrace.corrections.rejection.RejectionDivergence;
-import dev.millrace.corrections.rejection.RejectionRule;
+import dev.millrace.corrections.ratio.TokenBlock;
 import java.util.Arrays;
 
 /** Rejects the sequences whose sum, mean or maximum of divergences is outside the bounds. */

@@ -1,8 +1,8 @@
 package dev.millrace.corrections.rollout;
 
 import dev.millrace.corrections.TokenBatch;
-import dev.millrace.corrections.block.TokenBlock;
 import dev.millrace.corrections.ratio.LogRatio;
+import dev.millrace.corrections.ratio.TokenBlock;
 
 /** One weight per sequence, from the product of its ratios: truncated, or kept within a band and 0 outside. */
 final class SequenceWeightPass extends WeightPass {

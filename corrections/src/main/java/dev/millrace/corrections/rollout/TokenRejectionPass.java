@@ -1,10 +1,8 @@
 package dev.millrace.corrections.rollout;
 
 import dev.millrace.corrections.TokenBatch;
-import dev.millrace.corrections.block.BlockSums;
-import dev.millrace.corrections.block.TokenBlock;
-import dev.millrace.corrections.rejection.RejectionDivergence;
-import dev.millrace.corrections.rejection.RejectionRule;
+import dev.millrace.corrections.ratio.BlockSums;
+import dev.millrace.corrections.ratio.TokenBlock;
 import java.util.Arrays;
 
 /** Rejects the tokens whose own divergence is outside the bounds. */

@@ -1,8 +1,8 @@
 package dev.millrace.corrections.rollout;
 
 import dev.millrace.corrections.TokenBatch;
-import dev.millrace.corrections.block.BlockSums;
-import dev.millrace.corrections.block.TokenBlock;
+import dev.millrace.corrections.ratio.BlockSums;
+import dev.millrace.corrections.ratio.TokenBlock;
 import java.util.Arrays;
 
 /** One weight per token: {@code min(rho_t, upper)}, or {@code rho_t} within a band and 0 outside. */

@@ -4,7 +4,7 @@ import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.filter.DivergenceFilter;
 import dev.millrace.corrections.ratio.LogRatio;
-import dev.millrace.corrections.rejection.RejectionAggregation;
+import dev.millrace.corrections.rollout.RejectionAggregation;
 import java.util.Objects;
 import java.util.OptionalDouble;
 

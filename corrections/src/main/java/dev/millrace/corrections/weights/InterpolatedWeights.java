@@ -1,8 +1,8 @@
 package dev.millrace.corrections.weights;
 
 import dev.millrace.corrections.CorrectionUnit;
-import dev.millrace.corrections.proximal.ProximalApproximation;
 import dev.millrace.corrections.ratio.LogRatio;
+import dev.millrace.corrections.ratio.ProximalApproximation;
 import dev.millrace.corrections.ratio.RatioKind;
 import dev.millrace.corrections.stage.StageFacts;
 import dev.millrace.corrections.stage.StageInput;

@@ -2,10 +2,10 @@ package dev.millrace.corrections.weights;
 
 import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
-import dev.millrace.corrections.block.BlockExp;
-import dev.millrace.corrections.block.BlockSums;
-import dev.millrace.corrections.block.TokenBlock;
+import dev.millrace.corrections.ratio.BlockExp;
+import dev.millrace.corrections.ratio.BlockSums;
 import dev.millrace.corrections.ratio.LogRatio;
+import dev.millrace.corrections.ratio.TokenBlock;
 
 /**
  * Truncated importance weights, one per token: {@code w_t = min(rho_t, cap)}.

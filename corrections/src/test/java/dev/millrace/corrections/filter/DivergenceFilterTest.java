@@ -13,7 +13,7 @@ import dev.millrace.corrections.golden.GoldenAssertions;
 import dev.millrace.corrections.golden.GoldenCase;
 import dev.millrace.corrections.golden.GoldenCases;
 import dev.millrace.corrections.ratio.LogRatio;
-import dev.millrace.corrections.rejection.RejectionAggregation;
+import dev.millrace.corrections.rollout.RejectionAggregation;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalDouble;

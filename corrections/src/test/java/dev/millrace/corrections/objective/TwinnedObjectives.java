@@ -1,7 +1,5 @@
 package dev.millrace.corrections.objective;
 
-import dev.millrace.corrections.quatro.QueryMultipliers;
-import dev.millrace.corrections.quatro.QueryTrustRegion;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;

@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.corrections.CorrectionUnit;
-import dev.millrace.corrections.proximal.MissingOldLogProbs;
+import dev.millrace.corrections.ratio.MissingOldLogProbs;
 import org.junit.jupiter.api.Test;
 
 class StageSettingsTest {

@@ -9,7 +9,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.advantage.Grpo;
-import dev.millrace.corrections.proximal.MissingOldLogProbs;
+import dev.millrace.corrections.ratio.MissingOldLogProbs;
 import dev.millrace.corrections.stage.AbsentInputException;
 import dev.millrace.corrections.stage.Decision;
 import dev.millrace.corrections.stage.StageBatch;

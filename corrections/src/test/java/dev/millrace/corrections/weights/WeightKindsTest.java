@@ -9,9 +9,9 @@ import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.corrections.RandomBatches;
 import dev.millrace.corrections.TokenBatch;
-import dev.millrace.corrections.proximal.ProximalApproximation;
+import dev.millrace.corrections.ratio.ProximalApproximation;
 import dev.millrace.corrections.ratio.RatioKind;
-import dev.millrace.corrections.rejection.RejectionAggregation;
+import dev.millrace.corrections.rollout.RejectionAggregation;
 import dev.millrace.corrections.stage.Decision;
 import dev.millrace.corrections.stage.StageBatch;
 import dev.millrace.corrections.stage.StageExamples;

@@ -1,8 +1,8 @@
 package dev.millrace.docs.reference;
 
 import dev.millrace.api.catalogue.Door;
-import dev.millrace.corrections.preset.Preset;
-import dev.millrace.stages.door.AlgorithmParts;
+import dev.millrace.corrections.algorithm.Preset;
+import dev.millrace.stages.AlgorithmParts;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;

@@ -1,7 +1,7 @@
 package dev.millrace.docs.reference;
 
-import dev.millrace.schemas.refusal.RefusalReason;
-import dev.millrace.topology.outcome.OutcomeReason;
+import dev.millrace.schemas.rollout.RefusalReason;
+import dev.millrace.topology.task.OutcomeReason;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.regex.Matcher;

@@ -1,6 +1,6 @@
 package dev.millrace.generator.engine;
 
-import dev.millrace.generator.random.CounterBasedRandom;
+import dev.millrace.generator.sampling.CounterBasedRandom;
 import dev.millrace.generator.sampling.TurnOrder;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.session.Engine;

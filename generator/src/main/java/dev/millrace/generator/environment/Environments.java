@@ -4,8 +4,6 @@ import dev.millrace.api.environment.Environment;
 import dev.millrace.api.environment.RewardFunction;
 import dev.millrace.api.environment.Task;
 import dev.millrace.api.tokenizer.Tokenizer;
-import dev.millrace.generator.environment.answer.FixedAnswer;
-import dev.millrace.generator.environment.guess.Guess;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.packed.PackedInts;
 import java.util.ArrayList;

@@ -16,7 +16,7 @@
  * <li>Verify from the transcript, never from what the episode remembers, and handle a response that was cut anywhere.
  *     The reward must be finite; name its parts in the components.</li>
  * <li>Make prompts with a {@link dev.millrace.api.environment.PromptDataset}, a pure function of seed and ordinal
- *     (draw with {@link dev.millrace.generator.random.CounterBasedRandom}), and put what the episode needs into the state.</li>
+ *     (draw with {@link dev.millrace.generator.sampling.CounterBasedRandom}), and put what the episode needs into the state.</li>
  * <li>Make the settings of the task a record that is a {@link dev.millrace.api.environment.TaskSettings}, and bring it through its
  *     door: what comes with Millrace in {@link dev.millrace.generator.environment.BuiltInTasks}, anything else in a jar of its own.</li>
  * </ol>

@@ -7,7 +7,7 @@ import dev.millrace.generator.sampling.PromptCheck;
 import dev.millrace.generator.sampling.SlotTurnEngine;
 import dev.millrace.generator.sampling.TurnEngine;
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.quarantine.Quarantines;
+import dev.millrace.log.deadletter.Quarantines;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.schemas.PolicyVersion;

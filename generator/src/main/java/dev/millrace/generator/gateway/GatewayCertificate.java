@@ -1,6 +1,6 @@
 package dev.millrace.generator.gateway;
 
-import dev.millrace.log.secret.SecretSettings;
+import dev.millrace.log.SecretSettings;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;

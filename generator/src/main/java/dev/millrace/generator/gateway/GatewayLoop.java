@@ -9,7 +9,7 @@ import dev.millrace.generator.sampling.QuarantineWatch;
 import dev.millrace.generator.sampling.RefusedPrompt;
 import dev.millrace.generator.sampling.TurnEngine;
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.quarantine.Quarantines;
+import dev.millrace.log.deadletter.Quarantines;
 import dev.millrace.schemas.FinishReason;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.ServerRole;

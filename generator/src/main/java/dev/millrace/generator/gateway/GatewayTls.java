@@ -1,6 +1,6 @@
 package dev.millrace.generator.gateway;
 
-import dev.millrace.log.secret.SecretText;
+import dev.millrace.log.SecretText;
 
 /**
  * With what a gateway's own listener speaks TLS: a certificate and its key in PEM, or both in a key store. Nothing of it is no TLS.

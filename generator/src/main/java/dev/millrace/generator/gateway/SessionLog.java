@@ -2,8 +2,8 @@ package dev.millrace.generator.gateway;
 
 import dev.millrace.generator.sampling.AcceptedPrompt;
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.follow.LogReader;
-import dev.millrace.log.follow.ReadLimit;
+import dev.millrace.log.scan.LogReader;
+import dev.millrace.log.scan.ReadLimit;
 import dev.millrace.schemas.FinishReason;
 import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.SessionEvent;

@@ -1,8 +1,8 @@
 package dev.millrace.generator.gateway;
 
 import dev.millrace.api.tokenizer.Tokenizer;
-import dev.millrace.generator.random.CounterBasedRandom;
 import dev.millrace.generator.sampling.AcceptedPrompt;
+import dev.millrace.generator.sampling.CounterBasedRandom;
 import dev.millrace.generator.sampling.SampledTurn;
 import dev.millrace.generator.sampling.TurnEngine;
 import dev.millrace.generator.sampling.TurnEngine.TokenListener;

@@ -2,7 +2,7 @@ package dev.millrace.generator.sampling;
 
 import dev.millrace.generator.environment.Environments;
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.quarantine.Quarantines;
+import dev.millrace.log.deadletter.Quarantines;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.PreparedWeights;

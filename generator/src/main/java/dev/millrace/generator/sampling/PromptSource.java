@@ -1,7 +1,7 @@
 package dev.millrace.generator.sampling;
 
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.follow.EpochBeginning;
+import dev.millrace.log.scan.EpochBeginning;
 import dev.millrace.schemas.run.EpochLineage;
 import java.time.Duration;
 import java.util.ArrayDeque;

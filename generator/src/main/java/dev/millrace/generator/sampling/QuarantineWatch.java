@@ -1,6 +1,6 @@
 package dev.millrace.generator.sampling;
 
-import dev.millrace.log.quarantine.Quarantines;
+import dev.millrace.log.deadletter.Quarantines;
 import dev.millrace.schemas.Quarantine;
 import java.util.Optional;
 import org.slf4j.Logger;

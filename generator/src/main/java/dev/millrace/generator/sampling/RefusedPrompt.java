@@ -1,8 +1,8 @@
 package dev.millrace.generator.sampling;
 
 import dev.millrace.log.deadletter.DeadLetters;
-import dev.millrace.schemas.refusal.Refusal;
-import dev.millrace.schemas.refusal.RefusalReason;
+import dev.millrace.schemas.rollout.Refusal;
+import dev.millrace.schemas.rollout.RefusalReason;
 import dev.millrace.schemas.run.RunIdentity;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.producer.ProducerRecord;

@@ -5,7 +5,6 @@ import dev.millrace.api.environment.EpisodeStart;
 import dev.millrace.api.environment.StepResult;
 import dev.millrace.api.environment.Transcript;
 import dev.millrace.api.environment.VerifiedReward;
-import dev.millrace.generator.random.CounterBasedRandom;
 import dev.millrace.policy.session.DecodeSteps;
 import dev.millrace.policy.session.RoutedExperts;
 import dev.millrace.policy.session.Sampling;

@@ -2,7 +2,7 @@ package dev.millrace.generator.sampling;
 
 import dev.millrace.generator.sampling.RolloutWriter.Finished;
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.quarantine.Quarantines;
+import dev.millrace.log.deadletter.Quarantines;
 import dev.millrace.policy.decoder.Precision;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.schemas.EngineIdentity;

@@ -1,9 +1,8 @@
 package dev.millrace.generator.sampling;
 
-import dev.millrace.generator.random.CounterBasedRandom;
 import dev.millrace.generator.sampling.RolloutWriter.Finished;
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.quarantine.Quarantines;
+import dev.millrace.log.deadletter.Quarantines;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.Sampler;
 import dev.millrace.schemas.SamplingParameters;

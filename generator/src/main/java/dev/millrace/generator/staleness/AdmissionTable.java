@@ -1,9 +1,9 @@
 package dev.millrace.generator.staleness;
 
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.follow.LogReader;
-import dev.millrace.log.follow.ReadLimit;
-import dev.millrace.log.quarantine.Quarantines;
+import dev.millrace.log.deadletter.Quarantines;
+import dev.millrace.log.scan.LogReader;
+import dev.millrace.log.scan.ReadLimit;
 import dev.millrace.schemas.Admission;
 import dev.millrace.schemas.AdmissionCounts;
 import dev.millrace.schemas.run.RunIdentity;

@@ -1,8 +1,8 @@
 package dev.millrace.generator.staleness;
 
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.follow.LogReader;
-import dev.millrace.log.quarantine.Quarantines;
+import dev.millrace.log.deadletter.Quarantines;
+import dev.millrace.log.scan.LogReader;
 import dev.millrace.log.transaction.TransactionalWriter;
 import dev.millrace.schemas.Admission;
 import dev.millrace.schemas.AdmissionCounts;

@@ -1,7 +1,7 @@
 package dev.millrace.generator.staleness;
 
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.quarantine.Quarantines;
+import dev.millrace.log.deadletter.Quarantines;
 import dev.millrace.schemas.ComparedLogProbs;
 import dev.millrace.schemas.Quarantine;
 import java.time.Clock;

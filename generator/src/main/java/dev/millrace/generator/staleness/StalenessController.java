@@ -104,7 +104,7 @@ public final class StalenessController implements AutoCloseable {
      *
      * @throws dev.millrace.weights.VersionUnavailableException if no policy version appears in time
      * @throws dev.millrace.log.transaction.TakenOverException if another admission has taken over
-     * @throws dev.millrace.log.patience.PatienceOverException if the log was away for too long
+     * @throws dev.millrace.log.PatienceOverException if the log was away for too long
      * @throws IllegalStateException if the policy learns nothing from its prompts any more
      */
     public void run() {

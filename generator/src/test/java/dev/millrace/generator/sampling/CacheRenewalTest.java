@@ -8,7 +8,7 @@ import dev.millrace.api.environment.Episode;
 import dev.millrace.api.environment.StepResult;
 import dev.millrace.api.environment.Transcript;
 import dev.millrace.api.environment.VerifiedReward;
-import dev.millrace.generator.environment.answer.FixedAnswer;
+import dev.millrace.generator.environment.FixedAnswer;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.Precision;
 import dev.millrace.policy.session.Engine;

@@ -3,7 +3,7 @@ package dev.millrace.generator.sampling;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
-import dev.millrace.generator.environment.answer.FixedAnswer;
+import dev.millrace.generator.environment.FixedAnswer;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.Precision;
 import dev.millrace.policy.session.Engine;

@@ -6,9 +6,9 @@ import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.api.environment.Prompt;
 import dev.millrace.generator.environment.Environments;
-import dev.millrace.generator.environment.answer.FixedAnswer;
-import dev.millrace.generator.environment.answer.IncPrompts;
-import dev.millrace.generator.environment.guess.Guess;
+import dev.millrace.generator.environment.FixedAnswer;
+import dev.millrace.generator.environment.Guess;
+import dev.millrace.generator.environment.IncPrompts;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.DecoderTraits;
 import dev.millrace.policy.decoder.Experts;

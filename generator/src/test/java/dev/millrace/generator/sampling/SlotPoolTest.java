@@ -6,11 +6,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.api.environment.Environment;
 import dev.millrace.api.environment.Prompt;
+import dev.millrace.generator.environment.FixedAnswer;
+import dev.millrace.generator.environment.Guess;
+import dev.millrace.generator.environment.GuessPrompts;
+import dev.millrace.generator.environment.IncPrompts;
 import dev.millrace.generator.environment.Symbols;
-import dev.millrace.generator.environment.answer.FixedAnswer;
-import dev.millrace.generator.environment.answer.IncPrompts;
-import dev.millrace.generator.environment.guess.Guess;
-import dev.millrace.generator.environment.guess.GuessPrompts;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.Precision;
 import dev.millrace.policy.session.Engine;

@@ -3,7 +3,7 @@ package dev.millrace.generator.staleness;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.millrace.api.environment.Task;
-import dev.millrace.generator.environment.answer.IncPrompts;
+import dev.millrace.generator.environment.IncPrompts;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.run.RunIdentity;
 import java.time.Clock;

@@ -4,14 +4,14 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.millrace.api.environment.Prompt;
 import dev.millrace.api.environment.Task;
+import dev.millrace.generator.environment.IncPrompts;
 import dev.millrace.generator.environment.Symbols;
-import dev.millrace.generator.environment.answer.IncPrompts;
 import dev.millrace.generator.run.Awaited;
 import dev.millrace.generator.run.RunningRole;
 import dev.millrace.generator.run.TestRun;
 import dev.millrace.infra.broker.EmbeddedBroker;
-import dev.millrace.log.alarm.Alarm;
-import dev.millrace.log.quarantine.Quarantines;
+import dev.millrace.log.Alarm;
+import dev.millrace.log.deadletter.Quarantines;
 import dev.millrace.log.transaction.TakenOverException;
 import dev.millrace.schemas.Admission;
 import dev.millrace.schemas.BatchEntry;

@@ -3,7 +3,7 @@ package dev.millrace.replay;
 import dev.millrace.log.deadletter.DeadLetterHeaders;
 import dev.millrace.replay.archive.RecordCursor;
 import dev.millrace.replay.archive.RecordedRun;
-import dev.millrace.topology.journal.SeenHeader;
+import dev.millrace.topology.state.SeenHeader;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;

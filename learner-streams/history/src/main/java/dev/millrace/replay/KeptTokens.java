@@ -1,9 +1,9 @@
 package dev.millrace.replay;
 
 import dev.millrace.corrections.TokenBatch;
-import dev.millrace.corrections.block.BlockSums;
-import dev.millrace.corrections.block.TokenBlock;
+import dev.millrace.corrections.ratio.BlockSums;
 import dev.millrace.corrections.ratio.LogRatio;
+import dev.millrace.corrections.ratio.TokenBlock;
 
 /**
  * The tokens that a correction leaves to train on: how far the two policies are apart on them, and their importance weights.

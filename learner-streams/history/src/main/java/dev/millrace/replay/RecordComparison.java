@@ -5,7 +5,7 @@ import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.registry.UnknownSchemaException;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
-import dev.millrace.topology.journal.SeenHeader;
+import dev.millrace.topology.state.SeenHeader;
 import dev.millrace.topology.task.TaskOutput;
 import java.io.IOException;
 import java.nio.ByteBuffer;

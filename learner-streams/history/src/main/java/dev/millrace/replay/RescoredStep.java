@@ -1,6 +1,6 @@
 package dev.millrace.replay;
 
-import dev.millrace.replay.rescore.Agreement;
+import dev.millrace.replay.retrain.Agreement;
 import java.util.Optional;
 
 /**

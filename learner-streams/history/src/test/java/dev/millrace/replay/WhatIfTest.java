@@ -14,8 +14,6 @@ import dev.millrace.corrections.ratio.ComparedPolicies;
 import dev.millrace.corrections.rollout.Rejection;
 import dev.millrace.replay.archive.ArchiveException;
 import dev.millrace.replay.archive.RecordedVersions;
-import dev.millrace.replay.rewards.OtherRewards;
-import dev.millrace.replay.rewards.Verifier;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.topology.Samples;

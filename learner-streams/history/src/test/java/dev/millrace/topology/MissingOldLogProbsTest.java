@@ -7,8 +7,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.corrections.algorithm.Algorithm;
-import dev.millrace.corrections.proximal.MissingOldLogProbs;
 import dev.millrace.corrections.ratio.ComparedPolicies;
+import dev.millrace.corrections.ratio.MissingOldLogProbs;
 import dev.millrace.corrections.rollout.Rejection;
 import dev.millrace.replay.Alternative;
 import dev.millrace.replay.MaskedShare;

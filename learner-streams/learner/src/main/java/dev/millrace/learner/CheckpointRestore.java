@@ -1,13 +1,12 @@
 package dev.millrace.learner;
 
 import dev.millrace.learner.batch.ConsumedBatches;
-import dev.millrace.learner.commit.VersionCommitter;
-import dev.millrace.learner.rollback.FirstVersion;
+import dev.millrace.learner.repair.FirstVersion;
 import dev.millrace.learner.step.BatchOptimizer;
 import dev.millrace.log.LogConnection;
+import dev.millrace.policy.autodiff.AdamW;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.LoraShape;
-import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.PolicyVersion;

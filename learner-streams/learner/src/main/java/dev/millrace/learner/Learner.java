@@ -5,13 +5,10 @@ import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.learner.batch.BatchReader;
 import dev.millrace.learner.batch.IncomingBatch;
 import dev.millrace.learner.batch.TrajectoryFetcher;
-import dev.millrace.learner.commit.VersionCommitter;
 import dev.millrace.learner.step.BatchOptimizer;
 import dev.millrace.learner.step.LoraStart;
-import dev.millrace.learner.versions.ForeignManifests;
-import dev.millrace.learner.versions.VersionRetention;
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.patience.Patience;
+import dev.millrace.log.Patience;
 import dev.millrace.log.run.TrueCause;
 import dev.millrace.log.transaction.Incarnation;
 import dev.millrace.policy.session.Engine;
@@ -138,7 +135,7 @@ public final class Learner implements AutoCloseable {
      * it waits.
      *
      * @throws dev.millrace.log.transaction.TakenOverException if another learner has taken over
-     * @throws dev.millrace.log.patience.PatienceOverException if the log was away for too long
+     * @throws dev.millrace.log.PatienceOverException if the log was away for too long
      * @throws dev.millrace.learner.step.NonFiniteStepException if a step would make the weights NaN or infinite
      */
     public void run() {

@@ -1,7 +1,5 @@
 package dev.millrace.learner;
 
-import dev.millrace.learner.commit.BatchesRetention;
-import dev.millrace.learner.commit.VersionCommitter;
 import dev.millrace.learner.step.BatchOptimizer;
 import dev.millrace.log.LogConnection;
 import dev.millrace.schemas.PolicyVersion;

@@ -2,8 +2,6 @@ package dev.millrace.learner;
 
 import dev.millrace.learner.batch.BatchReader;
 import dev.millrace.learner.batch.TrajectoryFetcher;
-import dev.millrace.learner.commit.VersionCommitter;
-import dev.millrace.learner.versions.ForeignManifests;
 import dev.millrace.weights.PolicyFeed;
 
 /** The log, by what a learner reads and writes it with between two beginnings. */

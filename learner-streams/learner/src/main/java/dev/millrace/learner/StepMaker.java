@@ -6,7 +6,6 @@ import dev.millrace.learner.batch.IncomingBatch;
 import dev.millrace.learner.batch.InconsistentBatchException;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.learner.batch.TrajectoryUnavailableException;
-import dev.millrace.learner.commit.VersionCommitter;
 import dev.millrace.learner.step.BatchOptimizer;
 import dev.millrace.learner.step.StepMetric;
 import dev.millrace.learner.step.StepReport;

@@ -1,10 +1,10 @@
 package dev.millrace.learner;
 
-import dev.millrace.corrections.control.ControlState;
+import dev.millrace.corrections.stage.ControlState;
 import dev.millrace.learner.batch.IncomingBatch;
 import dev.millrace.learner.batch.InconsistentBatchException;
 import dev.millrace.learner.step.StepReport;
-import dev.millrace.policy.optimizer.AdamW;
+import dev.millrace.policy.autodiff.AdamW;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.PolicyVersion;

@@ -1,6 +1,5 @@
 package dev.millrace.learner;
 
-import dev.millrace.learner.commit.VersionCommitter;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
 import java.util.Map;

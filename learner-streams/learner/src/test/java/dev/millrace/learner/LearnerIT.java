@@ -7,14 +7,13 @@ import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.algorithm.Mode;
-import dev.millrace.learner.commit.VersionCommitter;
-import dev.millrace.learner.rollback.FirstVersion;
+import dev.millrace.learner.repair.FirstVersion;
 import dev.millrace.learner.step.DecayConfig;
 import dev.millrace.learner.step.LoraConfig;
 import dev.millrace.learner.step.OptimizerConfig;
 import dev.millrace.learner.step.StepConfig;
+import dev.millrace.log.Alarm;
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.alarm.Alarm;
 import dev.millrace.log.deadletter.DeadLetterHeaders;
 import dev.millrace.log.transaction.TakenOverException;
 import dev.millrace.policy.decoder.DecoderShape;

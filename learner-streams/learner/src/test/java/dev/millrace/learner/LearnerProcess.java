@@ -2,10 +2,9 @@ package dev.millrace.learner;
 
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.algorithm.Mode;
-import dev.millrace.learner.commit.VersionCommitter;
 import dev.millrace.learner.step.LoraConfig;
 import dev.millrace.log.run.RunLog;
-import dev.millrace.log.topics.TopicsConfig;
+import dev.millrace.log.run.TopicsConfig;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.schemas.run.RunTopics;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;

@@ -2,7 +2,7 @@ package dev.millrace.learner;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.millrace.log.alarm.Alarm;
+import dev.millrace.log.Alarm;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.TrainingStep;
 import java.io.IOException;

@@ -9,7 +9,7 @@ import dev.millrace.learner.repair.Repair;
 import dev.millrace.learner.repair.RunExaminer;
 import dev.millrace.learner.repair.Way;
 import dev.millrace.log.run.RunLog;
-import dev.millrace.log.topics.TopicsConfig;
+import dev.millrace.log.run.TopicsConfig;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.PolicyVersion;

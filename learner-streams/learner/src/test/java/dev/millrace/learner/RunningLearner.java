@@ -4,9 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.algorithm.Mode;
-import dev.millrace.learner.commit.VersionCommitter;
+import dev.millrace.log.Alarm;
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.alarm.Alarm;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.weights.WeightsConfig;
 import io.micrometer.core.instrument.MeterRegistry;

@@ -2,7 +2,7 @@ package dev.millrace.learner;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.millrace.log.alarm.Alarm;
+import dev.millrace.log.Alarm;
 import dev.millrace.log.deadletter.DeadLetterHeaders;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;

@@ -4,14 +4,14 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.millrace.corrections.control.ControlState;
+import dev.millrace.corrections.stage.ControlState;
 import dev.millrace.learner.batch.BatchProgress;
 import dev.millrace.learner.batch.IncomingBatch;
 import dev.millrace.learner.batch.InconsistentBatchException;
 import dev.millrace.learner.step.StepFigures;
 import dev.millrace.learner.step.StepMetrics;
 import dev.millrace.learner.step.StepReport;
-import dev.millrace.policy.optimizer.AdamW;
+import dev.millrace.policy.autodiff.AdamW;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.PolicyVersion;

@@ -1,6 +1,6 @@
 package dev.millrace.topology;
 
-import dev.millrace.log.patience.Passing;
+import dev.millrace.log.Passing;
 import org.apache.kafka.streams.errors.MissingSourceTopicException;
 import org.apache.kafka.streams.errors.StreamsException;
 

@@ -1,12 +1,12 @@
 package dev.millrace.topology;
 
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.follow.LogReader;
-import dev.millrace.topology.watch.InputWaits;
-import dev.millrace.topology.watch.LogStalls;
-import dev.millrace.topology.watch.StallAlarms;
-import dev.millrace.topology.watch.Wait;
-import dev.millrace.topology.watch.WaitBoard;
+import dev.millrace.log.scan.LogReader;
+import dev.millrace.topology.task.InputWaits;
+import dev.millrace.topology.task.LogStalls;
+import dev.millrace.topology.task.StallAlarms;
+import dev.millrace.topology.task.Wait;
+import dev.millrace.topology.task.WaitBoard;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;

@@ -2,9 +2,6 @@ package dev.millrace.topology;
 
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.ratio.RatioKind;
-import dev.millrace.topology.settings.CanonicalSettings;
-import dev.millrace.topology.settings.CanonicalValues;
-import dev.millrace.topology.settings.SettingsForms;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;

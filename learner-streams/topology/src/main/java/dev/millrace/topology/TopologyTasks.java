@@ -1,7 +1,7 @@
 package dev.millrace.topology;
 
 import dev.millrace.corrections.algorithm.Algorithm;
-import dev.millrace.log.fetch.RecordFetcher;
+import dev.millrace.log.scan.RecordFetcher;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.Trajectory;
@@ -28,9 +28,8 @@ import dev.millrace.topology.ingress.VersionArrival;
 import dev.millrace.topology.ingress.VersionRecordReader;
 import dev.millrace.topology.join.JoinSettings;
 import dev.millrace.topology.join.JoinTasks;
-import dev.millrace.topology.meters.TopologyMeters;
-import dev.millrace.topology.settings.CanonicalSettings;
 import dev.millrace.topology.task.TaskFactory;
+import dev.millrace.topology.task.TopologyMeters;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;

@@ -127,7 +127,7 @@ class MillraceTopologyTest {
                         new dev.millrace.schemas.registry.InMemorySchemaRegistry(),
                         () -> null,
                         1 << 20,
-                        new dev.millrace.topology.meters.TopologyMeters(
+                        new dev.millrace.topology.task.TopologyMeters(
                                 new io.micrometer.core.instrument.simple.SimpleMeterRegistry()))
                 .describe()
                 .toString();

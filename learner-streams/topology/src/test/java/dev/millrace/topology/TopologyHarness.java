@@ -1,8 +1,8 @@
 package dev.millrace.topology;
 
 import dev.millrace.corrections.algorithm.Algorithm;
-import dev.millrace.log.alarm.Alarms;
-import dev.millrace.log.fetch.RecordFetcher;
+import dev.millrace.log.Alarms;
+import dev.millrace.log.scan.RecordFetcher;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.PolicyVersion;
@@ -16,8 +16,8 @@ import dev.millrace.schemas.run.VersionKey;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.topology.ingress.JoinSide;
-import dev.millrace.topology.meters.TopologyMeters;
-import dev.millrace.topology.watch.Wait;
+import dev.millrace.topology.task.TopologyMeters;
+import dev.millrace.topology.task.Wait;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;

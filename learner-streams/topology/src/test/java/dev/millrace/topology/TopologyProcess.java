@@ -2,7 +2,7 @@ package dev.millrace.topology;
 
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.log.run.RunLog;
-import dev.millrace.log.topics.TopicsConfig;
+import dev.millrace.log.run.TopicsConfig;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.topology.batch.BatchConfig;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;

@@ -7,14 +7,14 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.infra.broker.EmbeddedBroker;
-import dev.millrace.log.alarm.Alarm;
-import dev.millrace.log.quarantine.Quarantines;
+import dev.millrace.log.Alarm;
+import dev.millrace.log.deadletter.Quarantines;
 import dev.millrace.log.transaction.TakenOverException;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Trajectory;
-import dev.millrace.topology.meters.TopologyMeters;
 import dev.millrace.topology.state.StateStores;
+import dev.millrace.topology.task.TopologyMeters;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;

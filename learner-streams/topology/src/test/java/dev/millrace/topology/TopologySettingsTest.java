@@ -11,8 +11,6 @@ import dev.millrace.corrections.rollout.Rejection;
 import dev.millrace.corrections.vcpo.Ess;
 import dev.millrace.corrections.weights.Token;
 import dev.millrace.topology.join.JoinConfig;
-import dev.millrace.topology.settings.CanonicalSettings;
-import dev.millrace.topology.settings.SettingDifference;
 import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Test;
 

@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.VersionSpan;
-import dev.millrace.topology.watch.Wait;
+import dev.millrace.topology.task.Wait;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;

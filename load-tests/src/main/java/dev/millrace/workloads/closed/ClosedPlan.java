@@ -1,6 +1,6 @@
 package dev.millrace.workloads.closed;
 
-import dev.millrace.workloads.synthetic.Distribution;
+import dev.millrace.workloads.topology.Distribution;
 
 /**
  * What is simulated in a closed loop, and how long it goes on.

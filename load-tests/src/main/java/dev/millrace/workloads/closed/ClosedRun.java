@@ -1,6 +1,6 @@
 package dev.millrace.workloads.closed;
 
-import dev.millrace.workloads.report.SettingsLabel;
+import dev.millrace.workloads.SettingsLabel;
 import java.util.List;
 import java.util.Map;
 import java.util.function.ToDoubleFunction;

@@ -5,7 +5,7 @@ import dev.millrace.api.environment.Episode;
 import dev.millrace.api.environment.StepResult;
 import dev.millrace.api.environment.Transcript;
 import dev.millrace.api.environment.VerifiedReward;
-import dev.millrace.workloads.synthetic.Distribution;
+import dev.millrace.workloads.topology.Distribution;
 import java.util.SplittableRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;

@@ -2,7 +2,7 @@ package dev.millrace.workloads.closed;
 
 import dev.millrace.api.step.MadeStep;
 import dev.millrace.api.step.StepObserver;
-import dev.millrace.workloads.synthetic.Distribution;
+import dev.millrace.workloads.topology.Distribution;
 import java.util.SplittableRandom;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;

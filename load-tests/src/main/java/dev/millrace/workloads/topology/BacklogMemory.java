@@ -1,15 +1,11 @@
 package dev.millrace.workloads.topology;
 
-import dev.millrace.log.topics.TopicsConfig;
+import dev.millrace.log.run.TopicsConfig;
 import dev.millrace.topology.TopologyConfig;
 import dev.millrace.topology.batch.BatchConfig;
-import dev.millrace.workloads.synthetic.Backlog;
-import dev.millrace.workloads.synthetic.LoadException;
-import dev.millrace.workloads.synthetic.RolloutShape;
-import dev.millrace.workloads.synthetic.SyntheticRun;
-import dev.millrace.workloads.watch.BoundedWait;
-import dev.millrace.workloads.watch.TopicWatch;
-import dev.millrace.workloads.workload.AlgorithmPlan;
+import dev.millrace.workloads.AlgorithmPlan;
+import dev.millrace.workloads.BoundedWait;
+import dev.millrace.workloads.TopicWatch;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

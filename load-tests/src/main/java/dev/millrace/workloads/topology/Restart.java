@@ -1,21 +1,14 @@
 package dev.millrace.workloads.topology;
 
-import dev.millrace.log.topics.TopicsConfig;
+import dev.millrace.log.run.TopicsConfig;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.topology.TopologyConfig;
 import dev.millrace.topology.batch.BatchConfig;
-import dev.millrace.workloads.openloop.LoadPlan;
-import dev.millrace.workloads.openloop.OpenLoop;
-import dev.millrace.workloads.openloop.Schedule;
-import dev.millrace.workloads.openloop.Schedule.Arrivals;
-import dev.millrace.workloads.synthetic.Distribution;
-import dev.millrace.workloads.synthetic.LoadException;
-import dev.millrace.workloads.synthetic.RolloutShape;
-import dev.millrace.workloads.synthetic.SyntheticRun;
-import dev.millrace.workloads.watch.BatchedRollouts;
-import dev.millrace.workloads.watch.BoundedWait;
-import dev.millrace.workloads.watch.TopicWatch;
-import dev.millrace.workloads.workload.AlgorithmPlan;
+import dev.millrace.workloads.AlgorithmPlan;
+import dev.millrace.workloads.BatchedRollouts;
+import dev.millrace.workloads.BoundedWait;
+import dev.millrace.workloads.TopicWatch;
+import dev.millrace.workloads.topology.Schedule.Arrivals;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Map;

@@ -1,17 +1,12 @@
 package dev.millrace.workloads.topology;
 
-import dev.millrace.log.topics.TopicsConfig;
+import dev.millrace.log.run.TopicsConfig;
 import dev.millrace.topology.TopologyConfig;
-import dev.millrace.workloads.copy.RawCopy;
-import dev.millrace.workloads.report.Sample;
-import dev.millrace.workloads.synthetic.Backlog;
-import dev.millrace.workloads.synthetic.LoadException;
-import dev.millrace.workloads.synthetic.RolloutShape;
-import dev.millrace.workloads.synthetic.SyntheticRun;
-import dev.millrace.workloads.watch.BoundedWait;
-import dev.millrace.workloads.watch.LogBytes;
-import dev.millrace.workloads.watch.TopicWatch;
-import dev.millrace.workloads.workload.AlgorithmPlan;
+import dev.millrace.workloads.AlgorithmPlan;
+import dev.millrace.workloads.BoundedWait;
+import dev.millrace.workloads.LogBytes;
+import dev.millrace.workloads.Sample;
+import dev.millrace.workloads.TopicWatch;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;

@@ -2,10 +2,10 @@ package dev.millrace.workloads.topology;
 
 import dev.millrace.infra.broker.BrokerConfig;
 import dev.millrace.infra.broker.BrokerProcess;
-import dev.millrace.log.topics.TopicsConfig;
+import dev.millrace.log.run.TopicsConfig;
 import dev.millrace.report.ReportOrigin;
 import dev.millrace.topology.TopologyConfig;
-import dev.millrace.workloads.report.Goal;
+import dev.millrace.workloads.Goal;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.EnumSet;

@@ -4,7 +4,7 @@ import dev.millrace.report.Column;
 import dev.millrace.report.Report;
 import dev.millrace.report.Section;
 import dev.millrace.report.Table;
-import dev.millrace.workloads.report.Goal;
+import dev.millrace.workloads.Goal;
 import dev.millrace.workloads.topology.Throughput.Result;
 import java.util.List;
 

@@ -1,7 +1,7 @@
 package dev.millrace.benchmarks.corrections;
 
 import dev.millrace.corrections.TokenBatch;
-import dev.millrace.corrections.preset.Preset;
+import dev.millrace.corrections.algorithm.Preset;
 import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.rollout.RolloutCorrection;
 import dev.millrace.corrections.rollout.RolloutCorrectionResult;

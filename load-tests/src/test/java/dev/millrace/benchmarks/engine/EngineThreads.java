@@ -1,7 +1,7 @@
 package dev.millrace.benchmarks.engine;
 
 import dev.millrace.generator.environment.Environments;
-import dev.millrace.generator.environment.answer.FixedAnswer;
+import dev.millrace.generator.environment.FixedAnswer;
 import dev.millrace.generator.sampling.GeneratorConfig;
 import dev.millrace.generator.sampling.RolloutSampler;
 import dev.millrace.policy.decoder.DecoderShape;

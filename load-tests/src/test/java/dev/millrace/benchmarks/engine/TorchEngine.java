@@ -1,7 +1,7 @@
 package dev.millrace.benchmarks.engine;
 
 import dev.millrace.policy.decoder.DecoderShape;
-import dev.millrace.workloads.engine.EnginePlan;
+import dev.millrace.workloads.closed.EnginePlan;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;

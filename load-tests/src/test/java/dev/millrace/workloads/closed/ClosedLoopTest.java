@@ -6,11 +6,11 @@ import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.report.ReportOrigin;
 import dev.millrace.report.ReportText;
-import dev.millrace.workloads.page.ClosedComparison;
-import dev.millrace.workloads.page.ClosedLoopReport;
-import dev.millrace.workloads.page.OpenLoopReport;
-import dev.millrace.workloads.report.JsonFile;
-import dev.millrace.workloads.synthetic.Distribution;
+import dev.millrace.workloads.ClosedComparison;
+import dev.millrace.workloads.ClosedLoopReport;
+import dev.millrace.workloads.JsonFile;
+import dev.millrace.workloads.OpenLoopReport;
+import dev.millrace.workloads.topology.Distribution;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;

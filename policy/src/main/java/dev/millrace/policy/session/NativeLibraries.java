@@ -1,6 +1,5 @@
 package dev.millrace.policy.session;
 
-import dev.millrace.policy.cache.CacheFolders;
 import java.io.FileInputStream;
 import java.io.IOException;
 import java.io.InputStream;

@@ -1,7 +1,6 @@
 package dev.millrace.policy.tokenizer;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import dev.millrace.policy.chat.ChatTemplate;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -4,7 +4,6 @@ import ai.djl.huggingface.tokenizers.jni.TokenizersLibrary;
 import dev.millrace.api.tokenizer.ChatMessage;
 import dev.millrace.api.tokenizer.Conversation;
 import dev.millrace.api.tokenizer.Tokenizer;
-import dev.millrace.policy.chat.ChatTemplate;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.nio.ByteBuffer;

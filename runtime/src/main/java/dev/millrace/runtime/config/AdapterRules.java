@@ -3,7 +3,7 @@ package dev.millrace.runtime.config;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.learner.step.LoraConfig;
-import dev.millrace.log.topics.TopicsConfig;
+import dev.millrace.log.run.TopicsConfig;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.weights.WeightsConfig;
 import dev.millrace.weights.store.ObjectStore;

@@ -1,7 +1,7 @@
 package dev.millrace.runtime.config;
 
 import dev.millrace.corrections.algorithm.Algorithm;
-import dev.millrace.log.topics.TopicsConfig;
+import dev.millrace.log.run.TopicsConfig;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.LoraShape;
 import dev.millrace.weights.VersionSize;

@@ -1,8 +1,8 @@
 package dev.millrace.runtime.config;
 
-import dev.millrace.log.secret.SecretException;
-import dev.millrace.log.secret.SecretSettings;
-import dev.millrace.log.secret.SecretText;
+import dev.millrace.log.SecretException;
+import dev.millrace.log.SecretSettings;
+import dev.millrace.log.SecretText;
 import java.net.URI;
 import java.util.Locale;
 import java.util.Map;

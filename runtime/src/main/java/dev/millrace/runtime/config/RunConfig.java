@@ -1,7 +1,7 @@
 package dev.millrace.runtime.config;
 
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.secret.SecretText;
+import dev.millrace.log.SecretText;
 import dev.millrace.policy.session.Device;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;

@@ -1,6 +1,6 @@
 package dev.millrace.runtime.evaluation;
 
-import dev.millrace.log.evaluation.Evaluations;
+import dev.millrace.log.Evaluations;
 import dev.millrace.report.Column;
 import dev.millrace.report.CsvFile;
 import dev.millrace.schemas.VersionEvaluation;

@@ -1,7 +1,7 @@
 package dev.millrace.runtime.evaluation;
 
+import dev.millrace.log.EvaluationLog;
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.evaluation.EvaluationLog;
 import dev.millrace.log.transaction.TransactionalWriter;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.schemas.EngineIdentity;

@@ -1,12 +1,12 @@
 package dev.millrace.runtime.evaluation;
 
+import dev.millrace.log.Evaluations;
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.evaluation.Evaluations;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.MetricsConfig;
+import dev.millrace.runtime.metrics.EventFiles;
 import dev.millrace.runtime.metrics.Reading;
 import dev.millrace.runtime.metrics.ReadingMeters;
-import dev.millrace.runtime.tensorboard.EventFiles;
 import dev.millrace.schemas.VersionEvaluation;
 import io.micrometer.core.instrument.MeterRegistry;
 import java.nio.file.Path;

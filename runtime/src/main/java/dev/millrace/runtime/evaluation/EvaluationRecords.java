@@ -1,8 +1,8 @@
 package dev.millrace.runtime.evaluation;
 
-import dev.millrace.corrections.evaluation.EvaluationFigures;
-import dev.millrace.corrections.evaluation.MeanInterval;
-import dev.millrace.corrections.evaluation.PromptCounts;
+import dev.millrace.corrections.diagnostics.EvaluationFigures;
+import dev.millrace.corrections.diagnostics.MeanInterval;
+import dev.millrace.corrections.diagnostics.PromptCounts;
 import dev.millrace.schemas.BetaFit;
 import dev.millrace.schemas.DifficultyLengths;
 import dev.millrace.schemas.EvaluatedPrompt;

@@ -1,6 +1,6 @@
 package dev.millrace.runtime.evaluation;
 
-import dev.millrace.log.evaluation.Evaluations;
+import dev.millrace.log.Evaluations;
 import dev.millrace.schemas.VersionEvaluation;
 import java.util.Locale;
 

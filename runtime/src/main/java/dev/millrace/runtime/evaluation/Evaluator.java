@@ -1,7 +1,7 @@
 package dev.millrace.runtime.evaluation;
 
+import dev.millrace.log.Evaluations;
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.evaluation.Evaluations;
 import dev.millrace.log.transaction.TakenOverException;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.runtime.config.MillraceConfig;

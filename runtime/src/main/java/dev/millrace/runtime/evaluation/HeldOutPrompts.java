@@ -5,7 +5,7 @@ import dev.millrace.api.environment.PromptDataset;
 import dev.millrace.api.environment.Task;
 import dev.millrace.api.environment.TaskSettings;
 import dev.millrace.generator.environment.text.TextTask;
-import dev.millrace.log.content.ContentTopic;
+import dev.millrace.log.ContentTopic;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.SamplingParameters;

@@ -1,8 +1,8 @@
 package dev.millrace.runtime.evaluation;
 
 import dev.millrace.api.environment.TaskSettings;
-import dev.millrace.corrections.evaluation.PromptCounts;
-import dev.millrace.generator.random.CounterBasedRandom;
+import dev.millrace.corrections.diagnostics.PromptCounts;
+import dev.millrace.generator.sampling.CounterBasedRandom;
 import dev.millrace.generator.sampling.RolloutSampler;
 import dev.millrace.generator.sampling.VersionedSample;
 import dev.millrace.policy.session.Engine;

@@ -1,6 +1,6 @@
 package dev.millrace.runtime.metrics;
 
-import dev.millrace.log.alarm.Alarms;
+import dev.millrace.log.Alarms;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
 

@@ -1,7 +1,7 @@
 package dev.millrace.runtime.pipeline;
 
+import dev.millrace.log.ClockWatch;
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.alarm.ClockWatch;
 import dev.millrace.log.run.EpochWatch;
 import dev.millrace.log.run.PlaceWatch;
 import dev.millrace.log.run.TrueCause;

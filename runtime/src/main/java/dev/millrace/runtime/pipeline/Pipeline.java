@@ -108,7 +108,7 @@ public final class Pipeline implements AutoCloseable {
     /**
      * Samples.
      *
-     * @throws dev.millrace.log.topics.LogSetupException if its group has lost its offsets
+     * @throws dev.millrace.log.run.LogSetupException if its group has lost its offsets
      */
     public Role generator() {
         LostOffsets.requireNone(connection, "generator");
@@ -217,7 +217,7 @@ public final class Pipeline implements AutoCloseable {
      * Recomputes log-probs.
      *
      * @throws ConfigException if the run's topology joins no scores of this purpose, so that it has no topic for them
-     * @throws dev.millrace.log.topics.LogSetupException if its group has lost its offsets
+     * @throws dev.millrace.log.run.LogSetupException if its group has lost its offsets
      */
     public Role scorer(ScorerPurpose purpose) {
         requireJoined(purpose);
@@ -251,7 +251,7 @@ public final class Pipeline implements AutoCloseable {
     /**
      * Joins, corrects, makes batches.
      *
-     * @throws dev.millrace.log.topics.LogSetupException if its group has lost its offsets
+     * @throws dev.millrace.log.run.LogSetupException if its group has lost its offsets
      */
     public Role topology(Path stateDirectory) {
         LostOffsets.requireNone(connection, "topology");

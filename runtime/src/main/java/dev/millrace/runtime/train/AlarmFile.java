@@ -3,7 +3,7 @@ package dev.millrace.runtime.train;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.core.type.TypeReference;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import dev.millrace.log.alarm.Alarm;
+import dev.millrace.log.Alarm;
 import dev.millrace.runtime.RefusedRequestException;
 import java.io.IOException;
 import java.nio.file.Files;

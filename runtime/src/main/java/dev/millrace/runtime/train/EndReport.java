@@ -2,11 +2,11 @@ package dev.millrace.runtime.train;
 
 import dev.millrace.audit.ledger.Account;
 import dev.millrace.audit.ledger.LedgerReader;
+import dev.millrace.log.EvaluationLog;
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.evaluation.EvaluationLog;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.MillraceConfig;
-import dev.millrace.runtime.model.EndModels;
+import dev.millrace.runtime.pipeline.EndModels;
 import dev.millrace.runtime.pipeline.RoleFailedException;
 import dev.millrace.runtime.pipeline.StopRequest;
 import dev.millrace.runtime.report.RunSummary;

@@ -1,11 +1,8 @@
 package dev.millrace.runtime.train;
 
-import dev.millrace.log.alarm.Alarm;
-import dev.millrace.log.evaluation.Evaluations;
+import dev.millrace.log.Alarm;
+import dev.millrace.log.Evaluations;
 import dev.millrace.runtime.config.GoalConfig;
-import dev.millrace.runtime.live.ConsumerLag;
-import dev.millrace.runtime.live.Rates;
-import dev.millrace.runtime.live.RunStatus;
 import dev.millrace.runtime.report.StepRow;
 import dev.millrace.stages.IdleStages;
 import io.micrometer.core.instrument.MeterRegistry;

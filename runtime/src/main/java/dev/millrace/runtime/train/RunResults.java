@@ -1,7 +1,7 @@
 package dev.millrace.runtime.train;
 
 import dev.millrace.audit.ledger.Tally;
-import dev.millrace.log.evaluation.Evaluations;
+import dev.millrace.log.Evaluations;
 import dev.millrace.report.CsvFile;
 import dev.millrace.report.Lines;
 import dev.millrace.report.WholeFile;

@@ -10,7 +10,7 @@ import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.CheckpointModel;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.MillraceConfig;
-import dev.millrace.runtime.files.TokenizerFiles;
+import dev.millrace.runtime.pipeline.TokenizerFiles;
 
 /** Whatever a run needs and can be tried is tried before anything is started. */
 final class StartCheck {

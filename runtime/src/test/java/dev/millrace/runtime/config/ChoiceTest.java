@@ -8,7 +8,7 @@ import dev.millrace.runtime.config.TestDoors.Gate;
 import dev.millrace.runtime.config.TestDoors.Narrow;
 import dev.millrace.runtime.config.TestDoors.Nested;
 import dev.millrace.runtime.config.TestDoors.Wide;
-import dev.millrace.topology.settings.CanonicalValues;
+import dev.millrace.topology.CanonicalValues;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;

@@ -2,8 +2,8 @@ package dev.millrace.runtime.evaluation;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.log.Evaluations;
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.evaluation.Evaluations;
 import dev.millrace.runtime.metrics.Meters;
 import dev.millrace.runtime.metrics.OtlpCollector;
 import dev.millrace.schemas.VersionEvaluation;

@@ -3,14 +3,14 @@ package dev.millrace.runtime.evaluation;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.millrace.log.Alarm;
+import dev.millrace.log.Evaluations;
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.alarm.Alarm;
-import dev.millrace.log.evaluation.Evaluations;
 import dev.millrace.runtime.config.MetricsConfig;
 import dev.millrace.runtime.config.OtlpConfig;
 import dev.millrace.runtime.config.TensorBoardConfig;
-import dev.millrace.runtime.tensorboard.EventFiles;
-import dev.millrace.runtime.tensorboard.WrittenEvent;
+import dev.millrace.runtime.metrics.EventFiles;
+import dev.millrace.runtime.metrics.WrittenEvent;
 import dev.millrace.schemas.VersionEvaluation;
 import dev.millrace.schemas.registry.InMemorySchemaRegistry;
 import dev.millrace.schemas.run.RunIdentity;

@@ -1,6 +1,6 @@
 package dev.millrace.runtime.evaluation;
 
-import dev.millrace.corrections.evaluation.PromptCounts;
+import dev.millrace.corrections.diagnostics.PromptCounts;
 import dev.millrace.schemas.SamplingParameters;
 import dev.millrace.schemas.VersionEvaluation;
 import java.util.Arrays;

@@ -1,7 +1,7 @@
 package dev.millrace.log.deadletter;
 
-import dev.millrace.schemas.refusal.Refusal;
-import dev.millrace.schemas.refusal.RefusalReason;
+import dev.millrace.schemas.rollout.Refusal;
+import dev.millrace.schemas.rollout.RefusalReason;
 import java.nio.charset.StandardCharsets;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.Headers;

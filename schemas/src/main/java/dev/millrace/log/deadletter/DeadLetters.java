@@ -1,6 +1,6 @@
 package dev.millrace.log.deadletter;
 
-import dev.millrace.schemas.refusal.Refusal;
+import dev.millrace.schemas.rollout.Refusal;
 import dev.millrace.schemas.run.RunIdentity;
 import java.nio.charset.StandardCharsets;
 import org.apache.kafka.clients.consumer.ConsumerRecord;

@@ -1,7 +1,7 @@
 package dev.millrace.log.registry;
 
 import dev.millrace.log.registry.RegistryContents.Registration;
-import dev.millrace.log.table.LogTable;
+import dev.millrace.log.transaction.LogTable;
 import dev.millrace.schemas.registry.PublishedSchema;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.registry.SchemaRegistryException;

@@ -1,6 +1,5 @@
 package dev.millrace.log.run;
 
-import dev.millrace.log.topics.LogSetupException;
 import dev.millrace.schemas.EpochParent;
 import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.run.EpochLineage.Ancestor;

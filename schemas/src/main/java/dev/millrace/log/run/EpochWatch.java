@@ -1,7 +1,7 @@
 package dev.millrace.log.run;
 
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.follow.LogReader;
+import dev.millrace.log.scan.LogReader;
 import dev.millrace.schemas.EpochParent;
 import dev.millrace.schemas.RunClaim;
 import dev.millrace.schemas.run.ClaimKey;

@@ -1,7 +1,6 @@
 package dev.millrace.log.run;
 
-import dev.millrace.log.table.LogTable;
-import dev.millrace.log.topics.LogSetupException;
+import dev.millrace.log.transaction.LogTable;
 import dev.millrace.schemas.EpochParent;
 import dev.millrace.schemas.RunClaim;
 import dev.millrace.schemas.registry.SchemaRegistry;

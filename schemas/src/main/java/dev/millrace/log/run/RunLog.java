@@ -1,13 +1,10 @@
 package dev.millrace.log.run;
 
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.SecretException;
+import dev.millrace.log.SecretSettings;
 import dev.millrace.log.registry.LogSchemaRegistry;
 import dev.millrace.log.registry.RegistryContents;
-import dev.millrace.log.secret.SecretException;
-import dev.millrace.log.secret.SecretSettings;
-import dev.millrace.log.topics.LogSetupException;
-import dev.millrace.log.topics.TopicAdministration;
-import dev.millrace.log.topics.TopicsConfig;
 import dev.millrace.schemas.EpochParent;
 import dev.millrace.schemas.registry.RestSchemaRegistry;
 import dev.millrace.schemas.registry.SchemaRegistry;

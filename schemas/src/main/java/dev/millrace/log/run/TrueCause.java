@@ -1,8 +1,6 @@
 package dev.millrace.log.run;
 
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.topics.TopicAdministration;
-import dev.millrace.log.topics.TopicsConfig;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;

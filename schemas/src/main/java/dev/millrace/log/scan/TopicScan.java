@@ -1,8 +1,6 @@
 package dev.millrace.log.scan;
 
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.follow.LogReader;
-import dev.millrace.log.follow.ReadLimit;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.HashSet;

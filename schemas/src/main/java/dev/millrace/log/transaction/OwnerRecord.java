@@ -1,7 +1,7 @@
 package dev.millrace.log.transaction;
 
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.follow.LogReader;
+import dev.millrace.log.scan.LogReader;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.Function;

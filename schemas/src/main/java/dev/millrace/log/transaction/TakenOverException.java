@@ -1,6 +1,6 @@
 package dev.millrace.log.transaction;
 
-import dev.millrace.log.patience.LastingFailureException;
+import dev.millrace.log.LastingFailureException;
 
 /** Somebody newer owns the transactional id: whoever gets this must end. */
 public final class TakenOverException extends LastingFailureException {

@@ -1,8 +1,8 @@
 package dev.millrace.log.transaction;
 
+import dev.millrace.log.Alarms;
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.alarm.Alarms;
-import dev.millrace.log.patience.Patience;
+import dev.millrace.log.Patience;
 import dev.millrace.log.run.TrueCause;
 import java.time.Duration;
 import java.util.HashMap;
@@ -182,7 +182,7 @@ public final class TransactionalWriter implements AutoCloseable {
      * @param place finds the place on the log; where it fails, all is tried again
      * @return false if it was given up; nothing can be written then
      * @throws TakenOverException if somebody newer has the id now
-     * @throws dev.millrace.log.patience.PatienceOverException if transactions have failed for too long
+     * @throws dev.millrace.log.PatienceOverException if transactions have failed for too long
      */
     public boolean recover(RuntimeException failure, BooleanSupplier stopped, Runnable place) {
         return patience.again(failure, stopped) && takeOver(stopped, place);

@@ -1,8 +1,6 @@
 package dev.millrace.schemas.rollout;
 
 import dev.millrace.schemas.BlobReference;
-import dev.millrace.schemas.refusal.RefusalReason;
-import dev.millrace.schemas.refusal.RefusedException;
 import java.util.regex.Pattern;
 
 /** Whether a reference can name a blob; the blob itself is not looked at. */

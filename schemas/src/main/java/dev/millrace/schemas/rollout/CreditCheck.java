@@ -2,8 +2,6 @@ package dev.millrace.schemas.rollout;
 
 import dev.millrace.schemas.Credit;
 import dev.millrace.schemas.packed.PackedFloats;
-import dev.millrace.schemas.refusal.RefusalReason;
-import dev.millrace.schemas.refusal.RefusedException;
 import java.nio.ByteBuffer;
 import org.jspecify.annotations.Nullable;
 

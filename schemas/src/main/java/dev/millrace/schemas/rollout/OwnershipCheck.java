@@ -1,8 +1,6 @@
 package dev.millrace.schemas.rollout;
 
 import dev.millrace.schemas.LogCoordinates;
-import dev.millrace.schemas.refusal.RefusalReason;
-import dev.millrace.schemas.refusal.RefusedException;
 import dev.millrace.schemas.run.RunIdentity;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;

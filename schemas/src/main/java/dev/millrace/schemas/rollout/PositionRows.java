@@ -5,8 +5,6 @@ import dev.millrace.schemas.TopLogProbs;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.packed.PackedMask;
-import dev.millrace.schemas.refusal.RefusalReason;
-import dev.millrace.schemas.refusal.RefusedException;
 import java.nio.ByteBuffer;
 
 /** Whether what is noted per trained position can be: k likeliest tokens with a remainder, or what truncation left. */

@@ -12,8 +12,6 @@ import dev.millrace.schemas.SamplingTrace;
 import dev.millrace.schemas.Speaker;
 import dev.millrace.schemas.Turn;
 import dev.millrace.schemas.packed.PackedMask;
-import dev.millrace.schemas.refusal.RefusalReason;
-import dev.millrace.schemas.refusal.RefusedException;
 import dev.millrace.schemas.run.RunIdentity;
 import java.nio.ByteBuffer;
 import java.util.List;

@@ -2,8 +2,6 @@ package dev.millrace.schemas.rollout;
 
 import dev.millrace.schemas.RecordedRouting;
 import dev.millrace.schemas.packed.PackedFloats;
-import dev.millrace.schemas.refusal.RefusalReason;
-import dev.millrace.schemas.refusal.RefusedException;
 import java.nio.ByteBuffer;
 
 /** Whether a recorded routing is one of as many tokens as were fed. Which experts a model has, the scorer knows. */

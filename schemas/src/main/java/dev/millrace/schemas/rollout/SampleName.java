@@ -1,8 +1,5 @@
 package dev.millrace.schemas.rollout;
 
-import dev.millrace.schemas.refusal.RefusalReason;
-import dev.millrace.schemas.refusal.RefusedException;
-
 /**
  * The name of a sample, {@code rollout_id = group_id / sample_index}, taken apart.
  *

@@ -2,8 +2,6 @@ package dev.millrace.schemas.rollout;
 
 import dev.millrace.schemas.Turn;
 import dev.millrace.schemas.VersionSpan;
-import dev.millrace.schemas.refusal.RefusalReason;
-import dev.millrace.schemas.refusal.RefusedException;
 import java.util.List;
 
 /** Whether spans are in order, without gaps or overlaps, none empty, and cover the response. */

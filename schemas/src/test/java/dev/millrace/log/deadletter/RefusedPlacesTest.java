@@ -2,8 +2,8 @@ package dev.millrace.log.deadletter;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.millrace.schemas.refusal.Refusal;
-import dev.millrace.schemas.refusal.RefusalReason;
+import dev.millrace.schemas.rollout.Refusal;
+import dev.millrace.schemas.rollout.RefusalReason;
 import dev.millrace.schemas.run.RunIdentity;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;

@@ -5,15 +5,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.tuple;
 
 import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.log.Alarm;
+import dev.millrace.log.ContentTopic;
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.alarm.Alarm;
-import dev.millrace.log.content.ContentTopic;
 import dev.millrace.log.registry.LogSchemaRegistry;
-import dev.millrace.log.table.LogTable;
-import dev.millrace.log.topics.LogSetupException;
-import dev.millrace.log.topics.TopicAdministration;
-import dev.millrace.log.topics.TopicSettings;
-import dev.millrace.log.topics.TopicsConfig;
+import dev.millrace.log.transaction.LogTable;
 import dev.millrace.schemas.EpochParent;
 import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.RunClaim;

@@ -3,8 +3,8 @@ package dev.millrace.log.transaction;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.millrace.log.alarm.Alarms;
-import dev.millrace.log.patience.Patience;
+import dev.millrace.log.Alarms;
+import dev.millrace.log.Patience;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;

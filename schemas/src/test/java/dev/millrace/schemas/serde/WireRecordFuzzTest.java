@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.millrace.schemas.Examples;
 import dev.millrace.schemas.Rollout;
-import dev.millrace.schemas.refusal.RefusedException;
 import dev.millrace.schemas.registry.InMemorySchemaRegistry;
+import dev.millrace.schemas.rollout.RefusedException;
 import dev.millrace.schemas.rollout.RolloutLimits;
 import dev.millrace.schemas.rollout.RolloutValidator;
 import dev.millrace.schemas.run.RunIdentity;

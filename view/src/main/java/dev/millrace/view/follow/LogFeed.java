@@ -1,8 +1,8 @@
 package dev.millrace.view.follow;
 
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.follow.LogReader;
-import dev.millrace.log.follow.ReadLimit;
+import dev.millrace.log.scan.LogReader;
+import dev.millrace.log.scan.ReadLimit;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.view.index.EvaluationIndex;
 import dev.millrace.view.index.RecordIndexer;

@@ -1,10 +1,9 @@
 package dev.millrace.view.follow;
 
-import dev.millrace.log.alarm.Alarm;
-import dev.millrace.runtime.audit.AuditedRun;
+import dev.millrace.log.Alarm;
+import dev.millrace.runtime.report.AuditedRun;
 import dev.millrace.runtime.train.AlarmFile;
 import dev.millrace.runtime.train.RunDirectory;
-import dev.millrace.view.disk.FolderRun;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

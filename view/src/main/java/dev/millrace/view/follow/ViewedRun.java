@@ -1,13 +1,13 @@
 package dev.millrace.view.follow;
 
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.topics.LogSetupException;
+import dev.millrace.log.run.LogSetupException;
 import dev.millrace.replay.archive.ArchiveException;
 import dev.millrace.replay.archive.RecordedRun;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.MillraceConfig;
-import dev.millrace.runtime.live.RunStatus;
+import dev.millrace.runtime.train.RunStatus;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.registry.SchemaRegistryException;
 import dev.millrace.schemas.run.RunIdentity;

@@ -7,7 +7,6 @@ import com.sun.net.httpserver.HttpServer;
 import dev.millrace.generator.gateway.HttpDefaults;
 import dev.millrace.generator.gateway.LocalCallers;
 import dev.millrace.runtime.RefusedRequestException;
-import dev.millrace.view.answer.ReportShelf;
 import dev.millrace.view.follow.ViewedRun;
 import dev.millrace.view.follow.ViewedRuns;
 import java.io.IOException;

@@ -1,6 +1,6 @@
 package dev.millrace.view.index;
 
-import dev.millrace.log.follow.LogReader;
+import dev.millrace.log.scan.LogReader;
 import dev.millrace.runtime.evaluation.EvaluationJson;
 import dev.millrace.schemas.VersionEvaluation;
 import dev.millrace.schemas.run.RunTopics;

@@ -1,6 +1,6 @@
 package dev.millrace.view.index;
 
-import dev.millrace.audit.redrive.DeadLetter;
+import dev.millrace.audit.trace.DeadLetter;
 import dev.millrace.log.deadletter.RedriveMark;
 import dev.millrace.schemas.run.RunTopics;
 import java.sql.SQLException;

@@ -7,7 +7,7 @@ import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.train.RunDirectory;
 import dev.millrace.view.ImportedRun;
-import dev.millrace.view.answer.LedgerRows;
+import dev.millrace.view.http.LedgerRows;
 import java.nio.file.Path;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;

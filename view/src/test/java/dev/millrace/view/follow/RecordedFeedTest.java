@@ -2,7 +2,7 @@ package dev.millrace.view.follow;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.millrace.log.fetch.RecordFetcher;
+import dev.millrace.log.scan.RecordFetcher;
 import dev.millrace.replay.archive.ArchivedRun;
 import dev.millrace.replay.archive.RecordCursor;
 import dev.millrace.replay.archive.RecordedRun;

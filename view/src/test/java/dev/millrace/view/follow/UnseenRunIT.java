@@ -4,11 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.follow.LogReader;
-import dev.millrace.log.follow.ReadLimit;
+import dev.millrace.log.scan.LogReader;
+import dev.millrace.log.scan.ReadLimit;
 import dev.millrace.replay.archive.ArchivedRun;
-import dev.millrace.runtime.audit.AuditedRun;
 import dev.millrace.runtime.config.ConfigLayers;
+import dev.millrace.runtime.report.AuditedRun;
 import dev.millrace.view.ImportedRun;
 import dev.millrace.view.RecordedArchive;
 import dev.millrace.view.index.RecordIndexer;

@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.millrace.view.RecordedArchive;
-import dev.millrace.view.answer.ReportShelf;
 import dev.millrace.view.follow.ViewedRuns;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;

@@ -3,10 +3,10 @@ package dev.millrace.view.index;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.millrace.view.RecordedArchive;
-import dev.millrace.view.answer.NowAnswer;
-import dev.millrace.view.answer.StepsAnswer;
 import dev.millrace.view.follow.ViewedRun;
 import dev.millrace.view.follow.ViewedRuns;
+import dev.millrace.view.http.NowAnswer;
+import dev.millrace.view.http.StepsAnswer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;

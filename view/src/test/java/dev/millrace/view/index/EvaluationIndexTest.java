@@ -12,7 +12,7 @@ import dev.millrace.schemas.registry.InMemorySchemaRegistry;
 import dev.millrace.schemas.run.EvaluationKey;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
-import dev.millrace.view.answer.EvaluationsAnswer;
+import dev.millrace.view.http.EvaluationsAnswer;
 import java.nio.file.Path;
 import java.util.List;
 import org.apache.kafka.clients.consumer.ConsumerRecord;

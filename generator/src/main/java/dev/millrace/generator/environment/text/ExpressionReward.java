@@ -6,7 +6,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.api.environment.FinishedResponse;
 import dev.millrace.api.environment.RewardFunction;
 import dev.millrace.api.environment.VerifiedReward;
-import dev.millrace.policy.chat.NumberExpression;
+import dev.millrace.policy.tokenizer.NumberExpression;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Objects;

@@ -2,7 +2,7 @@ package dev.millrace.generator.environment.text;
 
 import dev.millrace.api.dataset.DataRow;
 import dev.millrace.api.dataset.Dataset;
-import dev.millrace.generator.random.CounterBasedRandom;
+import dev.millrace.generator.sampling.CounterBasedRandom;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 

@@ -5,7 +5,7 @@ import dev.millrace.api.dataset.Dataset;
 import dev.millrace.api.environment.Prompt;
 import dev.millrace.api.environment.PromptDataset;
 import dev.millrace.api.tokenizer.Tokenizer;
-import dev.millrace.generator.random.CounterBasedRandom;
+import dev.millrace.generator.sampling.CounterBasedRandom;
 import org.jspecify.annotations.Nullable;
 
 /**

@@ -5,7 +5,7 @@ import dev.millrace.corrections.diagnostics.Cause;
 import dev.millrace.corrections.diagnostics.Diagnosis;
 import dev.millrace.corrections.diagnostics.Diagnosis.Branch;
 import dev.millrace.corrections.diagnostics.Fix;
-import dev.millrace.log.alarm.Alarm;
+import dev.millrace.log.Alarm;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;

@@ -3,7 +3,7 @@ package dev.millrace.audit.doctor;
 import dev.millrace.audit.ledger.Account;
 import dev.millrace.audit.ledger.Tally;
 import dev.millrace.corrections.diagnostics.Diagnosis;
-import dev.millrace.log.alarm.Alarm;
+import dev.millrace.log.Alarm;
 import dev.millrace.schemas.Serving;
 import dev.millrace.schemas.TrainingStep;
 import java.util.List;

@@ -1,6 +1,6 @@
 package dev.millrace.audit.doctor;
 
-import dev.millrace.log.evaluation.Evaluations;
+import dev.millrace.log.Evaluations;
 
 /**
  * What is known of a run's versions on held-out prompts.

@@ -1,8 +1,8 @@
 package dev.millrace.audit.doctor;
 
 import dev.millrace.audit.doctor.Finding.Weight;
-import dev.millrace.corrections.evaluation.MeanInterval;
-import dev.millrace.log.evaluation.Evaluations;
+import dev.millrace.corrections.diagnostics.MeanInterval;
+import dev.millrace.log.Evaluations;
 import dev.millrace.schemas.EvaluatedPrompt;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.VersionEvaluation;

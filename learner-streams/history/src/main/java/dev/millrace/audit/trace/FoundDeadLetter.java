@@ -1,7 +1,5 @@
 package dev.millrace.audit.trace;
 
-import dev.millrace.audit.redrive.DeadLetter;
-
 /**
  * A dead letter that was found.
  *

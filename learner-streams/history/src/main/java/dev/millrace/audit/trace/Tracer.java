@@ -1,6 +1,5 @@
 package dev.millrace.audit.trace;
 
-import dev.millrace.audit.redrive.DeadLetter;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.deadletter.RedriveMark;
 import dev.millrace.log.deadletter.RefusedPlaces;

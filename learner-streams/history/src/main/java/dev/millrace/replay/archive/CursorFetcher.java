@@ -1,6 +1,6 @@
 package dev.millrace.replay.archive;
 
-import dev.millrace.log.fetch.RecordFetcher;
+import dev.millrace.log.scan.RecordFetcher;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;

@@ -1,9 +1,9 @@
 package dev.millrace.replay.archive;
 
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.fetch.KafkaRecordFetcher;
-import dev.millrace.log.fetch.RecordFetcher;
-import dev.millrace.log.follow.LogReader;
+import dev.millrace.log.scan.KafkaRecordFetcher;
+import dev.millrace.log.scan.LogReader;
+import dev.millrace.log.scan.RecordFetcher;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.run.RunIdentity;

@@ -1,7 +1,7 @@
 package dev.millrace.replay.archive;
 
-import dev.millrace.log.follow.LogReader;
-import dev.millrace.log.follow.ReadLimit;
+import dev.millrace.log.scan.LogReader;
+import dev.millrace.log.scan.ReadLimit;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.Deque;

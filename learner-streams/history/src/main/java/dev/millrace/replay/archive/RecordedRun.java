@@ -1,7 +1,7 @@
 package dev.millrace.replay.archive;
 
 import dev.millrace.log.deadletter.RefusedPlaces;
-import dev.millrace.log.fetch.RecordFetcher;
+import dev.millrace.log.scan.RecordFetcher;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.run.RunIdentity;

@@ -1,8 +1,8 @@
 package dev.millrace.replay.archive;
 
-import dev.millrace.log.fetch.RecordFetcher;
+import dev.millrace.log.scan.RecordFetcher;
+import dev.millrace.policy.autodiff.AdamW;
 import dev.millrace.policy.decoder.DecoderShape;
-import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.replay.archive.RecordedRun.Range;
 import dev.millrace.schemas.PolicyVersion;

@@ -1,7 +1,7 @@
 package dev.millrace.replay.archive;
 
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.follow.LogReader;
+import dev.millrace.log.scan.LogReader;
 import dev.millrace.schemas.run.RunSchemas;
 import java.time.Duration;
 import java.util.ArrayList;

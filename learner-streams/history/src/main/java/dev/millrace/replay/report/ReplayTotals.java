@@ -6,7 +6,7 @@ import dev.millrace.replay.DecidedFigures;
 import dev.millrace.replay.MaskBreakdown;
 import dev.millrace.replay.MaskedShare;
 import dev.millrace.replay.ReplayedStep;
-import dev.millrace.replay.rescore.Agreement;
+import dev.millrace.replay.retrain.Agreement;
 import dev.millrace.report.SampleMean;
 import java.util.ArrayList;
 import java.util.EnumMap;

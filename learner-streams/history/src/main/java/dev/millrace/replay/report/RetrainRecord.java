@@ -1,9 +1,9 @@
 package dev.millrace.replay.report;
 
+import dev.millrace.replay.Collapse;
 import dev.millrace.replay.retrain.RetrainListener;
 import dev.millrace.replay.retrain.RetrainedStep;
 import dev.millrace.replay.retrain.VariantStep;
-import dev.millrace.replay.sampling.Collapse;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;

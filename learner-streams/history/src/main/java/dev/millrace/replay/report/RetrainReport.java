@@ -1,9 +1,9 @@
 package dev.millrace.replay.report;
 
+import dev.millrace.replay.Collapse;
 import dev.millrace.replay.retrain.RetrainedStep;
 import dev.millrace.replay.retrain.VariantStep;
 import dev.millrace.replay.retrain.VersionInterval;
-import dev.millrace.replay.sampling.Collapse;
 import dev.millrace.report.Axis;
 import dev.millrace.report.Chart;
 import dev.millrace.report.Column;

@@ -1,6 +1,6 @@
 package dev.millrace.replay.retrain;
 
-import dev.millrace.log.fetch.RecordFetcher;
+import dev.millrace.log.scan.RecordFetcher;
 import dev.millrace.replay.archive.ArchiveException;
 import dev.millrace.replay.archive.RecordCursor;
 import dev.millrace.replay.archive.RecordedRun;

@@ -2,7 +2,7 @@ package dev.millrace.replay.retrain;
 
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.log.deadletter.RefusedPlaces;
-import dev.millrace.log.fetch.RecordFetcher;
+import dev.millrace.log.scan.RecordFetcher;
 import dev.millrace.replay.BatchTrajectories;
 import dev.millrace.replay.archive.ArchiveException;
 import dev.millrace.replay.archive.RecordCursor;

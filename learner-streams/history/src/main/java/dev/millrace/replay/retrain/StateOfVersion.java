@@ -1,9 +1,9 @@
 package dev.millrace.replay.retrain;
 
-import dev.millrace.corrections.control.ControlState;
+import dev.millrace.corrections.stage.ControlState;
 import dev.millrace.learner.step.BatchOptimizer;
 import dev.millrace.learner.step.StepReport;
-import dev.millrace.policy.optimizer.AdamW;
+import dev.millrace.policy.autodiff.AdamW;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.replay.archive.ArchiveException;

@@ -1,7 +1,7 @@
 package dev.millrace.replay.retrain;
 
-import dev.millrace.corrections.control.ControlState;
 import dev.millrace.corrections.ratio.LogRatio;
+import dev.millrace.corrections.stage.ControlState;
 import dev.millrace.corrections.vcpo.EffectiveSampleSize;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.learner.batch.TrainingBatch.Member;
@@ -9,11 +9,11 @@ import dev.millrace.learner.step.BatchOptimizer;
 import dev.millrace.learner.step.StepMetric;
 import dev.millrace.learner.step.StepMetrics;
 import dev.millrace.learner.step.StepReport;
+import dev.millrace.policy.autodiff.AdamW;
 import dev.millrace.policy.decoder.DecoderShape;
-import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.weights.Weights;
-import dev.millrace.replay.rewards.OtherRewards;
+import dev.millrace.replay.OtherRewards;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;

@@ -15,7 +15,7 @@ import dev.millrace.corrections.diagnostics.Diagnosis.Branch;
 import dev.millrace.corrections.diagnostics.Diagnosis.Evidence;
 import dev.millrace.corrections.diagnostics.Fix;
 import dev.millrace.corrections.diagnostics.Pitfall;
-import dev.millrace.log.alarm.Alarm;
+import dev.millrace.log.Alarm;
 import dev.millrace.schemas.ServerRole;
 import dev.millrace.schemas.Serving;
 import dev.millrace.schemas.TrainingStep;

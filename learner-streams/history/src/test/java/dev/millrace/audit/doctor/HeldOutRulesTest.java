@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.within;
 import dev.millrace.audit.doctor.Finding.Weight;
 import dev.millrace.audit.ledger.Account;
 import dev.millrace.audit.ledger.Balance;
-import dev.millrace.log.evaluation.Evaluations;
+import dev.millrace.log.Evaluations;
 import dev.millrace.schemas.EvaluatedPrompt;
 import dev.millrace.schemas.SamplingParameters;
 import dev.millrace.schemas.TrainingStep;

@@ -8,7 +8,7 @@ import dev.millrace.replay.MaskBreakdown;
 import dev.millrace.replay.MaskedShare;
 import dev.millrace.replay.ReplayedStep;
 import dev.millrace.replay.RescoredStep;
-import dev.millrace.replay.rescore.Agreement;
+import dev.millrace.replay.retrain.Agreement;
 import java.util.List;
 import java.util.Optional;
 import java.util.TreeMap;

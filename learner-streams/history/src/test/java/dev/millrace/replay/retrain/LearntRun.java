@@ -1,17 +1,16 @@
 package dev.millrace.replay.retrain;
 
-import dev.millrace.corrections.control.ControlState;
+import dev.millrace.corrections.stage.ControlState;
 import dev.millrace.learner.SyntheticRollouts;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.learner.step.BatchOptimizer;
 import dev.millrace.learner.step.StepReport;
 import dev.millrace.log.LogConnection;
-import dev.millrace.policy.optimizer.AdamW;
+import dev.millrace.policy.autodiff.AdamW;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.replay.MemoryRun;
-import dev.millrace.replay.rescore.StretchScoring;
-import dev.millrace.replay.rescore.StretchScoring.Stretch;
+import dev.millrace.replay.retrain.StretchScoring.Stretch;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.PolicyVersion;

@@ -1,7 +1,7 @@
 package dev.millrace.learner.batch;
 
 import dev.millrace.log.LogConnection;
-import dev.millrace.schemas.refusal.RefusedException;
+import dev.millrace.schemas.rollout.RefusedException;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 

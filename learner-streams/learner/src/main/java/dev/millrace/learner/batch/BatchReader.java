@@ -1,12 +1,12 @@
 package dev.millrace.learner.batch;
 
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.follow.LogReader;
-import dev.millrace.log.follow.ReadLimit;
+import dev.millrace.log.scan.LogReader;
+import dev.millrace.log.scan.ReadLimit;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.PolicyVersion;
-import dev.millrace.schemas.refusal.RefusalReason;
-import dev.millrace.schemas.refusal.RefusedException;
+import dev.millrace.schemas.rollout.RefusalReason;
+import dev.millrace.schemas.rollout.RefusedException;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.weights.PolicyPartition;

@@ -1,8 +1,8 @@
 package dev.millrace.learner.batch;
 
 import dev.millrace.schemas.LearnerBatch;
-import dev.millrace.schemas.refusal.RefusalReason;
-import dev.millrace.schemas.refusal.RefusedException;
+import dev.millrace.schemas.rollout.RefusalReason;
+import dev.millrace.schemas.rollout.RefusedException;
 import dev.millrace.schemas.run.RunIdentity;
 
 /**

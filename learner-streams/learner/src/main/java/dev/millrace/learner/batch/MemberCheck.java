@@ -7,8 +7,8 @@ import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.packed.PackedMask;
-import dev.millrace.schemas.refusal.RefusedException;
 import dev.millrace.schemas.rollout.CreditCheck;
+import dev.millrace.schemas.rollout.RefusedException;
 import java.nio.ByteBuffer;
 
 /**

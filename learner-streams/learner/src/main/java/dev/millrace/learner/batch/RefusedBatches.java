@@ -1,7 +1,7 @@
 package dev.millrace.learner.batch;
 
 import dev.millrace.log.deadletter.DeadLetters;
-import dev.millrace.schemas.refusal.RefusedException;
+import dev.millrace.schemas.rollout.RefusedException;
 import dev.millrace.schemas.run.RunIdentity;
 import java.util.ArrayList;
 import java.util.List;

@@ -2,8 +2,8 @@ package dev.millrace.learner.batch;
 
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
-import dev.millrace.schemas.refusal.RefusalReason;
-import dev.millrace.schemas.refusal.RefusedException;
+import dev.millrace.schemas.rollout.RefusalReason;
+import dev.millrace.schemas.rollout.RefusedException;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.HashMap;

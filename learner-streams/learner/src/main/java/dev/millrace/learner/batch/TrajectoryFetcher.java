@@ -1,8 +1,8 @@
 package dev.millrace.learner.batch;
 
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.follow.LogReader;
-import dev.millrace.log.follow.ReadLimit;
+import dev.millrace.log.scan.LogReader;
+import dev.millrace.log.scan.ReadLimit;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Trajectory;

@@ -1,6 +1,5 @@
 package dev.millrace.learner.repair;
 
-import dev.millrace.learner.rollback.FirstVersion;
 import dev.millrace.log.LogConnection;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.run.EpochLineage.Ancestor;

@@ -3,7 +3,7 @@ package dev.millrace.learner.repair;
 import dev.millrace.learner.batch.BatchProgress;
 import dev.millrace.learner.repair.JoinedRollouts.Joined;
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.follow.LogReader;
+import dev.millrace.log.scan.LogReader;
 import dev.millrace.log.transaction.FencedWriterException;
 import dev.millrace.log.transaction.TransactionalWriter;
 import dev.millrace.schemas.Outcome;

@@ -3,15 +3,15 @@ package dev.millrace.learner.step;
 import dev.millrace.corrections.NonFiniteLogProbException;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.algorithm.RoutingReplay;
-import dev.millrace.corrections.control.ControlState;
-import dev.millrace.corrections.control.LengthGuard;
 import dev.millrace.corrections.objective.ObjectiveResult;
+import dev.millrace.corrections.stage.ControlState;
+import dev.millrace.corrections.stage.LengthGuard;
 import dev.millrace.corrections.weights.None;
 import dev.millrace.learner.batch.TrainingBatch;
+import dev.millrace.policy.autodiff.AdamW;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.LoraShape;
 import dev.millrace.policy.decoder.TensorSpec;
-import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.LoraAdapter;
@@ -158,7 +158,7 @@ public final class BatchOptimizer implements AutoCloseable {
      * @param version  the version that the weights are; staleness is counted from it
      * @param controls what the controls remember with that version
      * @throws NonFiniteStepException if loss, gradient or weights are not finite
-     * @throws dev.millrace.learner.kl.MissingReferenceException if a trajectory lacks the reference's log-probs
+     * @throws dev.millrace.learner.step.MissingReferenceException if a trajectory lacks the reference's log-probs
      * @throws java.util.concurrent.CancellationException after {@link #cancel()}
      */
     public StepReport train(

@@ -1,8 +1,8 @@
 package dev.millrace.learner.step;
 
 import dev.millrace.learner.batch.TrainingBatch;
+import dev.millrace.policy.autodiff.AdamW;
 import dev.millrace.policy.decoder.TensorSpec;
-import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.TensorSet;
 import dev.millrace.policy.weights.Weights;

@@ -1,6 +1,6 @@
 package dev.millrace.learner.step;
 
-import dev.millrace.corrections.proximal.ProximalApproximation;
+import dev.millrace.corrections.ratio.ProximalApproximation;
 import dev.millrace.corrections.staleness.BatchVersions;
 import dev.millrace.corrections.staleness.VersionSpan;
 import java.util.Arrays;

@@ -1,13 +1,13 @@
 package dev.millrace.learner.step;
 
 import dev.millrace.corrections.TokenBatch;
-import dev.millrace.corrections.control.ControlState;
 import dev.millrace.corrections.diagnostics.GradientPower;
 import dev.millrace.corrections.objective.GlobalBatch;
 import dev.millrace.corrections.objective.LossAggregation;
 import dev.millrace.corrections.objective.Objective;
 import dev.millrace.corrections.objective.ObjectiveInput;
 import dev.millrace.corrections.objective.UpdateFacts;
+import dev.millrace.corrections.stage.ControlState;
 import java.util.Arrays;
 import java.util.OptionalDouble;
 import org.jspecify.annotations.Nullable;

@@ -1,6 +1,6 @@
 package dev.millrace.learner.step;
 
-import dev.millrace.policy.optimizer.AdamW;
+import dev.millrace.policy.autodiff.AdamW;
 
 /**
  * AdamW and what bounds its step.

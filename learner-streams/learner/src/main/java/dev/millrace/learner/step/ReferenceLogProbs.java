@@ -2,7 +2,6 @@ package dev.millrace.learner.step;
 
 import dev.millrace.corrections.kl.KlConfig;
 import dev.millrace.corrections.kl.ReferenceConfig;
-import dev.millrace.learner.kl.MissingReferenceException;
 import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.FrozenWeights;
 import dev.millrace.policy.weights.Gradients;

@@ -1,6 +1,6 @@
 package dev.millrace.learner.step;
 
-import dev.millrace.corrections.control.ControlState;
+import dev.millrace.corrections.stage.ControlState;
 import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.StepEntry;
 import java.util.List;

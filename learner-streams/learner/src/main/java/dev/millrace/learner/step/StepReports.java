@@ -1,7 +1,7 @@
 package dev.millrace.learner.step;
 
 import dev.millrace.corrections.algorithm.Algorithm;
-import dev.millrace.corrections.control.ControlState;
+import dev.millrace.corrections.stage.ControlState;
 import dev.millrace.corrections.stage.Decision;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.StageReport;

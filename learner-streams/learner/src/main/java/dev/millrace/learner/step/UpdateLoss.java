@@ -2,13 +2,13 @@ package dev.millrace.learner.step;
 
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.algorithm.Algorithm;
-import dev.millrace.corrections.control.ControlState;
 import dev.millrace.corrections.kl.KlConfig;
 import dev.millrace.corrections.kl.KlResult;
 import dev.millrace.corrections.kl.KlTermEvaluation;
 import dev.millrace.corrections.objective.Objective;
 import dev.millrace.corrections.objective.ObjectiveResult;
 import dev.millrace.corrections.objective.UpdateFacts;
+import dev.millrace.corrections.stage.ControlState;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.policy.weights.Weights;
 import java.util.Objects;

@@ -7,7 +7,7 @@ import dev.millrace.learner.SyntheticRollouts;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Trajectory;
-import dev.millrace.schemas.refusal.RefusedException;
+import dev.millrace.schemas.rollout.RefusedException;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;

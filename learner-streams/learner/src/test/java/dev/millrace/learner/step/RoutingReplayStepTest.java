@@ -7,7 +7,7 @@ import static org.assertj.core.api.Assertions.within;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.algorithm.NamedAlgorithms;
 import dev.millrace.corrections.algorithm.RoutingReplay;
-import dev.millrace.corrections.control.ControlState;
+import dev.millrace.corrections.stage.ControlState;
 import dev.millrace.learner.SyntheticRollouts;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.policy.decoder.DecoderShape;

@@ -2,12 +2,12 @@ package dev.millrace.learner.step;
 
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.algorithm.NamedAlgorithms;
-import dev.millrace.corrections.control.ControlState;
+import dev.millrace.corrections.stage.ControlState;
 import dev.millrace.learner.SyntheticRollouts;
 import dev.millrace.learner.batch.TrainingBatch;
+import dev.millrace.policy.autodiff.AdamW;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.TensorSpec;
-import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.BatchEntry;

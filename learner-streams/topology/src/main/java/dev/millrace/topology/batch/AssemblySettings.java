@@ -1,7 +1,7 @@
 package dev.millrace.topology.batch;
 
 import dev.millrace.corrections.algorithm.Algorithm;
-import dev.millrace.log.fetch.RecordFetcher;
+import dev.millrace.log.scan.RecordFetcher;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.run.EpochLineage;
@@ -9,7 +9,7 @@ import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.topology.ingress.AssemblyArrival;
 import dev.millrace.topology.ingress.RecordReader;
-import dev.millrace.topology.meters.TopologyMeters;
+import dev.millrace.topology.task.TopologyMeters;
 import java.util.function.Supplier;
 import org.apache.kafka.common.serialization.Serializer;
 

@@ -1,8 +1,8 @@
 package dev.millrace.topology.batch;
 
 import dev.millrace.schemas.LogCoordinates;
-import dev.millrace.schemas.refusal.Refusal;
-import dev.millrace.schemas.refusal.RefusalReason;
+import dev.millrace.schemas.rollout.Refusal;
+import dev.millrace.schemas.rollout.RefusalReason;
 import dev.millrace.schemas.run.EpochLineage.Ancestor;
 import dev.millrace.topology.batch.AssemblyStore.MemberPlace;
 import dev.millrace.topology.batch.GroupsConfig.ZeroVariance;
@@ -15,12 +15,12 @@ import dev.millrace.topology.ingress.StarvedArrival;
 import dev.millrace.topology.ingress.TrajectoryArrival;
 import dev.millrace.topology.ingress.VersionArrival;
 import dev.millrace.topology.ingress.VersionDeletion;
-import dev.millrace.topology.outcome.OutcomeReason;
-import dev.millrace.topology.outcome.Outcomes;
 import dev.millrace.topology.state.ActivityClock;
 import dev.millrace.topology.task.DecisionSink;
 import dev.millrace.topology.task.DecisionTask;
-import dev.millrace.topology.watch.Wait;
+import dev.millrace.topology.task.OutcomeReason;
+import dev.millrace.topology.task.Outcomes;
+import dev.millrace.topology.task.Wait;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;

@@ -2,7 +2,7 @@ package dev.millrace.topology.batch;
 
 import dev.millrace.topology.batch.BatchConfig.Order;
 import dev.millrace.topology.batch.ReadyGroups.Turn;
-import dev.millrace.topology.watch.Wait;
+import dev.millrace.topology.task.Wait;
 import java.util.ArrayList;
 import java.util.List;
 

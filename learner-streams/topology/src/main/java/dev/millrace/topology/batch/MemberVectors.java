@@ -1,11 +1,11 @@
 package dev.millrace.topology.batch;
 
 import dev.millrace.corrections.stage.StageInput;
-import dev.millrace.log.fetch.RecordFetcher;
+import dev.millrace.log.scan.RecordFetcher;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedMask;
-import dev.millrace.schemas.refusal.RefusedException;
+import dev.millrace.schemas.rollout.RefusedException;
 import dev.millrace.stages.MemberLogProbs;
 import dev.millrace.stages.TrajectoryNotes;
 import dev.millrace.topology.ingress.AssemblyArrival;

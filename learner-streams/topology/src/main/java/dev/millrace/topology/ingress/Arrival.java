@@ -1,7 +1,7 @@
 package dev.millrace.topology.ingress;
 
 import dev.millrace.schemas.rollout.SampleName;
-import dev.millrace.topology.journal.Observation;
+import dev.millrace.topology.state.Observation;
 import org.apache.kafka.streams.processor.api.Record;
 
 /** A rollout, or what belongs to one, that was read, decoded and held to its claims. */

@@ -1,11 +1,11 @@
 package dev.millrace.topology.ingress;
 
 import dev.millrace.log.deadletter.DeadLetters;
-import dev.millrace.schemas.refusal.RefusedException;
+import dev.millrace.schemas.rollout.RefusedException;
 import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.run.RunIdentity;
-import dev.millrace.topology.journal.SeenHeader;
-import dev.millrace.topology.meters.TopologyMeters;
+import dev.millrace.topology.state.SeenHeader;
+import dev.millrace.topology.task.TopologyMeters;
 import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.streams.processor.api.ContextualProcessor;
 import org.apache.kafka.streams.processor.api.ProcessorContext;

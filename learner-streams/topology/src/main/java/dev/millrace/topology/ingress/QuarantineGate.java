@@ -1,11 +1,11 @@
 package dev.millrace.topology.ingress;
 
-import dev.millrace.log.quarantine.Quarantines;
+import dev.millrace.log.deadletter.Quarantines;
 import dev.millrace.schemas.Quarantine;
 import dev.millrace.schemas.Rollout;
-import dev.millrace.schemas.refusal.Refusal;
-import dev.millrace.schemas.refusal.RefusalReason;
-import dev.millrace.schemas.refusal.RefusedException;
+import dev.millrace.schemas.rollout.Refusal;
+import dev.millrace.schemas.rollout.RefusalReason;
+import dev.millrace.schemas.rollout.RefusedException;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import java.util.Map;

@@ -1,6 +1,6 @@
 package dev.millrace.topology.ingress;
 
-import dev.millrace.schemas.refusal.RefusedException;
+import dev.millrace.schemas.rollout.RefusedException;
 import java.util.Optional;
 import org.apache.kafka.streams.processor.api.Record;
 

@@ -1,8 +1,8 @@
 package dev.millrace.topology.ingress;
 
 import dev.millrace.schemas.Rollout;
-import dev.millrace.schemas.refusal.RefusedException;
 import dev.millrace.schemas.registry.SchemaRegistry;
+import dev.millrace.schemas.rollout.RefusedException;
 import dev.millrace.schemas.rollout.RolloutValidator;
 import dev.millrace.schemas.serde.AvroSerde;
 import java.util.Optional;

@@ -1,8 +1,8 @@
 package dev.millrace.topology.ingress;
 
 import dev.millrace.schemas.Score;
-import dev.millrace.schemas.refusal.RefusedException;
 import dev.millrace.schemas.registry.SchemaRegistry;
+import dev.millrace.schemas.rollout.RefusedException;
 import dev.millrace.schemas.serde.AvroSerde;
 import java.util.Optional;
 import org.apache.kafka.streams.processor.api.Record;

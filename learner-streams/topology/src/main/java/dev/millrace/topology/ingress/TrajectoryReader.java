@@ -1,10 +1,10 @@
 package dev.millrace.topology.ingress;
 
 import dev.millrace.schemas.Trajectory;
-import dev.millrace.schemas.refusal.RefusalReason;
-import dev.millrace.schemas.refusal.RefusedException;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.rollout.OwnershipCheck;
+import dev.millrace.schemas.rollout.RefusalReason;
+import dev.millrace.schemas.rollout.RefusedException;
 import dev.millrace.schemas.rollout.SampleName;
 import dev.millrace.schemas.rollout.SpanCheck;
 import dev.millrace.schemas.rollout.VectorCheck;

@@ -5,12 +5,12 @@ import dev.millrace.schemas.FinishReason;
 import dev.millrace.schemas.PolicyRole;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Trajectory;
-import dev.millrace.schemas.refusal.Refusal;
-import dev.millrace.schemas.refusal.RefusalReason;
+import dev.millrace.schemas.rollout.Refusal;
+import dev.millrace.schemas.rollout.RefusalReason;
 import dev.millrace.stages.TrajectoryNotes;
 import dev.millrace.topology.ingress.JoinSide;
 import dev.millrace.topology.ingress.PartnerArrival;
-import dev.millrace.topology.outcome.OutcomeReason;
+import dev.millrace.topology.task.OutcomeReason;
 import java.util.Optional;
 
 /**

@@ -2,13 +2,13 @@ package dev.millrace.topology.join;
 
 import dev.millrace.log.deadletter.DeadLetters;
 import dev.millrace.schemas.LogCoordinates;
-import dev.millrace.schemas.refusal.Refusal;
+import dev.millrace.schemas.rollout.Refusal;
 import dev.millrace.topology.ingress.Arrival;
 import dev.millrace.topology.ingress.JoinSide;
-import dev.millrace.topology.outcome.OutcomeReason;
-import dev.millrace.topology.outcome.Outcomes;
 import dev.millrace.topology.state.RecordTimestampExtractor;
 import dev.millrace.topology.task.DecisionSink;
+import dev.millrace.topology.task.OutcomeReason;
+import dev.millrace.topology.task.Outcomes;
 import dev.millrace.topology.task.TaskOutput;
 import java.nio.charset.StandardCharsets;
 import org.apache.kafka.common.header.internals.RecordHeaders;

@@ -1,8 +1,8 @@
 package dev.millrace.topology.join;
 
-import dev.millrace.corrections.proximal.MissingOldLogProbs;
+import dev.millrace.corrections.ratio.MissingOldLogProbs;
 import dev.millrace.corrections.stage.StageInput;
-import dev.millrace.log.fetch.RecordFetcher;
+import dev.millrace.log.scan.RecordFetcher;
 import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.run.RunIdentity;
@@ -10,7 +10,7 @@ import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.topology.ingress.Arrival;
 import dev.millrace.topology.ingress.JoinSide;
 import dev.millrace.topology.ingress.RecordReader;
-import dev.millrace.topology.meters.TopologyMeters;
+import dev.millrace.topology.task.TopologyMeters;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.Supplier;

@@ -1,19 +1,19 @@
 package dev.millrace.topology.join;
 
-import dev.millrace.log.fetch.RecordFetcher;
-import dev.millrace.schemas.refusal.Refusal;
-import dev.millrace.schemas.refusal.RefusalReason;
-import dev.millrace.schemas.refusal.RefusedException;
+import dev.millrace.log.scan.RecordFetcher;
+import dev.millrace.schemas.rollout.Refusal;
+import dev.millrace.schemas.rollout.RefusalReason;
+import dev.millrace.schemas.rollout.RefusedException;
 import dev.millrace.topology.ingress.Arrival;
 import dev.millrace.topology.ingress.JoinSide;
 import dev.millrace.topology.ingress.PartnerArrival;
 import dev.millrace.topology.ingress.RolloutArrival;
 import dev.millrace.topology.join.DeduplicationEntry.Announcement;
-import dev.millrace.topology.outcome.OutcomeReason;
 import dev.millrace.topology.state.ActivityClock;
 import dev.millrace.topology.task.DecisionSink;
 import dev.millrace.topology.task.DecisionTask;
-import dev.millrace.topology.watch.Wait;
+import dev.millrace.topology.task.OutcomeReason;
+import dev.millrace.topology.task.Wait;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;

@@ -1,7 +1,7 @@
 package dev.millrace.topology.join;
 
-import dev.millrace.log.fetch.RecordFetcher;
-import dev.millrace.schemas.refusal.RefusedException;
+import dev.millrace.log.scan.RecordFetcher;
+import dev.millrace.schemas.rollout.RefusedException;
 import dev.millrace.topology.ingress.Arrival;
 import dev.millrace.topology.ingress.JoinSide;
 import dev.millrace.topology.ingress.RecordReader;

@@ -1,8 +1,8 @@
 package dev.millrace.topology.join;
 
 import dev.millrace.corrections.stage.StageInput;
-import dev.millrace.schemas.refusal.Refusal;
-import dev.millrace.schemas.refusal.RefusalReason;
+import dev.millrace.schemas.rollout.Refusal;
+import dev.millrace.schemas.rollout.RefusalReason;
 
 /** Why a rollout is refused that lacks what a stage of the algorithm reads, and who could have given it. */
 final class MissingInput {

@@ -1,7 +1,7 @@
 package dev.millrace.topology.join;
 
 import dev.millrace.topology.ingress.JoinSide;
-import dev.millrace.topology.outcome.OutcomeReason;
+import dev.millrace.topology.task.OutcomeReason;
 
 /** How it is called that a partner is missing, is left over, or could not be made. */
 final class PartnerReasons {

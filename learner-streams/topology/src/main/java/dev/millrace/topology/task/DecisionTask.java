@@ -1,7 +1,6 @@
 package dev.millrace.topology.task;
 
-import dev.millrace.topology.journal.Observation;
-import dev.millrace.topology.watch.Wait;
+import dev.millrace.topology.state.Observation;
 import java.util.List;
 
 /**

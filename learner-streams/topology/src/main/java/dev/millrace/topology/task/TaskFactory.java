@@ -1,6 +1,6 @@
 package dev.millrace.topology.task;
 
-import dev.millrace.topology.journal.Observation;
+import dev.millrace.topology.state.Observation;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;

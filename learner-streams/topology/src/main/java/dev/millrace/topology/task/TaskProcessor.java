@@ -1,10 +1,9 @@
 package dev.millrace.topology.task;
 
-import dev.millrace.topology.journal.Journal;
-import dev.millrace.topology.journal.Observation;
-import dev.millrace.topology.journal.SeenHeader;
-import dev.millrace.topology.settings.CanonicalSettings;
-import dev.millrace.topology.watch.WaitBoard;
+import dev.millrace.topology.CanonicalSettings;
+import dev.millrace.topology.state.Journal;
+import dev.millrace.topology.state.Observation;
+import dev.millrace.topology.state.SeenHeader;
 import java.time.Duration;
 import java.util.Map;
 import org.apache.kafka.common.header.Headers;

@@ -1,9 +1,8 @@
 package dev.millrace.topology.task;
 
-import dev.millrace.topology.journal.Observation;
-import dev.millrace.topology.settings.CanonicalSettings;
+import dev.millrace.topology.CanonicalSettings;
+import dev.millrace.topology.state.Observation;
 import dev.millrace.topology.state.StateStores;
-import dev.millrace.topology.watch.WaitBoard;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;

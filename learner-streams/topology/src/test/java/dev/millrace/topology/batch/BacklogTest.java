@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.algorithm.StalenessRules;
-import dev.millrace.log.fetch.RecordFetcher;
+import dev.millrace.log.scan.RecordFetcher;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.Outcome;
@@ -20,7 +20,7 @@ import dev.millrace.topology.ingress.IngressConfig;
 import dev.millrace.topology.ingress.TrajectoryArrival;
 import dev.millrace.topology.ingress.TrajectoryReader;
 import dev.millrace.topology.ingress.VersionArrival;
-import dev.millrace.topology.meters.TopologyMeters;
+import dev.millrace.topology.task.TopologyMeters;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;

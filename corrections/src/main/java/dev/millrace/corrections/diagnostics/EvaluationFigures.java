@@ -1,0 +1,141 @@
+package dev.millrace.corrections.diagnostics;
+
+import dev.millrace.corrections.length.BernoulliExtrapolation;
+import dev.millrace.corrections.length.BetaBinomialFit;
+import dev.millrace.corrections.length.PassAtK;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.TreeSet;
+
+/**
+ * The figures of an evaluation, all of which follow from the counts of its prompts.
+ *
+ * <p>Prompts without a judged response are in none of them.
+ *
+ * @param reward mean over prompts of the mean reward of a prompt's responses
+ * @param passAtK for k of 1, 2, 4 and so on to {@value #REACH} times the most responses of a prompt, and that number itself
+ * @param fit of solve rates; empty where every response or none is correct, no prompt has two, or none is best
+ * @param difficulties from prompts never solved to those always solved, without empty bins
+ * @param truncatedShare of all responses
+ * @param responses how many were judged
+ * @param tokens that the policy wrote in them
+ */
+public record EvaluationFigures(
+        MeanInterval reward,
+        List<PassAtKPoint> passAtK,
+        Optional<BetaBinomialFit> fit,
+        List<DifficultyBin> difficulties,
+        double truncatedShare,
+        int responses,
+        long tokens) {
+    /** How far beyond the responses taken is extrapolated. */
+    static final int REACH = 8;
+
+    private static final double[] EDGES = {0, 0.25, 0.5, 0.75, 1};
+
+    public EvaluationFigures {
+        passAtK = List.copyOf(passAtK);
+        difficulties = List.copyOf(difficulties);
+    }
+
+    /**
+     * Of an evaluation.
+     *
+     * @throws IllegalArgumentException if no prompt has a judged response
+     */
+    public static EvaluationFigures of(List<PromptCounts> prompts) {
+        List<PromptCounts> judged =
+                prompts.stream().filter(prompt -> prompt.samples() > 0).toList();
+        if (judged.isEmpty()) {
+            throw new IllegalArgumentException(
+                    "no response to any of " + prompts.size() + " prompts was judged, and nothing follows from none");
+        }
+        int responses = judged.stream().mapToInt(PromptCounts::samples).sum();
+        Optional<BetaBinomialFit> fit = fit(judged);
+        return new EvaluationFigures(
+                MeanInterval.of(judged.stream()
+                        .mapToDouble(prompt -> prompt.rewardSum() / prompt.samples())
+                        .toArray()),
+                passAtK(judged, fit),
+                fit,
+                difficulties(judged),
+                (double) judged.stream().mapToInt(PromptCounts::truncated).sum() / responses,
+                responses,
+                judged.stream().mapToLong(PromptCounts::tokens).sum());
+    }
+
+    private static Optional<BetaBinomialFit> fit(List<PromptCounts> prompts) {
+        int solved = prompts.stream().mapToInt(PromptCounts::correct).sum();
+        int all = prompts.stream().mapToInt(PromptCounts::samples).sum();
+        if (solved == 0 || solved == all || prompts.stream().noneMatch(prompt -> prompt.samples() > 1)) {
+            return Optional.empty();
+        }
+        try {
+            return Optional.of(BetaBinomialFit.of(
+                    prompts.stream().mapToLong(PromptCounts::samples).toArray(),
+                    prompts.stream().mapToLong(PromptCounts::correct).toArray()));
+        } catch (ArithmeticException noOptimum) {
+            return Optional.empty();
+        }
+    }
+
+    private static List<PassAtKPoint> passAtK(List<PromptCounts> prompts, Optional<BetaBinomialFit> fit) {
+        int most = prompts.stream().mapToInt(PromptCounts::samples).max().orElseThrow();
+        TreeSet<Integer> wanted = new TreeSet<>();
+        for (int k = 1; k <= REACH * most; k *= 2) {
+            wanted.add(k);
+        }
+        wanted.add(most);
+        List<PassAtKPoint> points = new ArrayList<>();
+        for (int k : wanted) {
+            MeanInterval unbiased = MeanInterval.of(prompts.stream()
+                            .filter(prompt -> prompt.samples() >= k)
+                            .mapToDouble(prompt -> PassAtK.unbiased(prompt.samples(), prompt.correct(), k))
+                            .toArray())
+                    .ofShare();
+            double bernoulli = prompts.stream()
+                    .mapToDouble(prompt -> BernoulliExtrapolation.passAtK(prompt.samples(), prompt.correct(), k))
+                    .average()
+                    .orElseThrow();
+            points.add(new PassAtKPoint(
+                    k, unbiased, bernoulli, fit.map(found -> found.passAtK(k)).orElse(Double.NaN)));
+        }
+        return points;
+    }
+
+    private static List<DifficultyBin> difficulties(List<PromptCounts> prompts) {
+        List<DifficultyBin> bins = new ArrayList<>();
+        bin(0, 0, prompts.stream().filter(prompt -> prompt.correct() == 0).toList(), bins);
+        for (int edge = 0; edge + 1 < EDGES.length; edge++) {
+            double from = EDGES[edge];
+            double to = EDGES[edge + 1];
+            List<PromptCounts> within = prompts.stream()
+                    .filter(prompt -> prompt.solveRate() > from && prompt.solveRate() <= to && prompt.solveRate() < 1)
+                    .toList();
+            bin(from, to, within, bins);
+        }
+        bin(
+                1,
+                1,
+                prompts.stream()
+                        .filter(prompt -> prompt.correct() == prompt.samples())
+                        .toList(),
+                bins);
+        return bins;
+    }
+
+    private static void bin(double from, double to, List<PromptCounts> prompts, List<DifficultyBin> into) {
+        if (prompts.isEmpty()) {
+            return;
+        }
+        int responses = prompts.stream().mapToInt(PromptCounts::samples).sum();
+        into.add(new DifficultyBin(
+                from,
+                to,
+                prompts.size(),
+                responses,
+                (double) prompts.stream().mapToLong(PromptCounts::tokens).sum() / responses,
+                (double) prompts.stream().mapToInt(PromptCounts::truncated).sum() / responses));
+    }
+}

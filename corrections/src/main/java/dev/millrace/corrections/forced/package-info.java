@@ -1,5 +1,0 @@
-/** Tokens the policy did not choose: placeholders of prompts, and tokens that a template or grammar forced. */
-@NullMarked
-package dev.millrace.corrections.forced;
-
-import org.jspecify.annotations.NullMarked;

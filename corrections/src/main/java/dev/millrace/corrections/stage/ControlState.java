@@ -1,0 +1,44 @@
+package dev.millrace.corrections.stage;
+
+import java.util.Collections;
+import java.util.Map;
+import java.util.OptionalDouble;
+import java.util.TreeMap;
+
+/**
+ * What the controls of a step remember from one version to the next, by name; published with the version, so that a learner
+ * that starts again goes on as if nothing had happened. Immutable.
+ *
+ * @param values by name
+ */
+public record ControlState(Map<String, Double> values) {
+
+    public ControlState {
+        values = Collections.unmodifiableMap(new TreeMap<>(values));
+    }
+
+    /** Nothing remembered yet. */
+    public static ControlState initial() {
+        return new ControlState(Map.of());
+    }
+
+    /** What is remembered under a name; empty before the first time. */
+    public OptionalDouble get(String name) {
+        Double value = values.get(name);
+        return value == null ? OptionalDouble.empty() : OptionalDouble.of(value);
+    }
+
+    /** The same without what has a name that begins so. */
+    public ControlState without(String prefix) {
+        Map<String, Double> left = new TreeMap<>(values);
+        left.keySet().removeIf(name -> name.startsWith(prefix));
+        return new ControlState(left);
+    }
+
+    /** The same with a value remembered. */
+    public ControlState with(String name, double value) {
+        Map<String, Double> changed = new TreeMap<>(values);
+        changed.put(name, value);
+        return new ControlState(changed);
+    }
+}

@@ -1,0 +1,116 @@
+package dev.millrace.audit.trace;
+
+import dev.millrace.log.LogConnection;
+import dev.millrace.log.deadletter.RedriveMark;
+import dev.millrace.log.scan.ConsistentCut;
+import dev.millrace.log.scan.TopicScan;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+
+/**
+ * Reads the dead letters of a run.
+ *
+ * <p>Each reading goes over the whole topic twice; it keeps one entry for each letter that was redriven, and what was asked
+ * for. Owned by one thread.
+ */
+public final class DeadLetterTopic {
+    private final LogConnection connection;
+    private final Duration patience;
+
+    /** @param patience how long to wait while nothing arrives */
+    public DeadLetterTopic(LogConnection connection, Duration patience) {
+        this.connection = connection;
+        this.patience = patience;
+    }
+
+    /**
+     * A letter and what became of it.
+     *
+     * @param newOffset where its record lies since it was redriven, on the same partition; -1 if it was not
+     */
+    public record Listed(DeadLetter letter, long newOffset) {
+        /** Whether it was redriven. */
+        public boolean isRedriven() {
+            return newOffset >= 0;
+        }
+    }
+
+    /**
+     * Some letters.
+     *
+     * @param newest the newest of those that were asked for, oldest first
+     * @param count how many were asked for in all
+     * @param redriven how many of them were redriven
+     * @param byReason how many of those that were not, by reason
+     */
+    public record Listing(List<Listed> newest, long count, long redriven, Map<String, Long> byReason) {}
+
+    /** The letters of a choice, of which the newest {@code limit} are named. */
+    public Listing list(DeadLetterFilter choice, int limit) {
+        Deque<Listed> newest = new ArrayDeque<>();
+        Map<String, Long> byReason = new TreeMap<>();
+        long[] counts = new long[2];
+        eachOf(choice, (letter, newOffset, record) -> {
+            counts[0]++;
+            counts[1] += newOffset >= 0 ? 1 : 0;
+            if (newOffset < 0) {
+                byReason.merge(letter.reason(), 1L, Long::sum);
+            }
+            newest.addLast(new Listed(letter, newOffset));
+            if (newest.size() > limit) {
+                newest.removeFirst();
+            }
+        });
+        return new Listing(List.copyOf(newest), counts[0], counts[1], byReason);
+    }
+
+    private interface Reader {
+        void read(DeadLetter letter, long newOffset, ConsumerRecord<byte[], byte[]> record);
+    }
+
+    /** Over the topic twice, since a mark comes after its letter. */
+    private void eachOf(DeadLetterFilter choice, Reader reader) {
+        Map<String, Long> marks = new HashMap<>();
+        try (TopicScan scan = new TopicScan(connection, patience)) {
+            String topic = connection.topics().deadLetters();
+            ConsistentCut cut = scan.cut(List.of(topic));
+            scan.read(
+                    topic,
+                    cut,
+                    record -> RedriveMark.of(record)
+                            .ifPresent(mark -> marks.put(
+                                    RedriveMark.place(mark.letterPartition(), mark.letterOffset()), mark.newOffset())));
+            scan.read(
+                    topic,
+                    cut,
+                    record -> DeadLetter.of(record)
+                            .filter(choice::takes)
+                            .ifPresent(letter -> reader.read(letter, marks.getOrDefault(key(letter), -1L), record)));
+        }
+    }
+
+    private static String key(DeadLetter letter) {
+        return RedriveMark.place(letter.partition(), letter.offset());
+    }
+
+    /**
+     * A letter with its payload.
+     *
+     * @param record as it lies on the dead-letter topic
+     */
+    public record Opened(DeadLetter letter, long newOffset, ConsumerRecord<byte[], byte[]> record) {}
+
+    /** The letters of a choice, which should be few; a place on a source topic may have been refused by two readers. */
+    public List<Opened> open(DeadLetterFilter choice) {
+        List<Opened> found = new ArrayList<>();
+        eachOf(choice, (letter, newOffset, record) -> found.add(new Opened(letter, newOffset, record)));
+        return found;
+    }
+}

@@ -1,0 +1,243 @@
+package dev.millrace.audit.trace;
+
+import dev.millrace.log.LogConnection;
+import dev.millrace.log.deadletter.RedriveMark;
+import dev.millrace.log.scan.ConsistentCut;
+import dev.millrace.log.scan.TopicScan;
+import dev.millrace.log.transaction.FencedWriterException;
+import dev.millrace.log.transaction.TransactionalWriter;
+import dev.millrace.schemas.PromptRequest;
+import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.schemas.serde.MalformedRecordException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.TreeMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.producer.Producer;
+import org.apache.kafka.clients.producer.ProducerConfig;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.KafkaException;
+import org.apache.kafka.common.serialization.Deserializer;
+
+/**
+ * Puts dead letters back on the topics they came from: the record as it was (partition, key, value, timestamp, headers),
+ * and a mark beside the letter, in one transaction.
+ *
+ * <p>Transactions hold up to {@value #PER_TRANSACTION} letters or {@value #BYTES_PER_TRANSACTION} bytes. Killed in between,
+ * those that are committed are redriven and the others are not, and the same call goes on with these. Owned by one thread.
+ */
+public final class Redrive {
+    private static final int PER_TRANSACTION = 500;
+    private static final long BYTES_PER_TRANSACTION = 16 << 20;
+    private static final int TRANSACTION_TIMEOUT_MS = 30_000;
+
+    private final LogConnection connection;
+    private final Duration patience;
+    private final Deserializer<PromptRequest> prompts;
+    private final Deserializer<Trajectory> trajectories;
+
+    /** @param patience how long to wait while nothing arrives; longer than the run's transactions may stay open */
+    public Redrive(LogConnection connection, Duration patience) {
+        this.connection = connection;
+        this.patience = patience;
+        this.prompts = AvroSerde.of(PromptRequest.class, connection.registry()).deserializer();
+        this.trajectories =
+                AvroSerde.of(Trajectory.class, connection.registry()).deserializer();
+    }
+
+    /**
+     * What was done.
+     *
+     * @param redriven letters that were redriven, or would be
+     * @param refused letters that were not, with a sentence why
+     */
+    public record Done(List<DeadLetter> redriven, Map<DeadLetter, String> refused) {}
+
+    /** What would be done; writes nothing. */
+    public Done plan(DeadLetterFilter choice) {
+        Work work = new Work(Optional.empty());
+        work.run(choice);
+        return work.done();
+    }
+
+    /**
+     * Puts letters back.
+     *
+     * @throws IllegalStateException if somebody else began to do the same meanwhile
+     * @throws KafkaException if a transaction could not be committed; those before it are
+     */
+    public Done put(DeadLetterFilter choice) {
+        try (TransactionalWriter writer = TransactionalWriter.of(
+                connection,
+                connection.scoped("dead-letters"),
+                TRANSACTION_TIMEOUT_MS,
+                Map.of(
+                        ProducerConfig.CLIENT_ID_CONFIG,
+                        "dead-letters",
+                        ProducerConfig.MAX_BLOCK_MS_CONFIG,
+                        patience.toMillis()))) {
+            Work work = new Work(Optional.of(writer));
+            try {
+                writer.fenceOthers(); // from here on nobody else redrives, and every mark is committed or never
+                // will be
+                work.run(choice);
+            } catch (FencedWriterException e) {
+                throw new IllegalStateException(
+                        "somebody else has begun to put dead letters of this run back; "
+                                + work.done().redriven().size() + " were redriven before that",
+                        e);
+            }
+            return work.done();
+        }
+    }
+
+    /** One call, with a producer if anything is to be written. */
+    private final class Work {
+        private final Optional<TransactionalWriter> writer;
+        private final List<DeadLetter> redriven = new ArrayList<>();
+        private final Map<DeadLetter, String> refused = new LinkedHashMap<>();
+        private final Map<String, Long> marks = new HashMap<>();
+        private final Map<DeadLetter, ConsumerRecord<byte[], byte[]>> waiting = new LinkedHashMap<>();
+        private long waitingBytes;
+
+        Work(Optional<TransactionalWriter> writer) {
+            this.writer = writer;
+        }
+
+        Done done() {
+            return new Done(List.copyOf(redriven), new LinkedHashMap<>(refused));
+        }
+
+        void run(DeadLetterFilter choice) {
+            String topic = connection.topics().deadLetters();
+            try (TopicScan scan = new TopicScan(connection, patience)) {
+                ConsistentCut cut =
+                        scan.cutBehindOpenTransactions(List.of(topic)); // a mark may lie behind one that is open
+                scan.read(
+                        topic,
+                        cut,
+                        record -> RedriveMark.of(record)
+                                .ifPresent(mark -> marks.put(
+                                        RedriveMark.place(mark.letterPartition(), mark.letterOffset()),
+                                        mark.newOffset())));
+                RedriveCheck check = new RedriveCheck(connection.run(), connection.topics(), scan.partitionCounts());
+                scan.read(
+                        topic,
+                        cut,
+                        record -> DeadLetter.of(record)
+                                .filter(choice::takes)
+                                .ifPresent(letter -> take(letter, record, check)));
+            }
+            flush();
+        }
+
+        private void take(DeadLetter letter, ConsumerRecord<byte[], byte[]> record, RedriveCheck check) {
+            long newOffset = marks.getOrDefault(RedriveMark.place(letter.partition(), letter.offset()), -1L);
+            Optional<String> refusal = check.refusal(letter, newOffset);
+            if (refusal.isPresent()) {
+                refused.put(letter, refusal.get());
+                return;
+            }
+            waiting.put(letter, record);
+            waitingBytes += Math.max(0, record.serializedValueSize());
+            if (waiting.size() >= PER_TRANSACTION || waitingBytes >= BYTES_PER_TRANSACTION) {
+                flush();
+            }
+        }
+
+        private void flush() {
+            if (!waiting.isEmpty()) {
+                writer.ifPresent(out -> out.write(this::send));
+                redriven.addAll(waiting.keySet());
+                waiting.clear();
+                waitingBytes = 0;
+            }
+        }
+
+        private void send(Producer<byte[], byte[]> out) {
+            Map<DeadLetter, Future<RecordMetadata>> sent =
+                    new TreeMap<>(Comparator.comparingInt(DeadLetter::partition).thenComparingLong(DeadLetter::offset));
+            waiting.forEach((letter, record) -> sent.put(
+                    letter,
+                    out.send(new ProducerRecord<>(
+                            letter.sourceTopic(),
+                            letter.sourcePartition(),
+                            letter.sourceTimestampMs() < 0 ? null : letter.sourceTimestampMs(),
+                            record.key(),
+                            record.value(),
+                            RedriveMark.headers(record.headers(), letter.partition(), letter.offset())))));
+            out.flush();
+            sent.forEach((letter, future) -> {
+                ConsumerRecord<byte[], byte[]> record = Objects.requireNonNull(waiting.get(letter));
+                out.send(new RedriveMark(
+                                letter.partition(),
+                                letter.offset(),
+                                letter.sourceTopic(),
+                                letter.sourcePartition(),
+                                letter.sourceOffset(),
+                                offset(future),
+                                samples(letter, record),
+                                rolloutPlace(letter, record),
+                                letter.rolloutId(),
+                                letter.runId(),
+                                letter.epoch())
+                        .record(connection.topics().deadLetters(), record.key()));
+            });
+        }
+
+        private long offset(Future<RecordMetadata> sent) {
+            try {
+                return sent.get().offset();
+            } catch (ExecutionException e) {
+                throw e.getCause() instanceof KafkaException known ? known : new KafkaException(e.getCause());
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+                throw new KafkaException("interrupted while putting dead letters back", e);
+            }
+        }
+    }
+
+    /** How many samples admission has counted as lost for the letter; see {@link RedriveMark#samples()}. */
+    private long samples(DeadLetter letter, ConsumerRecord<byte[], byte[]> record) {
+        if (letter.sourceTopic().equals(connection.topics().rollouts())) {
+            return letter.runId().isEmpty() || letter.rolloutId().isEmpty() ? 0 : 1;
+        }
+        if (letter.sourceTopic().equals(connection.topics().prompts())) {
+            return decoded(prompts, connection.topics().prompts(), record)
+                    .filter(prompt -> connection.run().owns(prompt.getRunId(), prompt.getEpoch()))
+                    .map(PromptRequest::getSamples)
+                    .orElse(0);
+        }
+        return 0;
+    }
+
+    private String rolloutPlace(DeadLetter letter, ConsumerRecord<byte[], byte[]> record) {
+        if (!letter.sourceTopic().equals(connection.topics().trajectories())) {
+            return "";
+        }
+        return decoded(trajectories, connection.topics().trajectories(), record)
+                .map(Trajectory::getRolloutSource)
+                .map(source -> RedriveMark.place(source.getPartition(), source.getOffset()))
+                .orElse("");
+    }
+
+    private static <T> Optional<T> decoded(
+            Deserializer<T> deserializer, String topic, ConsumerRecord<byte[], byte[]> record) {
+        try {
+            return Optional.ofNullable(deserializer.deserialize(topic, record.value()));
+        } catch (MalformedRecordException e) {
+            return Optional.empty();
+        }
+    }
+}

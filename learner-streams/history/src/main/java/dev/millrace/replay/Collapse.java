@@ -1,0 +1,25 @@
+package dev.millrace.replay;
+
+import java.util.OptionalInt;
+
+/**
+ * The rule by which a course of evaluations counts as collapsed: its reward fell below half of the best before, and stayed
+ * there for its last {@value #STAYS} evaluations at least.
+ */
+public final class Collapse {
+    /** Evaluations at the end that must lie below half. */
+    public static final int STAYS = 4;
+
+    private Collapse() {}
+
+    /** The first evaluation of the fall; empty if there was none. */
+    public static OptionalInt at(double[] rewards) {
+        double best = 0;
+        int below = 0; // evaluations in a row, up to this one, below half of the best before
+        for (double reward : rewards) {
+            below = reward < best / 2 ? below + 1 : 0;
+            best = Math.max(best, reward);
+        }
+        return below >= STAYS ? OptionalInt.of(rewards.length - below) : OptionalInt.empty();
+    }
+}

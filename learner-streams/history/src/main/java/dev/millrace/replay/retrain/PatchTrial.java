@@ -1,0 +1,219 @@
+package dev.millrace.replay.retrain;
+
+import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.diagnostics.Cause;
+import dev.millrace.corrections.diagnostics.StepFacts;
+import dev.millrace.corrections.stage.ControlState;
+import dev.millrace.corrections.stage.LengthGuard;
+import dev.millrace.corrections.stage.StageInput;
+import dev.millrace.log.deadletter.RefusedPlaces;
+import dev.millrace.log.scan.RecordFetcher;
+import dev.millrace.replay.Alternative;
+import dev.millrace.replay.BatchTrajectories;
+import dev.millrace.replay.ReplayedStep;
+import dev.millrace.replay.StepRange;
+import dev.millrace.replay.WhatIf;
+import dev.millrace.replay.archive.RecordCursor;
+import dev.millrace.replay.archive.RecordedRun;
+import dev.millrace.replay.archive.RecordedRun.Range;
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.schemas.serde.MalformedRecordException;
+import dev.millrace.stages.TrajectoryNotes;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.List;
+import java.util.Optional;
+import java.util.OptionalDouble;
+import java.util.Set;
+import java.util.function.LongSupplier;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Tries patches on the last batches of a recorded run, side by side with the run as it went, by the engine of a what-if replay. Reads
+ * only. Confined to one thread.
+ */
+public final class PatchTrial {
+    /** What only a learner knows, so that no stage is given it here. */
+    private static final Set<StageInput> NEVER = Set.of(StageInput.GRADIENT_NORMS);
+    /** A batch and the mark that ends its transaction take two offsets, or a few more. */
+    private static final long OFFSETS = 4;
+
+    private final RecordedRun run;
+    private final Alternative ofRun;
+    private final TrialLimit limit;
+    private final LongSupplier nanos;
+    private final Deque<Long> offsets = new ArrayDeque<>();
+    private @Nullable LearnerBatch newest;
+
+    /**
+     * @param ofRun the algorithm that the run has
+     * @param nanos a clock
+     */
+    public PatchTrial(RecordedRun run, Algorithm ofRun, TrialLimit limit, LongSupplier nanos) {
+        this.run = run;
+        this.ofRun = new Alternative("as recorded", ofRun);
+        this.limit = limit;
+        this.nanos = nanos;
+        find();
+    }
+
+    /** The last batches of the run, by where they lie. */
+    private void find() {
+        TopicPartition batches = run.partitions(run.topics().batches()).get(0);
+        Range range = run.range(batches);
+        RefusedPlaces refused = run.refused(batches.topic());
+        var deserializer = AvroSerde.of(LearnerBatch.class, run.registry()).deserializer();
+        long from = Math.max(range.from(), range.end() - OFFSETS * limit.batches());
+        try (RecordCursor cursor = run.read(batches, from)) {
+            for (Optional<ConsumerRecord<byte[], byte[]>> next = cursor.next();
+                    next.isPresent() && next.get().offset() < range.end();
+                    next = cursor.next()) {
+                try {
+                    LearnerBatch batch = deserializer.deserialize(
+                            next.get().topic(), next.get().value());
+                    if (batch != null
+                            && !refused.has(next.get())
+                            && run.run().owns(batch.getRunId(), batch.getEpoch())) {
+                        newest = batch;
+                        offsets.addLast(next.get().offset());
+                    }
+                } catch (MalformedRecordException notABatch) {
+                    // not the run's: a replay passes it over too
+                }
+                if (offsets.size() > limit.batches()) {
+                    offsets.removeFirst();
+                }
+            }
+        }
+    }
+
+    /** Whether there is a batch to try anything on. */
+    public boolean isPossible() {
+        return newest != null;
+    }
+
+    /**
+     * What an algorithm reads and the newest batch lacks of some rollout, or of all where a stage goes on without it.
+     *
+     * @throws dev.millrace.replay.archive.ArchiveException if the batch's rollouts are not there any more
+     */
+    public Optional<StageInput> missing(Algorithm algorithm) {
+        Set<StageInput> read = algorithm.inputs();
+        Optional<StageInput> never = read.stream().filter(NEVER::contains).findFirst();
+        if (never.isPresent() || newest == null) {
+            return never;
+        }
+        List<Trajectory> members;
+        try (RecordFetcher fetcher = run.fetcher()) {
+            members = BatchTrajectories.of(run, newest, fetcher);
+        }
+        if (read.contains(StageInput.OLD) && members.stream().allMatch(member -> member.getOldLogProbs() == null)) {
+            return Optional.of(StageInput.OLD);
+        }
+        return members.stream()
+                .flatMap(member -> TrajectoryNotes.of(member, read).missing().stream())
+                .sorted()
+                .findFirst();
+    }
+
+    /**
+     * Decides about the last batches by each.
+     *
+     * @param cause that the patches are to answer
+     * @param patched the run's algorithm with one patch each; of none is anything {@link #missing}
+     * @param threads at least 1
+     * @throws dev.millrace.replay.archive.ArchiveException if rollouts of these batches are not there any more
+     */
+    public Trial of(Cause cause, List<Alternative> patched, int threads) throws InterruptedException {
+        List<Alternative> all = new ArrayList<>(List.of(ofRun));
+        all.addAll(patched);
+        Collected collected = new Collected(cause, limit, all);
+        long begin = nanos.getAsLong();
+        boolean[] isCut = new boolean[1];
+        if (newest != null) {
+            StepRange last = new StepRange(
+                    Long.MIN_VALUE,
+                    Long.MAX_VALUE,
+                    Long.MIN_VALUE,
+                    Long.MAX_VALUE,
+                    offsets.getFirst(),
+                    offsets.getLast());
+            new WhatIf(run, last, all)
+                    .until(() ->
+                            isCut[0] |= nanos.getAsLong() - begin > limit.time().toNanos())
+                    .replay(threads, collected::add);
+        }
+        return collected.trial((nanos.getAsLong() - begin) / 1e9, isCut[0]);
+    }
+
+    /** Steps under every algorithm, as they come. */
+    private static final class Collected {
+        private final Cause cause;
+        private final TrialLimit limit;
+        private final List<TrialCourse.Sums> sums = new ArrayList<>();
+        private final List<LengthGuard> guards = new ArrayList<>();
+        private final List<ControlState> guarded = new ArrayList<>();
+        private long steps;
+        private long rollouts;
+        private long first = -1;
+        private long last = -1;
+        private double staleness;
+        private long notAsRecorded;
+
+        Collected(Cause cause, TrialLimit limit, List<Alternative> all) {
+            this.cause = cause;
+            this.limit = limit;
+            for (Alternative one : all) {
+                sums.add(new TrialCourse.Sums(one.name(), cause));
+                guards.add(new LengthGuard(one.algorithm().lengthGuard()));
+                guarded.add(ControlState.initial());
+            }
+        }
+
+        void add(ReplayedStep step) {
+            first = first < 0 ? step.batchId() : first;
+            last = step.batchId();
+            steps++;
+            rollouts += step.figures().get(0).sequences().of();
+            staleness += step.stalenessMean();
+            notAsRecorded += step.isAsRecorded() ? 0 : 1;
+            for (int a = 0; a < sums.size(); a++) {
+                sums.get(a).add(step, a, isGuarded(a, step.facts().get(a)));
+            }
+        }
+
+        /** Whether the guard would have lowered the rate; a batch without a token left is neither compared nor remembered. */
+        private boolean isGuarded(int alternative, StepFacts facts) {
+            OptionalDouble length = facts.responseTokens();
+            if (length.isEmpty() || !(length.getAsDouble() > 0)) {
+                return false;
+            }
+            LengthGuard.Outcome outcome = guards.get(alternative).see(length.getAsDouble(), guarded.get(alternative));
+            guarded.set(alternative, outcome.state());
+            return outcome.scale() < 1;
+        }
+
+        Trial trial(double seconds, boolean isCut) {
+            List<TrialCourse> courses =
+                    sums.stream().map(TrialCourse.Sums::course).toList();
+            return new Trial(
+                    cause,
+                    limit,
+                    steps,
+                    rollouts,
+                    first,
+                    last,
+                    steps == 0 ? 0 : staleness / steps,
+                    seconds,
+                    isCut,
+                    notAsRecorded,
+                    courses.get(0),
+                    courses.subList(1, courses.size()));
+        }
+    }
+}

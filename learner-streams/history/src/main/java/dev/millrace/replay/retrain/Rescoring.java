@@ -1,0 +1,78 @@
+package dev.millrace.replay.retrain;
+
+/**
+ * Which log-probs are computed again, and under which versions.
+ *
+ * @param own whether the old ones are, each token's under the version that sampled it
+ * @param proximal under which version the proximal ones are
+ */
+public record Rescoring(boolean own, Proximal proximal) {
+
+    /** Under which version proximal log-probs are computed again. */
+    public sealed interface Proximal {
+        /** They are not: the recorded ones stand. */
+        record Kept() implements Proximal {}
+
+        /** The version under which they were recorded, which proves the record. */
+        record Recorded() implements Proximal {}
+
+        /** The version from which the step on the batch began; staleness is then counted from it too. */
+        record AtStep() implements Proximal {}
+
+        /** One version for all. */
+        record Fixed(long version) implements Proximal {
+            public Fixed {
+                if (version < 0) {
+                    throw new IllegalArgumentException("a version is at least 0: " + version);
+                }
+            }
+        }
+    }
+
+    private static final String WORDS =
+            "own (old log-probs under the versions that sampled) and one of recorded, at-step or a version's number"
+                    + " (proximal log-probs under the version of the record, of the step's beginning, or that one), separated by a comma";
+
+    /** Reads what a person wrote, such as {@code own,at-step}. */
+    public static Rescoring parse(String text) {
+        boolean own = false;
+        Proximal proximal = null;
+        for (String word : text.split(",", -1)) {
+            if (word.equals("own") && !own) {
+                own = true;
+            } else if (proximal == null && !word.equals("own")) {
+                proximal = proximal(word, text);
+            } else {
+                throw new IllegalArgumentException(
+                        "'" + text + "' says twice what is computed again; it takes " + WORDS);
+            }
+        }
+        return new Rescoring(own, proximal == null ? new Proximal.Kept() : proximal);
+    }
+
+    private static Proximal proximal(String word, String text) {
+        if (word.equals("recorded")) {
+            return new Proximal.Recorded();
+        }
+        if (word.equals("at-step")) {
+            return new Proximal.AtStep();
+        }
+        if (!word.matches("\\d{1,18}")) {
+            throw new IllegalArgumentException("'" + text + "' does not say what is computed again; it takes " + WORDS);
+        }
+        return new Proximal.Fixed(Long.parseLong(word));
+    }
+
+    /** True if corrections are then those of the step's beginning. */
+    public boolean isAtStep() {
+        return proximal instanceof Proximal.AtStep;
+    }
+
+    @Override
+    public String toString() {
+        String second = proximal instanceof Proximal.Fixed fixed
+                ? "version " + fixed.version()
+                : proximal instanceof Proximal.Recorded ? "recorded" : isAtStep() ? "at-step" : "";
+        return !own ? second : second.isEmpty() ? "own" : "own," + second;
+    }
+}

@@ -1,0 +1,92 @@
+package dev.millrace.replay.retrain;
+
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.RoutedExperts;
+import dev.millrace.policy.session.SampledSupport;
+import dev.millrace.policy.session.ScoringSession;
+import dev.millrace.policy.session.SequenceBatch;
+import dev.millrace.policy.weights.Weights;
+import dev.millrace.replay.archive.ReplayedRouting;
+import dev.millrace.schemas.KeptSupport;
+import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.packed.PackedInts;
+import dev.millrace.schemas.rollout.ComparedDistribution;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Log-probs of stretches of trajectories, by the engine that scorer and learner compute them by.
+ *
+ * <p>A sequence's log-probs depend on its tokens, its temperature and the weights alone, bit for bit on the same kind of
+ * machine. Memory is one micro-batch a thread. Thread-safe.
+ */
+public final class StretchScoring implements AutoCloseable {
+    private final ScoringSession session;
+
+    /**
+     * A stretch of a trajectory's response that a version is asked about.
+     *
+     * @param trajectory its place among the trajectories
+     * @param start its first response token
+     * @param end behind its last
+     * @param into gets the log-probs
+     * @param at where in {@code into} the response's first token belongs
+     */
+    public record Stretch(int trajectory, int start, int end, float[] into, int at) {}
+
+    /** @param tokenBudget padded tokens of a micro-batch */
+    public StretchScoring(Engine engine, DecoderShape shape, int tokenBudget) {
+        this.session = new ScoringSession(engine, shape, tokenBudget);
+    }
+
+    /**
+     * Fills the stretches, in one pass over the trajectories that they are of.
+     *
+     * @throws dev.millrace.policy.session.NonFiniteScoreException if the weights give no numbers
+     */
+    public void score(Weights weights, List<Trajectory> trajectories, List<Stretch> stretches) {
+        int[] wanted = stretches.stream()
+                .mapToInt(Stretch::trajectory)
+                .distinct()
+                .sorted()
+                .toArray();
+        int[][] tokens = new int[wanted.length][];
+        int[] firstScored = new int[wanted.length];
+        @Nullable SampledSupport[] kept = new SampledSupport[wanted.length];
+        @Nullable RoutedExperts[] routing = new RoutedExperts[wanted.length];
+        float[] temperatures = new float[wanted.length];
+        int[] places = new int[trajectories.size()];
+        for (int i = 0; i < wanted.length; i++) {
+            Trajectory trajectory = trajectories.get(wanted[i]);
+            firstScored[i] = PackedInts.length(trajectory.getPromptTokens());
+            tokens[i] = new int[firstScored[i] + PackedInts.length(trajectory.getResponseTokens())];
+            PackedInts.copyTo(trajectory.getPromptTokens(), tokens[i], 0);
+            PackedInts.copyTo(trajectory.getResponseTokens(), tokens[i], firstScored[i]);
+            routing[i] = ReplayedRouting.of(trajectory.getRouting());
+            KeptSupport support = trajectory.getKeptTokens();
+            if (support != null) {
+                kept[i] = new SampledSupport(
+                        ComparedDistribution.keptCounts(support, trajectory.getMask()),
+                        PackedInts.toArray(support.getTokenIds()));
+            }
+            temperatures[i] = (float) trajectory.getTemperature();
+            places[wanted[i]] = i;
+        }
+        SequenceBatch batch = new SequenceBatch(tokens, firstScored, kept).routed(routing);
+        float[] found = session.score(weights, batch, temperatures).logProbs();
+        for (Stretch one : stretches) {
+            System.arraycopy(
+                    found,
+                    batch.offset(places[one.trajectory()]) + one.start(),
+                    one.into(),
+                    one.at() + one.start(),
+                    one.end() - one.start());
+        }
+    }
+
+    @Override
+    public void close() {
+        session.close();
+    }
+}

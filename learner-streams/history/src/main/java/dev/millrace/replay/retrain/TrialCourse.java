@@ -1,0 +1,132 @@
+package dev.millrace.replay.retrain;
+
+import dev.millrace.corrections.diagnostics.Cause;
+import dev.millrace.corrections.diagnostics.Diagnosis;
+import dev.millrace.corrections.diagnostics.Diagnosis.Branch;
+import dev.millrace.replay.MaskedShare;
+import dev.millrace.replay.ReplayedStep;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalDouble;
+import java.util.OptionalLong;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The tried batches under one algorithm.
+ *
+ * @param name for people
+ * @param causeAt by step, in order: whether the tree names the cause that is tried, the most severe or not
+ * @param alarmSteps steps at which it names any
+ * @param firstAlarm the first of those
+ * @param last what it says at the last of them; empty if nothing of it could be trained on
+ * @param tokens trainable ones, and how many of them are not trained on
+ * @param zeroWeights tokens that are trained on with a weight of 0
+ * @param sequences with such tokens, and how many of them are masked altogether
+ * @param guardedSteps steps at which a length guard would have lowered the rate, over the recorded lengths
+ * @param means of figures over the steps that have them; absent where none has
+ */
+public record TrialCourse(
+        String name,
+        List<Boolean> causeAt,
+        int alarmSteps,
+        OptionalLong firstAlarm,
+        Optional<Diagnosis> last,
+        MaskedShare tokens,
+        long zeroWeights,
+        MaskedShare sequences,
+        int guardedSteps,
+        Map<TrialFigure, Double> means) {
+    public TrialCourse {
+        causeAt = List.copyOf(causeAt);
+        means = means.isEmpty() ? Map.of() : Collections.unmodifiableMap(new EnumMap<>(means));
+    }
+
+    /** Steps at which the tree names the cause that is tried. */
+    public int causeSteps() {
+        return (int) causeAt.stream().filter(at -> at).count();
+    }
+
+    /** Tokens that could have been trained on and count for nothing: masked, or without a weight. */
+    public long lost() {
+        return tokens.masked() + zeroWeights;
+    }
+
+    /** The mean of a figure. */
+    public OptionalDouble mean(TrialFigure figure) {
+        Double mean = means.get(figure);
+        return mean == null ? OptionalDouble.empty() : OptionalDouble.of(mean);
+    }
+
+    /** Whether the tree names a cause at the last step. */
+    public boolean endsWith(Cause cause) {
+        return last.stream()
+                .flatMap(diagnosis -> diagnosis.branches().stream())
+                .map(Branch::cause)
+                .anyMatch(cause::equals);
+    }
+
+    /** Collects steps. Confined to one thread. */
+    static final class Sums {
+        private final String name;
+        private final Cause cause;
+        private final double[] sums = new double[TrialFigure.values().length];
+        private final long[] known = new long[sums.length];
+        private final List<Boolean> causeAt = new ArrayList<>();
+        private int alarmSteps;
+        private OptionalLong firstAlarm = OptionalLong.empty();
+        private @Nullable Diagnosis last;
+        private MaskedShare tokens = MaskedShare.NONE;
+        private long zeroWeights;
+        private MaskedShare sequences = MaskedShare.NONE;
+        private int guardedSteps;
+
+        Sums(String name, Cause cause) {
+            this.name = name;
+            this.cause = cause;
+        }
+
+        void add(ReplayedStep step, int alternative, boolean isGuarded) {
+            var figures = step.figures().get(alternative);
+            for (TrialFigure figure : TrialFigure.values()) {
+                figure.of(figures, step.facts().get(alternative)).ifPresent(value -> {
+                    sums[figure.ordinal()] += value;
+                    known[figure.ordinal()]++;
+                });
+            }
+            tokens = tokens.plus(figures.tokens());
+            zeroWeights += figures.zeroWeights();
+            sequences = sequences.plus(figures.sequences());
+            guardedSteps += isGuarded ? 1 : 0;
+            last = step.diagnoses().get(alternative).orElse(null);
+            causeAt.add(last != null && last.branches().stream().anyMatch(branch -> branch.cause() == cause));
+            if (last != null && !last.isHealthy()) {
+                alarmSteps++;
+                firstAlarm = firstAlarm.isPresent() ? firstAlarm : OptionalLong.of(step.batchId());
+            }
+        }
+
+        TrialCourse course() {
+            Map<TrialFigure, Double> means = new EnumMap<>(TrialFigure.class);
+            for (TrialFigure figure : TrialFigure.values()) {
+                if (known[figure.ordinal()] > 0) {
+                    means.put(figure, sums[figure.ordinal()] / known[figure.ordinal()]);
+                }
+            }
+            return new TrialCourse(
+                    name,
+                    causeAt,
+                    alarmSteps,
+                    firstAlarm,
+                    Optional.ofNullable(last),
+                    tokens,
+                    zeroWeights,
+                    sequences,
+                    guardedSteps,
+                    means);
+        }
+    }
+}

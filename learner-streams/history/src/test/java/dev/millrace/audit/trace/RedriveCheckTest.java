@@ -1,0 +1,98 @@
+package dev.millrace.audit.trace;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.schemas.run.RunTopics;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+
+class RedriveCheckTest {
+    private static final RunTopics TOPICS = new RunTopics("millrace.");
+    private final RedriveCheck check = new RedriveCheck(
+            new RunIdentity("run-1", 2, "policy"),
+            TOPICS,
+            Map.of(TOPICS.rollouts(), 4, TOPICS.scores(), 4, TOPICS.batches(), 1, TOPICS.policyVersions(), 1));
+
+    private static DeadLetter letter(String topic, int partition, String reason, String runId) {
+        return letter(topic, partition, reason, runId, 2);
+    }
+
+    private static DeadLetter letter(String topic, int partition, String reason, String runId, int epoch) {
+        return new DeadLetter(
+                0,
+                17,
+                1000,
+                reason,
+                "reward",
+                "reward must be finite: NaN",
+                topic,
+                partition,
+                12,
+                900,
+                runId,
+                epoch,
+                "0-17/3");
+    }
+
+    @Test
+    void shouldTakeBackWhatCanBeMended() {
+        assertThat(check.refusal(letter(TOPICS.rollouts(), 3, "reward", "run-1"), -1))
+                .isEmpty();
+        assertThat(check.refusal(letter(TOPICS.scores(), 0, "unreadable", ""), -1))
+                .isEmpty();
+    }
+
+    @Test
+    void shouldSayWhyNot() {
+        assertThat(check.refusal(letter(TOPICS.rollouts(), 3, "reward", "run-1"), 99))
+                .contains("it was redriven already and lies at millrace.rollouts-3@99");
+        assertThat(check.refusal(letter(TOPICS.rollouts(), 4, "reward", "run-1"), -1))
+                .contains("its source millrace.rollouts-4 is gone; the topic has 4 partitions");
+        assertThat(check.refusal(letter(TOPICS.trajectories(), 0, "reward", "run-1"), -1))
+                .contains("its source millrace.trajectories-0 is gone");
+        assertThat(check.refusal(letter(TOPICS.rollouts(), 0, "wrong-run", "run-2"), -1)
+                        .orElseThrow())
+                .startsWith("it is of run 'run-2'");
+        assertThat(check.refusal(letter(TOPICS.rollouts(), 0, "reward", "run-2"), -1)
+                        .orElseThrow())
+                .startsWith("it is of run 'run-2'");
+        assertThat(check.refusal(letter(TOPICS.rollouts(), 0, "wrong-epoch", "run-1", -1), -1)
+                        .orElseThrow())
+                .startsWith("it is of another epoch than 2");
+        assertThat(check.refusal(letter(TOPICS.rollouts(), 0, "reward", "run-1", 1), -1)
+                        .orElseThrow())
+                .startsWith("it is of another epoch than 2");
+        assertThat(check.refusal(letter(TOPICS.rollouts(), 0, "too-large", "run-1"), -1)
+                        .orElseThrow())
+                .contains("as a duplicate");
+        assertThat(check.refusal(letter(TOPICS.batches(), 0, "unreadable", ""), -1)
+                        .orElseThrow())
+                .contains("its turn in a sequence");
+        assertThat(check.refusal(letter(TOPICS.policyVersions(), 0, "unreadable", ""), -1)
+                        .orElseThrow())
+                .contains("only the learner");
+        assertThat(check.refusal(letter("elsewhere", 0, "unreadable", ""), -1).orElseThrow())
+                .contains("no topic of this run");
+    }
+
+    @Test
+    void shouldKnowALetterByItsNumberAndByWhereItCameFrom() {
+        DeadLetter letter = letter(TOPICS.rollouts(), 3, "reward", "run-1");
+        for (String name : List.of(
+                "17", "dead-letters-0@17", "millrace.dead-letters-0@17", "rollouts-3@12", "millrace.rollouts-3@12")) {
+            assertThat(new DeadLetterFilter(List.of(name), "", "", "millrace.").takes(letter))
+                    .as(name)
+                    .isTrue();
+        }
+        assertThat(new DeadLetterFilter(List.of("12", "rollouts-3@17"), "", "", "millrace.").takes(letter))
+                .isFalse();
+        assertThat(new DeadLetterFilter(List.of(), "reward", "rollouts", "millrace.").takes(letter))
+                .isTrue();
+        assertThat(new DeadLetterFilter(List.of(), "reward", "scores", "millrace.").takes(letter))
+                .isFalse();
+        assertThat(new DeadLetterFilter(List.of(), "mask", "", "millrace.").takes(letter))
+                .isFalse();
+    }
+}

@@ -1,0 +1,151 @@
+package dev.millrace.learner;
+
+import dev.millrace.log.LogConnection;
+import dev.millrace.schemas.VersionEvaluation;
+import dev.millrace.weights.PolicyFeed;
+import dev.millrace.weights.VersionStretch;
+import dev.millrace.weights.VersionUnavailableException;
+import java.util.List;
+import java.util.Locale;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.OptionalLong;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.Config;
+import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.config.TopicConfig;
+
+/**
+ * Says when Kafka's own limit on the size of the weights topic is about to take the best version on held-out prompts, and when it has.
+ *
+ * <p>{@link RetainedVersions} keeps that version and everything after it; the topic's {@code retention.bytes} knows of neither. Kafka
+ * removes a segment only once as many bytes as the limit lie after it, so nothing is taken before all that was written since the
+ * version's anchor is as much as the limit: {@value #AT_RISK} asks for attention from three quarters of it on. It goes by what the
+ * cluster has, which may be another limit than the run's configuration. Used by one thread.
+ */
+final class BestVersionWatch {
+    static final String AT_RISK = "best-version-at-risk";
+    static final String LOST = "best-version-lost";
+    private static final double ATTENTION = 0.75;
+
+    private final LogConnection connection;
+    private final Admin admin;
+    private final PolicyFeed feed;
+    private final long limitMs;
+
+    /** @param limitMs longest wait for the cluster's answer */
+    BestVersionWatch(LogConnection connection, Admin admin, PolicyFeed feed, long limitMs) {
+        this.connection = connection;
+        this.admin = admin;
+        this.feed = feed;
+        this.limitMs = limitMs;
+    }
+
+    /**
+     * Looks once. A version that is no longer the best has no alarm, for whoever asks for the best is given another.
+     *
+     * @param best the best so far; empty where none was evaluated
+     */
+    void look(Optional<VersionEvaluation> best) throws TimeoutException, InterruptedException {
+        String subject = best.map(of -> "version " + of.getVersion()).orElse("");
+        connection.alarms().standing().stream()
+                .filter(alarm -> alarm.name().equals(AT_RISK) || alarm.name().equals(LOST))
+                .filter(alarm -> !alarm.subject().equals(subject))
+                .forEach(alarm -> connection.alarms().lower(alarm.name(), alarm.subject()));
+        if (best.isPresent()) {
+            look(best.get(), subject);
+        }
+    }
+
+    private void look(VersionEvaluation best, String subject) throws TimeoutException, InterruptedException {
+        String export = connection.command("model export") + " --version " + best.getVersion() + " --to DIR";
+        VersionStretch stretch;
+        try {
+            Optional<VersionStretch> onLog = feed.stretch(best.getVersion());
+            if (onLog.isEmpty()) {
+                return; // in a store, from which nobody but the learner removes anything
+            }
+            stretch = onLog.get();
+        } catch (VersionUnavailableException e) {
+            connection
+                    .alarms()
+                    .raise(
+                            AT_RISK,
+                            subject,
+                            said(best)
+                                    + " is so far back that it is not watched any more whether its weights are kept: "
+                                    + e.getMessage(),
+                            export + " takes it out");
+            return;
+        }
+        if (!stretch.isKept()) {
+            connection.alarms().lower(AT_RISK, subject);
+            connection
+                    .alarms()
+                    .raise(
+                            LOST,
+                            subject,
+                            said(best) + " is no longer kept: its weights lay on " + stretch.topic() + " from offset "
+                                    + stretch.neededFrom() + ", and the topic now begins at " + stretch.logBegins()
+                                    + ", by a limit of its own (retention.bytes, topics.weights_retention_bytes); its"
+                                    + " evaluation stays",
+                            "nothing brings it back; " + withoutLimit(stretch.topic()) + " keeps the next best");
+            return;
+        }
+        OptionalLong bound = bound(stretch.topic());
+        if (bound.isPresent() && stretch.bytesSince() >= ATTENTION * bound.getAsLong()) {
+            connection
+                    .alarms()
+                    .raise(
+                            AT_RISK,
+                            subject,
+                            said(best)
+                                    + String.format(
+                                            Locale.ROOT,
+                                            " is about to be taken: %,d bytes of weights were written from its anchor on, and Kafka"
+                                                    + " keeps %,d on %s (retention.bytes)",
+                                            stretch.bytesSince(),
+                                            bound.getAsLong(),
+                                            stretch.topic()),
+                            withoutLimit(stretch.topic()) + ", or " + export);
+        } else {
+            connection.alarms().lower(AT_RISK, subject);
+        }
+    }
+
+    private static String said(VersionEvaluation best) {
+        return String.format(
+                Locale.ROOT,
+                "version %d, the best on held-out prompts (reward %.3f),",
+                best.getVersion(),
+                best.getRewardMean());
+    }
+
+    private static String withoutLimit(String topic) {
+        return "kafka-configs.sh --alter --entity-type topics --entity-name " + topic
+                + " --add-config retention.bytes=-1, with the cluster's address,";
+    }
+
+    private OptionalLong bound(String topic) throws TimeoutException, InterruptedException {
+        ConfigResource resource = new ConfigResource(ConfigResource.Type.TOPIC, topic);
+        try {
+            Config found = Objects.requireNonNull(
+                    admin.describeConfigs(List.of(resource))
+                            .all()
+                            .get(limitMs, TimeUnit.MILLISECONDS)
+                            .get(resource),
+                    topic);
+            long bytes =
+                    Long.parseLong(found.get(TopicConfig.RETENTION_BYTES_CONFIG).value());
+            return bytes < 0 ? OptionalLong.empty() : OptionalLong.of(bytes);
+        } catch (ExecutionException e) {
+            throw new IllegalStateException(
+                    "it is not known how much of " + topic
+                            + " the cluster keeps, and so whether the best version stays: " + e.getCause(),
+                    e);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+package dev.millrace.learner;
+
+import dev.millrace.schemas.ServerRole;
+import java.util.Collection;
+import java.util.OptionalLong;
+
+/**
+ * Decides which versions are needed: those from the oldest on that
+ *
+ * <ul>
+ *   <li>is among the newest {@code keep_versions},
+ *   <li>a server serves, or has a token of in flight, for that rollout will be scored under it,
+ *   <li>a rollout that is not scored yet was sampled by,
+ *   <li>is a fixed policy, such as the reference of a KL term: whoever starts again loads it,
+ *   <li>is the best of those evaluated on held-out prompts: it is what the run is for.
+ * </ul>
+ *
+ * <p>A rollout that is scored needs no weights any more: its log-probs are in its score.
+ *
+ * @param oldest the oldest version that is needed, at least 0
+ * @param reason whose need that is, as a clause
+ */
+record RetainedVersions(long oldest, String reason) {
+
+    /**
+     * @param newest   newest published version
+     * @param keep     how many of the newest are kept in any case, at least 1
+     * @param servers  those that may still be alive
+     * @param fixed    versions that fixed policies are, such as the reference of a KL term
+     * @param unscored oldest version of a rollout that is not scored yet
+     * @param best     version with the highest reward on held-out prompts so far
+     */
+    static RetainedVersions of(
+            long newest,
+            int keep,
+            Collection<Server> servers,
+            Collection<Long> fixed,
+            OptionalLong unscored,
+            OptionalLong best) {
+        RetainedVersions needed =
+                new RetainedVersions(Math.max(0, newest - keep + 1), "the newest " + keep + " are kept");
+        for (Server server : servers) {
+            needed = needed.orOlder(
+                    server.oldestVersion(),
+                    server.name()
+                            + (server.role() == ServerRole.EVALUATOR
+                                    ? " evaluates it"
+                                    : server.oldestVersion() < server.version()
+                                            ? " has a sequence of it in flight"
+                                            : " serves it"));
+        }
+        for (long version : fixed) {
+            needed = needed.orOlder(version, "a fixed policy is that version");
+        }
+        if (best.isPresent()) {
+            needed = needed.orOlder(best.getAsLong(), "it is the best on held-out prompts");
+        }
+        return unscored.isPresent()
+                ? needed.orOlder(unscored.getAsLong(), "a rollout of it is not scored yet")
+                : needed;
+    }
+
+    private RetainedVersions orOlder(long version, String why) {
+        return version < oldest ? new RetainedVersions(Math.max(0, version), why) : this;
+    }
+}

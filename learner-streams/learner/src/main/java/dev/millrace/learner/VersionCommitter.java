@@ -1,0 +1,272 @@
+package dev.millrace.learner;
+
+import dev.millrace.learner.batch.IncomingBatch;
+import dev.millrace.log.LogConnection;
+import dev.millrace.log.transaction.Incarnation;
+import dev.millrace.log.transaction.TransactionalWriter;
+import dev.millrace.log.transaction.UncertainCommitException;
+import dev.millrace.policy.autodiff.AdamW;
+import dev.millrace.policy.weights.LoraAdapter;
+import dev.millrace.policy.weights.Weights;
+import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.TrainingStep;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.weights.PolicyPartition;
+import dev.millrace.weights.VersionFacts;
+import dev.millrace.weights.VersionSize;
+import dev.millrace.weights.VersionWriter;
+import dev.millrace.weights.WeightsConfig;
+import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Function;
+import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.Producer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.KafkaException;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.kafka.common.serialization.Serializer;
+
+/**
+ * Publishes versions: the chunks of weights and optimiser state, the manifest, the training-log record, dead letters of
+ * refused batches, and the offset of the batch, in one transaction.
+ *
+ * <p>Made under one transactional id per run, so that making one fences every older one: when the constructor has
+ * returned, whatever the older one had begun is aborted, and what it had committed can be read. After an exception the
+ * committer is of no further use. Used by one thread.
+ */
+public final class VersionCommitter implements AutoCloseable {
+    /** The client's own, and the least that it takes. */
+    private static final long DELIVERY_MS = 120_000;
+    /** The client's own; what does not answer within it is tried again with another producer. */
+    private static final long BLOCK_MS = 60_000;
+    /** What a broker allows unless its transaction.max.timeout.ms says otherwise. */
+    private static final long LONGEST_TRANSACTION_MS = 900_000;
+
+    private final String policyId;
+    private final String trainingLog;
+    private final TransactionalWriter writer;
+    private final VersionWriter versions;
+    private final CheckpointSchedule checkpoints;
+    private final Serializer<TrainingStep> steps;
+    private final int trainingLogPartition;
+    private Map<Long, String> learntBefore = Map.of();
+
+    /** Makes the producer; a seam for tests that kill a learner between any two of its calls. */
+    @FunctionalInterface
+    public interface Producers {
+        Producer<byte[], byte[]> create(Map<String, Object> properties);
+
+        /** Real ones. */
+        static Producers kafka() {
+            return properties -> new KafkaProducer<>(properties, new ByteArraySerializer(), new ByteArraySerializer());
+        }
+    }
+
+    /**
+     * Fences every older committer of the run.
+     *
+     * @param incarnation of the learner, one for all committers that it makes
+     * @throws dev.millrace.log.transaction.TakenOverException if this learner had the run, and a newer one has it now
+     * @throws KafkaException if the broker cannot be reached, or the older one's transaction not ended, within its limit
+     */
+    public VersionCommitter(
+            LogConnection connection, WeightsConfig config, Incarnation incarnation, Producers producers) {
+        String transactionalId = connection.scoped("learner");
+        long sendLimitMs = connection.limit(config.sendTimeoutMs()).toMillis();
+        this.policyId = connection.run().policyId();
+        this.trainingLog = connection.topics().trainingLog();
+        Map<String, Object> properties = new HashMap<>(connection.producer(Map.of(
+                "transactional.id",
+                transactionalId,
+                "enable.idempotence",
+                true,
+                "acks",
+                "all",
+                "compression.type",
+                "none", // floats of weights do not compress
+                "batch.size",
+                1 << 20, // small tensors go together, and a version of a small model in one request
+                "max.in.flight.requests.per.connection",
+                1, // or what follows a retried first send is refused out of order
+                "retry.backoff.ms",
+                20, // a step's first send may meet the last transaction still being closed
+                "max.block.ms",
+                Math.min(BLOCK_MS, sendLimitMs),
+                "delivery.timeout.ms",
+                Math.toIntExact(Math.max(DELIVERY_MS, sendLimitMs)),
+                "transaction.timeout.ms",
+                Math.toIntExact(Math.min(LONGEST_TRANSACTION_MS, sendLimitMs + 30_000)))));
+        this.writer =
+                TransactionalWriter.of(connection, transactionalId, incarnation, () -> producers.create(properties));
+        writer.fenceOthers();
+        try {
+            this.trainingLogPartition =
+                    PolicyPartition.of(policyId, trainingLog, writer.producer().partitionsFor(trainingLog));
+        } catch (RuntimeException e) {
+            writer.close();
+            throw e;
+        }
+        this.versions = new VersionWriter(connection, writer.producer(), config);
+        this.checkpoints = new CheckpointSchedule(config);
+        this.steps = AvroSerde.of(TrainingStep.class, connection.registry()).serializer();
+    }
+
+    /** Publishes the initial weights; no batch made them. */
+    public PolicyVersion commitInitial(VersionFacts facts, Weights weights, AdamW.State optimizer) {
+        PolicyVersion manifest = inTransaction("version " + facts.version(), out -> write(facts, weights, optimizer));
+        published(manifest, weights);
+        return manifest;
+    }
+
+    /**
+     * Says where a learner that starts again goes on, so that what it makes next may be a delta against that.
+     *
+     * @param checkpoint the newest version that has the optimiser's state
+     */
+    public void continueFrom(PolicyVersion newest, Weights weights, PolicyVersion checkpoint) {
+        checkpoints.published(checkpoint);
+        published(newest, weights);
+    }
+
+    /**
+     * Bounds the time between two versions that have the optimiser's state, by what can be learnt again.
+     *
+     * @param longestMs in which nothing is removed that a version since the last of them was learnt from
+     * @param lastStep version with which training is to end
+     */
+    public void checkpointWithin(long longestMs, long lastStep) {
+        checkpoints.within(longestMs, lastStep);
+    }
+
+    private PolicyVersion write(VersionFacts facts, Weights weights, AdamW.State optimizer) {
+        // what an adapter is put upon has no state of its own, and the adapter's begins with zeros
+        boolean isOfThese = optimizer.first().specs().equals(weights.trained().specs());
+        VersionSize size = VersionSize.of(weights.shape(), weights.adapter().map(LoraAdapter::shape));
+        return isOfThese && checkpoints.isDue(facts, size)
+                ? versions.write(facts, weights, optimizer)
+                : versions.writeWithoutState(facts, weights, optimizer.steps());
+    }
+
+    private void published(PolicyVersion manifest, Weights weights) {
+        checkpoints.published(manifest);
+        versions.continueFrom(manifest, weights);
+    }
+
+    /**
+     * What a step left on the log.
+     *
+     * @param manifest of the version
+     * @param step     its training-log record
+     */
+    public record Committed(PolicyVersion manifest, TrainingStep step) {}
+
+    /**
+     * Publishes the version that a batch made.
+     *
+     * @param record makes the training-log record, given the manifest
+     * @param batch  its offset and its dead letters go along
+     * @param group  as whom to commit the offset
+     * @throws dev.millrace.log.transaction.FencedWriterException if another learner has taken over, or the broker gave the transaction up
+     * @throws KafkaException if it cannot be written; the transaction is aborted, or will be by the next learner
+     */
+    public Committed commit(
+            VersionFacts facts,
+            Weights weights,
+            AdamW.State optimizer,
+            Function<PolicyVersion, TrainingStep> record,
+            IncomingBatch batch,
+            ConsumerGroupMetadata group) {
+        Committed committed = inTransaction("version " + facts.version(), out -> {
+            PolicyVersion manifest = write(facts, weights, optimizer);
+            TrainingStep step = record.apply(manifest);
+            sendStep(out, step, batch, group, manifest.getVersion());
+            return new Committed(manifest, step);
+        });
+        published(committed.manifest(), weights);
+        return committed;
+    }
+
+    /**
+     * Commits a starved batch: its training-log record, its offset and its dead letters, and no version.
+     *
+     * @param newest the version that stays
+     * @throws dev.millrace.log.transaction.FencedWriterException if another learner has taken over, or the broker gave the transaction up
+     * @throws KafkaException as {@link #commit}
+     */
+    public void commitStarved(
+            PolicyVersion newest, TrainingStep step, IncomingBatch batch, ConsumerGroupMetadata group) {
+        inTransaction("the step on batch " + step.getBatchId(), out -> {
+            sendStep(out, step, batch, group, newest.getVersion());
+            return step;
+        });
+    }
+
+    /**
+     * Writes the optimiser's state of the newest version, where that was published without it.
+     *
+     * @return the version's manifest, with the state
+     * @throws dev.millrace.log.transaction.FencedWriterException if another learner has taken over
+     * @throws KafkaException as {@link #commit}
+     */
+    public PolicyVersion commitState(PolicyVersion newest, AdamW.State optimizer) {
+        PolicyVersion manifest = inTransaction(
+                "the optimiser's state of version " + newest.getVersion(),
+                out -> versions.writeState(newest, optimizer));
+        checkpoints.published(manifest);
+        return manifest;
+    }
+
+    /** Writes records that belong to no step, such as dead letters, on their own. */
+    public void commit(String what, List<ProducerRecord<byte[], byte[]>> records) {
+        inTransaction(what, out -> {
+            records.forEach(out::send);
+            return records;
+        });
+    }
+
+    /**
+     * Says of which batches the training log has the step already, since their versions were lost and are made again: where the
+     * weights are the same, it is not written twice.
+     *
+     * @param hashes of the weights, by batch
+     */
+    public void learntBefore(Map<Long, String> hashes) {
+        learntBefore = Map.copyOf(hashes);
+    }
+
+    private void sendStep(
+            Producer<byte[], byte[]> out,
+            TrainingStep step,
+            IncomingBatch batch,
+            ConsumerGroupMetadata group,
+            long newestVersion) {
+        if (step.getStarved() || !step.getWeightsSha256().equals(learntBefore.get(step.getBatchId()))) {
+            out.send(new ProducerRecord<>(
+                    trainingLog,
+                    trainingLogPartition,
+                    policyId.getBytes(StandardCharsets.UTF_8),
+                    steps.serialize(trainingLog, step)));
+        }
+        batch.deadLetters().forEach(out::send);
+        out.sendOffsetsToTransaction(Map.of(batch.partition(), batch.committed(newestVersion)), group);
+    }
+
+    private <T> T inTransaction(String what, Function<Producer<byte[], byte[]>, T> work) {
+        try {
+            return writer.compute(work);
+        } catch (UncertainCommitException e) {
+            throw new UncertainCommitException(
+                    "the broker did not answer whether " + what
+                            + " is committed; it is wholly or not at all, and the next start finds out",
+                    e);
+        }
+    }
+
+    @Override
+    public void close() {
+        writer.close();
+    }
+}

@@ -1,0 +1,98 @@
+package dev.millrace.topology.task;
+
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Collections;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * Decides which waits have lasted too long: those whose progress has not changed for a while. What makes its progress more
+ * slowly than that, such as a learner whose step takes minutes, may wait {@value #PACES} times as long as it took for the
+ * shortest of its last {@value #REMEMBERED} pieces of progress; one long stall therefore makes nobody patient. A wait that was
+ * interrupted begins anew. Confined to one thread; time is the caller's.
+ */
+public final class StallDetector {
+    private static final int PACES = 3;
+    private static final int REMEMBERED = 3;
+
+    private record Place(String stage, int partition) {}
+
+    /** A wait as it was when its progress last changed. */
+    private record Watched(long progress, long sinceMs) {}
+
+    /** What has changed since the last look. */
+    public record Change(List<StallAlarm> begun, List<StallAlarm> ended) {}
+
+    private final long afterMs;
+    private final Map<Place, Watched> watched = new HashMap<>();
+    private final Map<Place, Deque<Long>> paces = new HashMap<>();
+    private Map<Place, StallAlarm> stalled = new HashMap<>();
+
+    /** @param afterMs a wait may last so long without progress */
+    public StallDetector(long afterMs) {
+        this.afterMs = afterMs;
+    }
+
+    /** Looks at everything that is waited for now. */
+    public Change check(Collection<Wait> waits, long nowMs) {
+        Map<Place, StallAlarm> now = new HashMap<>();
+        Map<Place, Watched> kept = new HashMap<>();
+        for (Wait wait : waits) {
+            Place place = new Place(wait.stage(), wait.partition());
+            Watched before = watched.get(place);
+            Watched current = before != null && before.progress() == wait.progress()
+                    ? before
+                    : new Watched(wait.progress(), nowMs);
+            kept.put(place, current);
+            if (before != null && current.progress() != before.progress()) {
+                remember(place, nowMs - before.sinceMs());
+            }
+            if (nowMs - current.sinceMs() >= mayLastMs(place)) {
+                now.put(place, new StallAlarm(wait, current.sinceMs()));
+            }
+        }
+        watched.forEach((place, before) -> {
+            if (!kept.containsKey(place)) {
+                remember(place, nowMs - before.sinceMs());
+            }
+        });
+        watched.clear();
+        watched.putAll(kept);
+        List<StallAlarm> begun = new ArrayList<>();
+        now.forEach((place, alarm) -> {
+            if (!stalled.containsKey(place)) {
+                begun.add(alarm);
+            }
+        });
+        List<StallAlarm> ended = new ArrayList<>();
+        stalled.forEach((place, alarm) -> {
+            if (!now.containsKey(place)) {
+                ended.add(alarm);
+            }
+        });
+        stalled = now;
+        return new Change(begun, ended);
+    }
+
+    private void remember(Place place, long tookMs) {
+        Deque<Long> last = paces.computeIfAbsent(place, any -> new ArrayDeque<>());
+        last.addLast(tookMs);
+        if (last.size() > REMEMBERED) {
+            last.removeFirst();
+        }
+    }
+
+    private long mayLastMs(Place place) {
+        Deque<Long> last = paces.getOrDefault(place, new ArrayDeque<>());
+        return last.size() < REMEMBERED ? afterMs : Math.max(afterMs, PACES * Collections.min(last));
+    }
+
+    /** All that ring now. */
+    public List<StallAlarm> stalled() {
+        return List.copyOf(stalled.values());
+    }
+}

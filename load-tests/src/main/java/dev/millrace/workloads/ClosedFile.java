@@ -1,0 +1,96 @@
+package dev.millrace.workloads;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.runtime.config.ConfigBinder;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.workloads.closed.ClosedPlan;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * A workload file of the closed loop: the keys of a run's configuration, under {@code closed} those of a {@link ClosedPlan},
+ * and under {@code sweep} lists of values for any of both.
+ *
+ * <pre>
+ *   closed:
+ *     seconds: 30
+ *     environment_ms: {kind: log_normal, value: 100, spread: 1.0, least: 0, most: 5000}
+ *   sweep:
+ *     admission.eta: [0, 1, 4]
+ * </pre>
+ */
+public final class ClosedFile {
+    /** The key by which a file is known to be one. */
+    static final String KEY = "closed";
+    /** What a load test decides by itself, and why nothing is to be said about it. */
+    private static final Map<String, String> DECIDED = Map.of(
+            "goal", "a closed loop ends with its budget; give closed.seconds, closed.tokens and closed.reward",
+            "metrics", "a load test serves no metrics",
+            "broker", "the broker is a process of its own; its heap is closed.broker_heap_mb",
+            "run.id", "every run of a load test gets a name of its own",
+            "run.topic_prefix", "every run of a load test gets topics of its own",
+            "run.bootstrap_servers", "give the cluster with --bootstrap-servers");
+
+    private final ObjectNode tree;
+
+    private ClosedFile(ObjectNode tree) {
+        this.tree = tree;
+    }
+
+    /** Whether a workload file is of this kind. */
+    public static boolean isOne(ObjectNode tree) {
+        return tree.has(KEY);
+    }
+
+    /** @throws ConfigException if it says what a load test decides by itself */
+    public static ClosedFile of(ObjectNode tree) {
+        DECIDED.forEach((key, why) -> {
+            String pointer = "/" + key.replace('.', '/');
+            if (!tree.at(pointer).isMissingNode()) {
+                throw new ConfigException(key + " must not be in a workload: " + why);
+            }
+        });
+        return new ClosedFile(tree.deepCopy());
+    }
+
+    /** @throws ConfigException if there is no such file, or it is no closed workload */
+    static ClosedFile read(Path file) {
+        return of(ConfigTree.read(file));
+    }
+
+    /**
+     * Every point, in the order of the lists.
+     *
+     * @throws ConfigException naming the key that is unknown or refused
+     */
+    public List<ClosedPoint> points() {
+        List<String> known = new ArrayList<>(ConfigBinder.keys(MillraceConfig.defaults()));
+        known.removeIf(key ->
+                DECIDED.keySet().stream().anyMatch(decided -> key.equals(decided) || key.startsWith(decided + ".")));
+        ConfigBinder.keys(ClosedPlan.defaults()).forEach(key -> known.add(KEY + "." + key));
+        List<ClosedPoint> points = new ArrayList<>();
+        for (Sweep.Combination combination : Sweep.of(tree, known)) {
+            points.add(ClosedPoint.of(combination.settings(), combination.tree()));
+        }
+        if (points.stream().map(point -> point.plan().brokerHeapMb()).distinct().count() > 1) {
+            throw new ConfigException("closed.broker_heap_mb cannot be swept: one broker serves all points");
+        }
+        return points;
+    }
+
+    /** The first point's plan and configuration in full, and the sweep, as YAML. */
+    public String resolved() {
+        ClosedPoint first = points().get(0);
+        ObjectNode resolved = ConfigTree.empty();
+        resolved.set(KEY, ConfigBinder.unbind(first.plan()));
+        resolved.setAll(ConfigBinder.unbind(first.config()));
+        if (tree.has(Sweep.KEY)) {
+            resolved.set(Sweep.KEY, tree.get(Sweep.KEY));
+        }
+        return ConfigTree.write(resolved);
+    }
+}

@@ -1,0 +1,35 @@
+package dev.millrace.workloads;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.PropertyNamingStrategies;
+import com.fasterxml.jackson.databind.SerializationFeature;
+import com.fasterxml.jackson.databind.json.JsonMapper;
+import dev.millrace.report.WholeFile;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+
+/** Records as JSON with names in snake case. */
+public final class JsonFile {
+    private static final ObjectMapper MAPPER = JsonMapper.builder()
+            .propertyNamingStrategy(PropertyNamingStrategies.SNAKE_CASE)
+            .enable(SerializationFeature.INDENT_OUTPUT)
+            .build();
+
+    private JsonFile() {}
+
+    /** Writes a record, and the directories that lead to it; the file is whole when it has its name. */
+    public static void write(Path file, Object record) throws IOException {
+        WholeFile.write(file, text(record) + "\n");
+    }
+
+    /** The text that {@link #write} writes. */
+    public static String text(Object record) throws IOException {
+        return MAPPER.writeValueAsString(record);
+    }
+
+    /** Reads what was written. */
+    public static <T> T read(Path file, Class<T> type) throws IOException {
+        return MAPPER.readValue(Files.readString(file), type);
+    }
+}

@@ -1,0 +1,305 @@
+package dev.millrace.workloads;
+
+import dev.millrace.schemas.BatchEntry;
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.topology.task.OutcomeReason;
+import dev.millrace.workloads.topology.Backlog;
+import dev.millrace.workloads.topology.OpenLoop;
+import dev.millrace.workloads.topology.Schedule;
+import dev.millrace.workloads.topology.SyntheticRun;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.HdrHistogram.Histogram;
+
+/**
+ * Runs one workload against one topology of its own and says what came of it.
+ *
+ * <p>First the backlog, then the topology, then the load: warm-up, at least until the first batch, and the window that is
+ * counted. What is still on its way when the window ends is not waited for.
+ */
+public final class PointRun {
+    private static final double TICK_S = 0.02;
+    /** After the warm-up; clients that find each other for the first time are no matter of the load. */
+    private static final Duration FIRST_BATCH_LIMIT = Duration.ofSeconds(60);
+
+    private final Map<String, Object> client;
+    private final Workload workload;
+    private final String name;
+    private final Path scratch;
+    private final Map<String, String> settings;
+    private final double copyMegabytesPerSecond;
+
+    private final Histogram endToEnd = new Histogram(3);
+    private final Histogram added = new Histogram(3);
+    private final List<Double> essRatios = new ArrayList<>();
+    private long windowFrom = Long.MAX_VALUE;
+    private long batchBeforeWindow;
+    private long windowRollouts;
+    private long windowTokens;
+    private long windowTrained;
+    private double windowStaleness;
+    private long backlogLeft;
+    private long drainedNanos;
+    private long lastBatchNanos;
+    private long longestGapNanos;
+
+    /**
+     * @param name of its run, not used before on this cluster
+     * @param scratch for state
+     * @param settings what the sweep set
+     * @param copyMegabytesPerSecond of the baseline
+     */
+    public PointRun(
+            Map<String, Object> client,
+            Workload workload,
+            String name,
+            Path scratch,
+            Map<String, String> settings,
+            double copyMegabytesPerSecond) {
+        this.client = client;
+        this.workload = workload;
+        this.name = name;
+        this.scratch = scratch;
+        this.settings = settings;
+        this.copyMegabytesPerSecond = copyMegabytesPerSecond;
+    }
+
+    /** Runs it; once. */
+    public PointResult run() throws InterruptedException {
+        long firstVersion = workload.rollouts().versionsBehind().most();
+        try (SyntheticRun run = new SyntheticRun(
+                client,
+                name,
+                workload.topics(),
+                workload.rollouts(),
+                workload.seed(),
+                workload.topology().runtime().compression())) {
+            run.publishVersions(firstVersion, System.currentTimeMillis() - 3_600_000);
+            backlogLeft = workload.backlog().rollouts();
+            if (backlogLeft > 0) {
+                Backlog.publish(run, 0, workload.backlog().rollouts(), firstVersion);
+            }
+            PointResult result = underLoad(run, firstVersion);
+            run.delete();
+            return result;
+        }
+    }
+
+    private PointResult underLoad(SyntheticRun run, long firstVersion) throws InterruptedException {
+        double seconds = workload.warmUpSeconds() + FIRST_BATCH_LIMIT.toSeconds() + workload.seconds();
+        long group = workload.rollouts().groupSize();
+        long count = Math.max(1, Math.round(workload.load().rolloutsPerSecond() * seconds / group)) * group;
+        Schedule schedule =
+                Schedule.of(workload.load().arrivals(), workload.load().rolloutsPerSecond(), count, workload.seed());
+        BatchView view = new BatchView();
+        Optional<SyntheticLearner> learner = workload.learner().enabled()
+                ? Optional.of(new SyntheticLearner(run, workload.learner().stepMs(), firstVersion, workload.seed()))
+                : Optional.empty();
+        OpenLoop load = new OpenLoop(
+                run,
+                workload.load(),
+                schedule,
+                workload.backlog().rollouts(),
+                () -> learner.map(SyntheticLearner::newestVersion).orElse(firstVersion));
+        long bytesPerRollout;
+        try (Instances instances = Instances.start(workload, run.connection(), name, scratch);
+                TopicWatch watch = new TopicWatch(
+                        run.connection(),
+                        run.connection().topics().batches(),
+                        BatchedRollouts.batches(run.connection(), batch -> {
+                            see(batch, load, System.nanoTime());
+                            view.see(batch);
+                            learner.ifPresent(taker -> taker.offer(batch));
+                        }));
+                LagSampler sampler = new LagSampler(
+                        run.connection(),
+                        workload.topics().partitions(),
+                        view,
+                        () -> learner.map(SyntheticLearner::steps).orElse(view.count()));
+                ProcessorLoad processors = new ProcessorLoad()) {
+            instances.awaitRunning();
+            long began = System.nanoTime();
+            load.start();
+            sampler.start();
+            sleepUntil(began + nanos(workload.warmUpSeconds()), load, watch, instances);
+            BoundedWait.await(
+                    "the first batch at " + workload.load().rolloutsPerSecond() + " rollouts/s",
+                    FIRST_BATCH_LIMIT,
+                    () -> {
+                        requireHealthy(load, watch, instances);
+                        return view.count() > 0;
+                    },
+                    () -> watch.departures().toString());
+            openWindow(load);
+            processors.begin();
+            long windowBegan = System.nanoTime();
+            long staleBefore = watch.departures().of(OutcomeReason.STALE);
+            double busyBefore = busySeconds(learner);
+            long recoveredFrom = 0;
+            if (workload.fault().killAfterSeconds() > 0) {
+                sleepUntil(windowBegan + nanos(workload.fault().killAfterSeconds()), load, watch, instances);
+                synchronized (this) {
+                    longestGapNanos = 0;
+                }
+                recoveredFrom = System.nanoTime();
+                instances.killOne();
+            }
+            sleepUntil(windowBegan + nanos(workload.seconds()), load, watch, instances);
+            double windowSeconds = (System.nanoTime() - windowBegan) / 1e9;
+            bytesPerRollout = load.bytes() / Math.max(1, load.rolloutsOnLog());
+            List<LagSample> lags = sampler.samples();
+            return result(
+                    load,
+                    lags,
+                    windowSeconds,
+                    bytesPerRollout,
+                    watch.departures().of(OutcomeReason.STALE) - staleBefore,
+                    Math.min(1, (busySeconds(learner) - busyBefore) / windowSeconds),
+                    processors.load(),
+                    began,
+                    recoveredFrom);
+        } finally {
+            load.close();
+            learner.ifPresent(SyntheticLearner::close);
+        }
+    }
+
+    private static double busySeconds(Optional<SyntheticLearner> learner) {
+        return learner.map(SyntheticLearner::busySeconds).orElse(0.0);
+    }
+
+    private static long nanos(double seconds) {
+        return Math.round(seconds * 1e9);
+    }
+
+    private static void sleepUntil(long nanos, OpenLoop load, TopicWatch watch, Instances instances)
+            throws InterruptedException {
+        while (System.nanoTime() < nanos) {
+            requireHealthy(load, watch, instances);
+            Thread.sleep(Math.round(TICK_S * 1e3));
+        }
+    }
+
+    private static void requireHealthy(OpenLoop load, TopicWatch watch, Instances instances) {
+        load.requireHealthy();
+        watch.requireWatching();
+        instances.requireRunning();
+    }
+
+    private synchronized void openWindow(OpenLoop load) {
+        windowFrom = System.nanoTime();
+        batchBeforeWindow = lastBatchNanos;
+        longestGapNanos = 0; // of the window; what the start of everything took says nothing about it
+        load.publishDelay().getIntervalHistogram(); // what was recorded in the warm-up is left behind
+        load.publishLatency().getIntervalHistogram();
+    }
+
+    private synchronized void see(LearnerBatch batch, OpenLoop load, long now) {
+        if (lastBatchNanos != 0) {
+            longestGapNanos = Math.max(longestGapNanos, now - lastBatchNanos);
+        }
+        lastBatchNanos = now;
+        boolean counted = now >= windowFrom;
+        for (BatchEntry entry : batch.getEntries()) {
+            long index = BatchedRollouts.index(entry, workload.rollouts().groupSize())
+                    - workload.backlog().rollouts();
+            if (index < 0) {
+                if (--backlogLeft == 0) {
+                    drainedNanos = now;
+                }
+            } else if (counted) {
+                endToEnd.recordValue(Math.max(0, now - load.timeline().intended(index)));
+                added.recordValue(Math.max(0, now - load.timeline().scoredAt(index)));
+            }
+            if (counted) {
+                windowRollouts++;
+                windowTokens += load.tokensOf(index);
+            }
+        }
+        if (counted) {
+            windowTrained += batch.getTrainedTokens();
+            if (batch.getEssRatio() != null) {
+                essRatios.add(batch.getEssRatio());
+            }
+            windowStaleness += batch.getStalenessMean();
+        }
+    }
+
+    private synchronized PointResult result(
+            OpenLoop load,
+            List<LagSample> lags,
+            double windowSeconds,
+            long bytesPerRollout,
+            long stale,
+            double learnerBusy,
+            double processorLoad,
+            long began,
+            long killed) {
+        double offered = workload.load().rolloutsPerSecond();
+        double achieved = windowRollouts / countedSeconds(windowSeconds);
+        double megabytes = achieved * bytesPerRollout / 1e6;
+        Latency delay = Latency.of(load.publishDelay().getIntervalHistogram());
+        boolean followed = Knee.Point.of(offered, achieved).followed();
+        double staleShare = stale == 0 ? 0 : (double) stale / (stale + windowRollouts);
+        boolean waits = workload.topology().batch().maxOutstanding() > 0;
+        double[] ess =
+                essRatios.stream().mapToDouble(Double::doubleValue).sorted().toArray();
+        return new PointResult(
+                settings,
+                offered,
+                achieved,
+                windowTokens / windowSeconds,
+                megabytes,
+                megabytes / copyMegabytesPerSecond,
+                delay,
+                Latency.of(load.publishLatency().getIntervalHistogram()),
+                Latency.of(endToEnd),
+                Latency.of(added),
+                ess.length == 0 ? 0 : ess[ess.length / 2],
+                windowTokens == 0 ? 0 : (double) windowTrained / windowTokens,
+                ess.length == 0 ? 0 : windowStaleness / ess.length,
+                staleShare,
+                learnerBusy,
+                processorLoad,
+                load.ownNanosPerRecord() / 1e3,
+                Limit.of(followed, staleShare, waits ? learnerBusy : 0, processorLoad, delay.p99()),
+                workload.backlog().rollouts() > 0 && drainedNanos != 0 ? (drainedNanos - began) / 1e9 : -1,
+                Math.max(0, backlogLeft),
+                killed == 0 ? -1 : recovery(lags, (killed - began) / 1e9),
+                killed == 0 ? -1 : Math.max(longestGapNanos, windowFrom + nanos(windowSeconds) - lastBatchNanos) / 1e9,
+                lags);
+    }
+
+    /**
+     * What the window's batches took: from the last one before it to its last one, so that it holds as many intervals as batches. Where
+     * more time has gone since than between any two of them, until the window's end.
+     */
+    private double countedSeconds(double windowSeconds) {
+        long end = windowFrom + nanos(windowSeconds);
+        long counted = (end - lastBatchNanos > longestGapNanos ? end : lastBatchNanos) - batchBeforeWindow;
+        return windowRollouts == 0 ? windowSeconds : counted / 1e9;
+    }
+
+    /** From the kill until no more records were behind than at most before it. */
+    private static double recovery(List<LagSample> lags, double killedAtSeconds) {
+        long before = lags.stream()
+                .filter(lag -> lag.atSeconds() < killedAtSeconds)
+                .mapToLong(LagSample::allRecords)
+                .max()
+                .orElse(0);
+        boolean behind = false;
+        for (LagSample lag : lags) {
+            if (lag.atSeconds() >= killedAtSeconds) {
+                behind |= lag.allRecords() > before;
+                if (behind && lag.allRecords() <= before) {
+                    return lag.atSeconds() - killedAtSeconds;
+                }
+            }
+        }
+        return behind || lags.isEmpty() ? -1 : 0;
+    }
+}

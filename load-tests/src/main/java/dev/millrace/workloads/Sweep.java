@@ -1,0 +1,88 @@
+package dev.millrace.workloads;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.NearestKey;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/** Lists of values for keys of a file; every combination of them is a point. */
+final class Sweep {
+    /** The key that holds the lists. */
+    static final String KEY = "sweep";
+
+    private Sweep() {}
+
+    /**
+     * A file without its sweep, and with what one combination sets.
+     *
+     * @param settings what that is, by key, in the order of the file; empty where nothing is swept
+     */
+    record Combination(Map<String, String> settings, ObjectNode tree) {}
+
+    /**
+     * Every combination, in the order of the lists.
+     *
+     * @param known keys that may be swept, alone or with all below them
+     * @throws ConfigException naming the key that is unknown
+     */
+    static List<Combination> of(ObjectNode file, List<String> known) {
+        ObjectNode base = file.deepCopy();
+        JsonNode sweep = base.remove(KEY);
+        List<Combination> combinations = new ArrayList<>();
+        for (Map<String, JsonNode> values :
+                sweep == null ? List.<Map<String, JsonNode>>of(Map.of()) : combinations(sweep, known)) {
+            ObjectNode tree = base.deepCopy();
+            Map<String, String> settings = new LinkedHashMap<>();
+            values.forEach((key, value) -> {
+                put(tree, key, value);
+                settings.put(key, value.isValueNode() ? value.asText() : value.toString());
+            });
+            combinations.add(new Combination(settings, tree));
+        }
+        return combinations;
+    }
+
+    private static List<Map<String, JsonNode>> combinations(JsonNode sweep, List<String> known) {
+        if (!(sweep instanceof ObjectNode lists) || lists.isEmpty()) {
+            throw new ConfigException(
+                    "sweep must hold keys with lists of values, such as '" + known.get(0) + ": [1, 2]': " + sweep);
+        }
+        List<Map<String, JsonNode>> combinations = new ArrayList<>(List.of(Map.of()));
+        for (Map.Entry<String, JsonNode> list : lists.properties()) {
+            String key = list.getKey();
+            if (known.stream().noneMatch(name -> name.equals(key) || name.startsWith(key + "."))) {
+                throw new ConfigException("unknown key " + key + " in sweep"
+                        + NearestKey.of(key, known)
+                                .map(k -> "; did you mean " + k + "?")
+                                .orElse(""));
+            }
+            if (!(list.getValue() instanceof ArrayNode values) || values.isEmpty()) {
+                throw new ConfigException("sweep." + key + " must be a list of values: " + list.getValue());
+            }
+            List<Map<String, JsonNode>> longer = new ArrayList<>();
+            for (Map<String, JsonNode> begun : combinations) {
+                values.forEach(value -> {
+                    Map<String, JsonNode> with = new LinkedHashMap<>(begun);
+                    with.put(key, value);
+                    longer.add(with);
+                });
+            }
+            combinations = longer;
+        }
+        return combinations;
+    }
+
+    static void put(ObjectNode tree, String key, JsonNode value) {
+        String[] path = key.split("\\.");
+        ObjectNode at = tree;
+        for (int i = 0; i < path.length - 1; i++) {
+            at = at.get(path[i]) instanceof ObjectNode object ? object : at.putObject(path[i]);
+        }
+        at.set(path[path.length - 1], value);
+    }
+}

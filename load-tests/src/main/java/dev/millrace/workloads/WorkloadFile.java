@@ -1,0 +1,99 @@
+package dev.millrace.workloads;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.runtime.config.ConfigBinder;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.workloads.topology.RecordedShape;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Function;
+
+/**
+ * A workload file: the keys of a {@link Workload}, and under {@code sweep} lists of values for any of them. Every
+ * combination of the lists is a point.
+ *
+ * <pre>
+ *   seconds: 10
+ *   rollouts: {response_tokens: {kind: log_normal, value: 512, spread: 0.8, least: 16, most: 4096}}
+ *   sweep:
+ *     load.rollouts_per_second: [100, 200, 400]
+ *     topology.runtime.commit_interval_ms: [20, 100]
+ * </pre>
+ */
+public final class WorkloadFile {
+    /** What a recorded run says about its rollouts. */
+    private static final List<String> COUNTED = List.of(
+            "group_size", "prompt_tokens", "response_tokens", "versions_behind", "unscored_share", "garbage_share");
+
+    private final ObjectNode tree;
+    private final Map<String, RecordedShape> recorded = new HashMap<>();
+
+    private WorkloadFile(ObjectNode tree) {
+        this.tree = tree;
+    }
+
+    /** @throws ConfigException if there is no such file, or it is no YAML mapping */
+    static WorkloadFile read(Path file) {
+        return new WorkloadFile(ConfigTree.read(file));
+    }
+
+    /** Of a tree that was read elsewhere. */
+    public static WorkloadFile of(ObjectNode tree) {
+        return new WorkloadFile(tree.deepCopy());
+    }
+
+    /**
+     * Every point, in the order of the lists.
+     *
+     * @param recordedShapes counts the rollouts of a recorded run, named by its folder
+     * @throws ConfigException naming the key that is unknown or refused
+     */
+    public List<SweepPoint> points(Function<String, RecordedShape> recordedShapes) {
+        List<SweepPoint> points = new ArrayList<>();
+        for (Sweep.Combination combination : Sweep.of(tree, ConfigBinder.keys(Workload.defaults()))) {
+            Workload stated = ConfigBinder.bind(Workload.defaults(), combination.tree());
+            String from = stated.rollouts().from();
+            if (!from.isEmpty()) {
+                requireNotStated(combination.tree());
+            }
+            points.add(new SweepPoint(
+                    combination.settings(),
+                    from.isEmpty()
+                            ? stated
+                            : stated.with(stated.rollouts().with(recorded.computeIfAbsent(from, recordedShapes)))));
+        }
+        for (String key : List.of("brokers", "broker_heap_mb")) {
+            if (points.get(0).settings().containsKey(key)) {
+                throw new ConfigException(key + " cannot be swept: the same brokers serve all points");
+            }
+        }
+        if (points.get(0).workload().knee().search() && points.get(0).settings().containsKey(LoadTest.RATE)) {
+            throw new ConfigException("knee.search chooses the rates itself, so sweep must not list " + LoadTest.RATE
+                    + "; leave one of them out");
+        }
+        return points;
+    }
+
+    private static void requireNotStated(ObjectNode combination) {
+        for (String key : COUNTED) {
+            if (combination.path("rollouts").has(key)) {
+                throw new ConfigException(
+                        "rollouts." + key
+                                + " is given and so is rollouts.from, the recorded run that says it too; leave one of them out");
+            }
+        }
+    }
+
+    /** The first point's workload in full, and the sweep, as YAML. */
+    public String resolved(SweepPoint first) {
+        ObjectNode resolved = ConfigBinder.unbind(first.workload());
+        if (tree.has(Sweep.KEY)) {
+            resolved.set(Sweep.KEY, tree.get(Sweep.KEY));
+        }
+        return ConfigTree.write(resolved);
+    }
+}

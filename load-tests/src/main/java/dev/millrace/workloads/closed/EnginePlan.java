@@ -1,0 +1,43 @@
+package dev.millrace.workloads.closed;
+
+import dev.millrace.policy.session.WeightPlacement;
+
+/**
+ * How much work each round is.
+ *
+ * @param sequences side by side
+ * @param promptTokens of each sequence, at least 2
+ * @param sampledTokens of each sequence, behind its prompt
+ * @param tokensPerCall sampled tokens before the caller sees any
+ * @param tokenBudget padded tokens of a micro-batch of scoring and gradient
+ * @param placement of the weights that prompts and sampled tokens go through
+ * @param rounds beside the one that warms up
+ */
+public record EnginePlan(
+        int sequences,
+        int promptTokens,
+        int sampledTokens,
+        int tokensPerCall,
+        int tokenBudget,
+        WeightPlacement placement,
+        int rounds) {
+    public EnginePlan {
+        atLeast(1, sequences, "sequences");
+        atLeast(2, promptTokens, "promptTokens");
+        atLeast(1, sampledTokens, "sampledTokens");
+        atLeast(1, tokensPerCall, "tokensPerCall");
+        atLeast(1, tokenBudget, "tokenBudget");
+        atLeast(1, rounds, "rounds");
+    }
+
+    private static void atLeast(int least, int value, String name) {
+        if (value < least) {
+            throw new IllegalArgumentException(name + " must be at least " + least + ": " + name + "=" + value);
+        }
+    }
+
+    /** Tokens of a whole sequence. */
+    public int length() {
+        return promptTokens + sampledTokens;
+    }
+}

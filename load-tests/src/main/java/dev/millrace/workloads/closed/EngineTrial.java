@@ -1,0 +1,83 @@
+package dev.millrace.workloads.closed;
+
+import dev.millrace.policy.session.Device;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.ScoringSession;
+import dev.millrace.policy.weights.Weights;
+import dev.millrace.workloads.Sample;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * {@link EngineWork} in rounds, in each of which every piece comes once: what else runs on the machine meets all of them alike.
+ * Not thread-safe.
+ */
+public final class EngineTrial implements AutoCloseable {
+    private final EnginePlan plan;
+    private final Weights weights;
+    private final Device device;
+    private final EngineWork work;
+
+    /** Seconds of one round. */
+    private record Round(double prefill, double decode, double score, double gradient, double update, double pack) {}
+
+    /**
+     * @param weights written by every round's step
+     * @throws IllegalArgumentException if a sequence is longer than the model's positions
+     */
+    public EngineTrial(Engine engine, Weights weights, EnginePlan plan) {
+        this.plan = plan;
+        this.weights = weights;
+        this.device = engine.device();
+        this.work = new EngineWork(engine, weights, plan);
+    }
+
+    /** Measures all rounds; the weights are other ones afterwards. */
+    public EngineRates measure() {
+        List<Round> rounds = new ArrayList<>();
+        LogProbGap decodeAndScore = LogProbGap.NONE;
+        LogProbGap deviceAndCpu = null;
+        for (int r = -1; r < plan.rounds(); r++) {
+            double prefill = seconds(work::takePrompts);
+            double decoded = seconds(work::sample);
+            float[][] scored = new float[1][];
+            double score = seconds(() -> scored[0] = work.score());
+            decodeAndScore = decodeAndScore.worst(LogProbGap.between(work.drawnLogProbs(), scored[0]));
+            if (r < 0 && device.kind() != Device.Kind.CPU) {
+                try (ScoringSession cpu = new ScoringSession(Engine.cpu(), weights.shape(), plan.tokenBudget())) {
+                    deviceAndCpu = LogProbGap.between(scored[0], work.score(cpu));
+                }
+            }
+            double backward = seconds(work::accumulate);
+            double update = seconds(work::update);
+            double pack = seconds(work::prepare);
+            if (r >= 0) {
+                rounds.add(new Round(prefill, decoded, score, backward, update, pack));
+            }
+        }
+        return new EngineRates(
+                plan,
+                Sample.of(rounds.stream().map(Round::prefill).toList()),
+                Sample.of(rounds.stream().map(Round::decode).toList()),
+                Sample.of(rounds.stream().map(Round::score).toList()),
+                Sample.of(rounds.stream().map(Round::gradient).toList()),
+                Sample.of(rounds.stream().map(Round::update).toList()),
+                Sample.of(rounds.stream().map(r -> r.gradient() + r.update()).toList()),
+                plan.placement().packsOn(device)
+                        ? Sample.of(rounds.stream().map(Round::pack).toList())
+                        : null,
+                decodeAndScore,
+                deviceAndCpu);
+    }
+
+    private static double seconds(Runnable work) {
+        long start = System.nanoTime();
+        work.run();
+        return (System.nanoTime() - start) / 1e9;
+    }
+
+    @Override
+    public void close() {
+        work.close();
+    }
+}

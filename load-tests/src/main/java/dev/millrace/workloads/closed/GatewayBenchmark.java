@@ -1,0 +1,277 @@
+package dev.millrace.workloads.closed;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import dev.millrace.api.environment.Prompt;
+import dev.millrace.api.environment.Task;
+import dev.millrace.infra.broker.BrokerConfig;
+import dev.millrace.infra.broker.BrokerProcess;
+import dev.millrace.log.LogConnection;
+import dev.millrace.log.run.RunLog;
+import dev.millrace.report.ReportOrigin;
+import dev.millrace.runtime.config.ConfigLayers;
+import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.pipeline.Pipeline;
+import dev.millrace.runtime.pipeline.Role;
+import dev.millrace.runtime.pipeline.RoleThreads;
+import dev.millrace.schemas.PromptRequest;
+import dev.millrace.schemas.SamplingParameters;
+import dev.millrace.schemas.packed.PackedInts;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.workloads.Goal;
+import dev.millrace.workloads.topology.LoadException;
+import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.time.Clock;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.function.Consumer;
+import org.HdrHistogram.Histogram;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.Producer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.kafka.common.utils.AppInfoParser;
+
+/**
+ * Measures calls through a gateway beside direct calls of the same engine double, on a broker of its own: with as many agents, the
+ * same prompts and the same pauses, in turn. While the gateway is measured, further sessions are open at it.
+ */
+public final class GatewayBenchmark {
+    private static final int GROUP = 8;
+    private static final int POSITIONS = 4096;
+    private static final Duration START_LIMIT = Duration.ofSeconds(60);
+    private static final double P50_BOUND_MS = 5;
+    private static final double P99_BOUND_MS = 25;
+
+    private final Plan plan;
+    private final Path scratch;
+    private final Consumer<String> progress;
+
+    /** @param scratch for the broker's data; the caller removes it */
+    public GatewayBenchmark(Plan plan, Path scratch, Consumer<String> progress) {
+        this.plan = plan;
+        this.scratch = scratch;
+        this.progress = progress;
+    }
+
+    /**
+     * What is measured.
+     *
+     * @param agents that play side by side
+     * @param open further sessions that are open, with a turn each
+     * @param latencyMs of the engine double
+     * @param thinkMs mean of an agent's pauses between calls
+     * @param seconds of each measurement
+     * @param repetitions of each
+     */
+    public record Plan(int agents, int open, long latencyMs, long thinkMs, int seconds, int repetitions) {
+        public Plan {
+            for (long value : new long[] {agents, latencyMs, thinkMs, seconds, repetitions}) {
+                if (value < 1) {
+                    throw new IllegalArgumentException("every number of the plan must be at least 1: " + value);
+                }
+            }
+        }
+    }
+
+    /** Milliseconds of a repetition's calls, and how many there were. */
+    public record Round(long directCalls, double directP50, double directP99, long calls, double p50, double p99) {
+        /** What the gateway adds. */
+        public double addedP50() {
+            return p50 - directP50;
+        }
+
+        /** What the gateway adds. */
+        public double addedP99() {
+            return p99 - directP99;
+        }
+    }
+
+    /** What was measured, and what it means. */
+    public record Report(ReportOrigin origin, Plan plan, List<Round> rounds, List<Goal> goals) {}
+
+    /** Measures everything, one after the other. */
+    public Report run(String command) throws IOException, InterruptedException {
+        ReportOrigin origin = ReportOrigin.here(command, AppInfoParser.getVersion());
+        MillraceConfig config = new ConfigLayers()
+                .set("run.id=gateway-load")
+                .set("model.max_positions=" + POSITIONS)
+                .set("generator.capacity_tokens=" + POSITIONS)
+                .set("gateway.port=0")
+                .set("gateway.sessions=" + (plan.agents() + plan.open() + GROUP))
+                .set("gateway.claim_wait_ms=30000")
+                .resolve();
+        List<Round> rounds = new ArrayList<>();
+        try (BrokerProcess broker =
+                        BrokerProcess.start(scratch.resolve("broker"), BrokerConfig.defaults(), List.of("-Xmx1g"));
+                RunLog log = RunLog.open(
+                        Map.of("bootstrap.servers", broker.bootstrapServers()),
+                        config.run().topics(),
+                        config.topology().join().partnerTopics(config.run().topics()),
+                        config.run().identity(),
+                        config.sizedTopics(),
+                        "",
+                        Optional.empty(),
+                        Clock.systemUTC());
+                FixedLatencyEngine engine = new FixedLatencyEngine(plan.latencyMs(), 32, POSITIONS);
+                FixedLatencyEngine beside = new FixedLatencyEngine(plan.latencyMs(), 32, POSITIONS);
+                DirectServer direct = new DirectServer(beside);
+                Pipeline pipeline =
+                        new Pipeline(config, log.connection(), new SimpleMeterRegistry(), Clock.systemUTC());
+                RoleThreads threads = new RoleThreads(Duration.ofSeconds(30))) {
+            pipeline.firstVersion().run().run();
+            release(log.connection(), config);
+            CompletableFuture<String> listening = new CompletableFuture<>();
+            Role gateway = pipeline.gateway(listening::complete, engine);
+            threads.start(gateway);
+            String url = url(listening, threads);
+            AgentLanes lanes = new AgentLanes(plan.agents(), plan.thinkMs());
+            hold(lanes, url);
+            Duration duration = Duration.ofSeconds(plan.seconds());
+            for (int r = 0; r < plan.repetitions(); r++) {
+                Histogram without = lanes.play(new Direct(direct.url()), duration);
+                Histogram with = lanes.play(new Sessions(lanes, url), duration);
+                Round round = new Round(
+                        without.getTotalCount(),
+                        without.getValueAtPercentile(50) / 1e6,
+                        without.getValueAtPercentile(99) / 1e6,
+                        with.getTotalCount(),
+                        with.getValueAtPercentile(50) / 1e6,
+                        with.getValueAtPercentile(99) / 1e6);
+                rounds.add(round);
+                progress.accept(String.format(
+                        Locale.ROOT,
+                        "round %d: direct %.1f and %.1f ms (p50, p99 of %d calls), through the gateway %.1f and %.1f ms (%d calls)",
+                        r + 1,
+                        round.directP50(),
+                        round.directP99(),
+                        round.directCalls(),
+                        round.p50(),
+                        round.p99(),
+                        round.calls()));
+            }
+            threads.stop();
+        }
+        return new Report(
+                origin,
+                plan,
+                rounds,
+                List.of(
+                        goal(
+                                "added to the median call",
+                                median(rounds.stream().map(Round::addedP50).toList()),
+                                P50_BOUND_MS),
+                        goal(
+                                "added to the slowest of 100 calls",
+                                median(rounds.stream().map(Round::addedP99).toList()),
+                                P99_BOUND_MS)));
+    }
+
+    private static Goal goal(String name, double value, double bound) {
+        return new Goal(
+                name,
+                String.format(Locale.ROOT, "%.1f ms", value),
+                String.format(Locale.ROOT, "below %.0f ms", bound),
+                value < bound);
+    }
+
+    private static double median(List<Double> values) {
+        List<Double> sorted = values.stream().sorted().toList();
+        return sorted.get((sorted.size() - 1) / 2);
+    }
+
+    private static String url(CompletableFuture<String> listening, RoleThreads threads) throws InterruptedException {
+        try {
+            return listening.get(START_LIMIT.toSeconds(), TimeUnit.SECONDS);
+        } catch (TimeoutException | ExecutionException e) {
+            throw new LoadException(
+                    "the gateway did not listen within " + START_LIMIT.toSeconds() + " s: "
+                            + threads.failure().map(Throwable::toString).orElse("it still starts"),
+                    e);
+        }
+    }
+
+    /** As many prompts as agents can play in the time, and those that are held open. */
+    private void release(LogConnection connection, MillraceConfig config) throws InterruptedException {
+        Task task = config.task().task();
+        long calls =
+                1L * plan.agents() * plan.seconds() * plan.repetitions() * 1000 / (plan.latencyMs() + plan.thinkMs());
+        long groups = (calls / 4 + plan.open() + plan.agents()) / GROUP + 1;
+        String topic = connection.topics().prompts();
+        var serializer =
+                AvroSerde.of(PromptRequest.class, connection.registry()).serializer();
+        try (Producer<byte[], byte[]> producer = new KafkaProducer<>(
+                connection.producer(Map.of("linger.ms", 5)), new ByteArraySerializer(), new ByteArraySerializer())) {
+            for (long ordinal = 0; ordinal < groups; ordinal++) {
+                Prompt prompt = task.prompts().prompt(1, ordinal);
+                PromptRequest request = PromptRequest.newBuilder()
+                        .setRunId(connection.run().runId())
+                        .setEpoch(connection.run().epoch())
+                        .setGroupId("0-" + ordinal)
+                        .setOrdinal(ordinal)
+                        .setEnvironment(task.environment().name())
+                        .setEnvironmentState(prompt.environmentState())
+                        .setPromptTokens(PackedInts.of(prompt.tokens()))
+                        .setSamples(GROUP)
+                        .setSampling(new SamplingParameters(1.0, 0, 1.0, 32, 1L, false, 0, 0.0, false))
+                        .setTokenizerHash(task.tokenizer().hash())
+                        .setAdmittedVersion(0)
+                        .setReleasedAtMs(System.currentTimeMillis())
+                        .build();
+                producer.send(new ProducerRecord<>(
+                        topic,
+                        request.getGroupId().getBytes(StandardCharsets.UTF_8),
+                        serializer.serialize(topic, request)));
+            }
+        }
+    }
+
+    private void hold(AgentLanes lanes, String url) throws InterruptedException {
+        lanes.each(plan.open(), () -> {
+            lanes.post(
+                    sessionUrl(lanes.post(url + "/v1/sessions", "{}")),
+                    "{\"prompt\": [3, 4, 5, 6], \"max_tokens\": 32}");
+            return null;
+        });
+        progress.accept(plan.open() + " sessions are open");
+    }
+
+    private static String sessionUrl(JsonNode session) {
+        return session.get("openai_base_url").asText() + "/completions";
+    }
+
+    private record Direct(String url) implements AgentLanes.Target {
+        @Override
+        public String begin() {
+            return url + "/v1/completions";
+        }
+
+        @Override
+        public void end(String calls) {
+            // it remembers nothing
+        }
+    }
+
+    private record Sessions(AgentLanes lanes, String url) implements AgentLanes.Target {
+        @Override
+        public String begin() throws IOException, InterruptedException {
+            return sessionUrl(lanes.post(url + "/v1/sessions", "{}"));
+        }
+
+        @Override
+        public void end(String calls) throws IOException, InterruptedException {
+            String session = calls.split("/")[4];
+            lanes.post(url + "/v1/sessions/" + session + "/complete", "{\"reward\": 1}");
+        }
+    }
+}

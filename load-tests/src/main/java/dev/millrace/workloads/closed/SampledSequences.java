@@ -1,0 +1,102 @@
+package dev.millrace.workloads.closed;
+
+import dev.millrace.policy.session.DecodeInput;
+import dev.millrace.policy.session.DecodeSession;
+import dev.millrace.policy.session.DecodeSteps;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.KnownTokens;
+import dev.millrace.policy.session.PreparedWeights;
+import dev.millrace.policy.session.RoutedExperts;
+import dev.millrace.policy.session.Sampling;
+import dev.millrace.policy.session.SequenceBatch;
+import dev.millrace.policy.weights.Weights;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.SplittableRandom;
+
+/** Sequences of random prompts that an engine goes on from at temperature 1, with what it said of each token that it drew. Not thread-safe. */
+final class SampledSequences implements AutoCloseable {
+    private static final double LARGEST_DRAW = 0.9999;
+
+    private final EnginePlan plan;
+    private final Weights weights;
+    private final DecodeSession session;
+    private final SplittableRandom random = new SplittableRandom(7);
+    private final int[][] sequences;
+    private final float[] logProbs;
+
+    /** @param weights that no other call writes where the precision is not float32 */
+    SampledSequences(Engine engine, Weights weights, EnginePlan plan, PreparedWeights prepared) {
+        this.plan = plan;
+        this.weights = weights;
+        this.sequences = new int[plan.sequences()][];
+        int vocabulary = weights.shape().vocabSize();
+        Arrays.setAll(
+                sequences,
+                s -> random.ints(plan.length(), 0, vocabulary).toArray()); // behind the prompt it is overwritten
+        this.logProbs = new float[plan.sequences() * plan.sampledTokens()];
+        this.session = new DecodeSession(
+                engine, weights.shape(), plan.sequences(), plan.length(), plan.tokensPerCall(), prepared);
+        prepared.prepare(weights);
+    }
+
+    /** Begins every sequence again with its prompt. */
+    void takePrompts() {
+        List<KnownTokens> known = new ArrayList<>();
+        for (int slot = 0; slot < sequences.length; slot++) {
+            session.reset(slot, sequences[slot][0]);
+            known.add(new KnownTokens(slot, Arrays.copyOfRange(sequences[slot], 1, plan.promptTokens())));
+        }
+        session.prefill(weights, known);
+    }
+
+    /** Draws every sequence to its end, behind the prompts. */
+    void sample() {
+        DecodeInput in = new DecodeInput(sequences.length, plan.tokensPerCall());
+        for (int done = 0; done < plan.sampledTokens(); done += plan.tokensPerCall()) {
+            int steps = Math.min(plan.tokensPerCall(), plan.sampledTokens() - done);
+            in.clear();
+            for (int slot = 0; slot < sequences.length; slot++) {
+                in.activate(slot, steps, Sampling.of(1));
+                for (int step = 0; step < steps; step++) {
+                    in.sample(step, slot, (float) random.nextDouble(0, LARGEST_DRAW));
+                }
+            }
+            keep(session.advance(weights, in), done, steps);
+        }
+    }
+
+    private void keep(DecodeSteps drawn, int done, int steps) {
+        for (int slot = 0; slot < sequences.length; slot++) {
+            for (int step = 0; step < steps; step++) {
+                sequences[slot][plan.promptTokens() + done + step] = drawn.token(step, slot);
+                logProbs[slot * plan.sampledTokens() + done + step] = drawn.temperatureLogProb(step, slot);
+            }
+        }
+    }
+
+    /** The sequences, of which what was drawn is to be scored. */
+    SequenceBatch batch() {
+        int[] firstScored = new int[sequences.length];
+        Arrays.fill(firstScored, plan.promptTokens());
+        return new SequenceBatch(sequences, firstScored);
+    }
+
+    /** Through which experts the tokens of each sequence went, of a mixture of experts. */
+    RoutedExperts[] routing() {
+        RoutedExperts[] routing = new RoutedExperts[sequences.length];
+        Arrays.setAll(routing, slot -> session.routing(slot, plan.length()).orElseThrow());
+        return routing;
+    }
+
+    /** What the engine said of the tokens that it drew, packed as the batch's scores. */
+    float[] logProbs() {
+        return logProbs;
+    }
+
+    @Override
+    public void close() {
+        session.close();
+    }
+}

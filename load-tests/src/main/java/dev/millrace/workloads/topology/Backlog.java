@@ -1,0 +1,79 @@
+package dev.millrace.workloads.topology;
+
+import dev.millrace.schemas.LogCoordinates;
+import java.util.concurrent.atomic.AtomicReference;
+import org.apache.kafka.clients.producer.Producer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Rollouts and their scores that lie on the log before anybody reads them.
+ *
+ * <p>Timestamps are those of a run that was going on: a rollout every millisecond, its score 64 rollouts later, the
+ * last one now.
+ *
+ * @param rollouts how many
+ * @param responseTokens in all of them
+ * @param bytes keys and values of rollouts and scores, before compression
+ */
+public record Backlog(long rollouts, long responseTokens, long bytes) {
+    private static final int SCORES_BEHIND = 64;
+    private static final int LINGER_MS = 20;
+
+    /**
+     * Publishes rollouts {@code [from, from + count)} and then their scores; all are committed when it returns.
+     *
+     * @param newestVersion by which, or by versions before which, they are sampled
+     */
+    public static Backlog publish(SyntheticRun run, long from, int count, long newestVersion)
+            throws InterruptedException {
+        long firstMs = System.currentTimeMillis() - count - SCORES_BEHIND;
+        LogCoordinates[] places = new LogCoordinates[count];
+        AtomicReference<Exception> failure = new AtomicReference<>();
+        long tokens = 0;
+        long bytes = 0;
+        try (Producer<byte[], byte[]> producer = run.producer(LINGER_MS)) {
+            for (int i = 0; i < count; i++) {
+                RolloutDraw draw = run.records().draw(from + i);
+                tokens += draw.responseTokens();
+                ProducerRecord<byte[], byte[]> record =
+                        run.record(run.records().rollout(draw, newestVersion, firstMs + i), firstMs + i);
+                bytes += bytes(record);
+                int place = i;
+                producer.send(record, (at, failed) -> {
+                    places[place] = failed == null ? coordinates(at) : null;
+                    failure.compareAndSet(null, failed);
+                });
+            }
+            producer.flush();
+            requireNone(failure.get());
+            for (int i = 0; i < count; i++) {
+                RolloutDraw draw = run.records().draw(from + i);
+                long atMs = firstMs + i + SCORES_BEHIND;
+                ProducerRecord<byte[], byte[]> record =
+                        run.record(run.records().score(draw, places[i], newestVersion, atMs), atMs);
+                bytes += bytes(record);
+                producer.send(record, (at, failed) -> failure.compareAndSet(null, failed));
+            }
+            producer.flush();
+            requireNone(failure.get());
+        }
+        return new Backlog(count, tokens, bytes);
+    }
+
+    static LogCoordinates coordinates(RecordMetadata at) {
+        return new LogCoordinates(at.topic(), at.partition(), at.offset());
+    }
+
+    /** Key and value of a record. */
+    public static long bytes(ProducerRecord<byte[], byte[]> record) {
+        return (long) record.key().length + record.value().length;
+    }
+
+    private static void requireNone(@Nullable Exception failure) {
+        if (failure != null) {
+            throw new LoadException("the backlog could not be published: " + failure.getMessage(), failure);
+        }
+    }
+}

@@ -1,0 +1,14 @@
+package dev.millrace.workloads.topology;
+
+/** A load test cannot go on; the message is a sentence for the user. */
+public final class LoadException extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    public LoadException(String message) {
+        super(message);
+    }
+
+    public LoadException(String message, Throwable cause) {
+        super(message, cause);
+    }
+}

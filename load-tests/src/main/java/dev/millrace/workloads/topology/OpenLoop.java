@@ -1,0 +1,255 @@
+package dev.millrace.workloads.topology;
+
+import dev.millrace.schemas.LogCoordinates;
+import dev.millrace.workloads.topology.RolloutDraw.Fate;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.DelayQueue;
+import java.util.concurrent.Delayed;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.LongSupplier;
+import org.HdrHistogram.Recorder;
+import org.apache.kafka.clients.producer.Producer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
+
+/**
+ * Synthetic generators and a synthetic scorer: rollouts by the schedule, each one's score when the rollout is on the log.
+ *
+ * <pre>
+ *   intended ──publish delay──> handed to the producer ──> on the log ──score_after_ms──> score on the log
+ *   └───────────────publish latency──────────────────────┘
+ * </pre>
+ *
+ * <p>A generator that is late does not skip: it publishes what is due at once, and the delay is in the histogram. Started
+ * once; threads are its own.
+ */
+public final class OpenLoop implements AutoCloseable {
+    private static final long HIGHEST_NANOS = TimeUnit.HOURS.toNanos(1);
+    private static final int DIGITS = 3;
+    private static final byte[] GARBAGE = "no record".getBytes(StandardCharsets.UTF_8);
+
+    private final SyntheticRun run;
+    private final LoadPlan plan;
+    private final Schedule schedule;
+    private final Timeline timeline;
+    private final long firstIndex;
+    private final LongSupplier newestVersion;
+    private final List<Thread> threads = new ArrayList<>();
+    private final DelayQueue<Unscored> unscored = new DelayQueue<>();
+    private final AtomicReference<Exception> failure = new AtomicReference<>();
+    private final AtomicBoolean stopped = new AtomicBoolean();
+    private final LongAdder rolloutsOnLog = new LongAdder();
+    private final LongAdder rolloutsDone = new LongAdder();
+    private final LongAdder bytes = new LongAdder();
+    private final LongAdder tokens = new LongAdder();
+    private final LongAdder ownNanos = new LongAdder();
+    private final LongAdder madeRecords = new LongAdder();
+    private final Recorder publishDelay = new Recorder(HIGHEST_NANOS, DIGITS);
+    private final Recorder publishLatency = new Recorder(HIGHEST_NANOS, DIGITS);
+
+    /**
+     * @param firstIndex of the run's records, that of the schedule's first
+     * @param newestVersion newest version there is; asked once for each rollout
+     */
+    public OpenLoop(SyntheticRun run, LoadPlan plan, Schedule schedule, long firstIndex, LongSupplier newestVersion) {
+        this.run = run;
+        this.plan = plan;
+        this.schedule = schedule;
+        this.timeline = new Timeline(schedule);
+        this.firstIndex = firstIndex;
+        this.newestVersion = newestVersion;
+    }
+
+    /** A rollout that is on the log, waiting for its score. */
+    private record Unscored(RolloutDraw draw, LogCoordinates at, long version, long dueNanos) implements Delayed {
+        @Override
+        public long getDelay(TimeUnit unit) {
+            return unit.convert(dueNanos - System.nanoTime(), TimeUnit.NANOSECONDS);
+        }
+
+        @Override
+        public int compareTo(Delayed other) {
+            return Long.compare(dueNanos, ((Unscored) other).dueNanos);
+        }
+    }
+
+    /** Begins; returns at once. */
+    public void start() {
+        timeline.begin(System.nanoTime());
+        for (int g = 0; g < plan.generators(); g++) {
+            int generator = g;
+            threads.add(new Thread(() -> guarded(() -> generate(generator)), "load generator " + g));
+        }
+        threads.add(new Thread(() -> guarded(this::score), "load scorer"));
+        threads.forEach(thread -> thread.setDaemon(true));
+        threads.forEach(Thread::start);
+    }
+
+    private interface Work {
+        void run() throws InterruptedException;
+    }
+
+    private void guarded(Work work) {
+        try {
+            work.run();
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt(); // closed
+        } catch (RuntimeException e) {
+            failure.compareAndSet(null, e);
+        }
+    }
+
+    private void generate(int generator) {
+        try (Producer<byte[], byte[]> producer = run.producer(plan.lingerMs())) {
+            for (long i = generator; i < schedule.count() && !stopped.get(); i += plan.generators()) {
+                long intended = timeline.intended(i);
+                for (long wait = intended - System.nanoTime();
+                        wait > 0 && !stopped.get();
+                        wait = intended - System.nanoTime()) {
+                    LockSupport.parkNanos(wait);
+                }
+                publish(producer, i, intended);
+            }
+            producer.flush();
+        }
+    }
+
+    private void publish(Producer<byte[], byte[]> producer, long index, long intended) {
+        long began = System.nanoTime();
+        long version = newestVersion.getAsLong();
+        long nowMs = System.currentTimeMillis();
+        RolloutDraw draw = run.records().draw(firstIndex + index);
+        ProducerRecord<byte[], byte[]> record = draw.fate() == Fate.GARBAGE
+                ? new ProducerRecord<>(
+                        run.connection().topics().rollouts(),
+                        run.records().groupId(draw.index()).getBytes(StandardCharsets.UTF_8),
+                        GARBAGE)
+                : run.record(run.records().rollout(draw, version, nowMs), nowMs);
+        bytes.add(Backlog.bytes(record));
+        tokens.add(draw.responseTokens());
+        publishDelay.recordValue(Math.max(0, Math.min(HIGHEST_NANOS, began - intended)));
+        long handed = System.nanoTime();
+        ownNanos.add(handed - began);
+        madeRecords.increment();
+        producer.send(record, (at, failed) -> published(draw, version, intended, at, failed));
+    }
+
+    /** On the producer's thread. */
+    private void published(RolloutDraw draw, long version, long intended, RecordMetadata at, Exception failed) {
+        if (failed != null) {
+            failure.compareAndSet(null, failed);
+            return;
+        }
+        long now = System.nanoTime();
+        publishLatency.recordValue(Math.max(0, Math.min(HIGHEST_NANOS, now - intended)));
+        rolloutsOnLog.increment();
+        if (draw.fate() == Fate.SCORED) {
+            long delayMs = plan.scoreAfterMs().draw(new java.util.SplittableRandom(draw.index()));
+            unscored.add(new Unscored(
+                    draw,
+                    new LogCoordinates(at.topic(), at.partition(), at.offset()),
+                    version,
+                    now + TimeUnit.MILLISECONDS.toNanos(delayMs)));
+        } else {
+            rolloutsDone.increment();
+        }
+    }
+
+    private void score() throws InterruptedException {
+        try (Producer<byte[], byte[]> producer = run.producer(plan.lingerMs())) {
+            while (rolloutsDone.sum() < schedule.count() && !stopped.get()) {
+                Unscored next = unscored.poll(50, TimeUnit.MILLISECONDS);
+                if (next == null) {
+                    continue;
+                }
+                long began = System.nanoTime();
+                long nowMs = System.currentTimeMillis();
+                ProducerRecord<byte[], byte[]> record =
+                        run.record(run.records().score(next.draw(), next.at(), next.version(), nowMs), nowMs);
+                bytes.add(Backlog.bytes(record));
+                ownNanos.add(System.nanoTime() - began);
+                madeRecords.increment();
+                producer.send(record, (at, failed) -> {
+                    failure.compareAndSet(null, failed);
+                    if (failed == null) {
+                        timeline.scored(next.draw().index() - firstIndex, System.nanoTime());
+                    }
+                    rolloutsDone.increment();
+                });
+            }
+        }
+    }
+
+    /** Whether every rollout and every score that is to come is on the log. */
+    public boolean isDone() {
+        requireHealthy();
+        return rolloutsDone.sum() >= schedule.count();
+    }
+
+    /** Refuses to go on if something could not be published. */
+    public void requireHealthy() {
+        if (failure.get() != null) {
+            throw new LoadException(
+                    "the load could not be published: " + failure.get().getMessage(), failure.get());
+        }
+    }
+
+    public Timeline timeline() {
+        return timeline;
+    }
+
+    /** From the intended time to the hand-over to the producer, nanoseconds. */
+    public Recorder publishDelay() {
+        return publishDelay;
+    }
+
+    /** From the intended time to the acknowledgement, nanoseconds. */
+    public Recorder publishLatency() {
+        return publishLatency;
+    }
+
+    /** Rollouts that are on the log. */
+    public long rolloutsOnLog() {
+        return rolloutsOnLog.sum();
+    }
+
+    /** Keys and values of everything that was handed to producers, before compression. */
+    public long bytes() {
+        return bytes.sum();
+    }
+
+    /** Response tokens of all rollouts that were handed to producers. */
+    public long tokens() {
+        return tokens.sum();
+    }
+
+    /** Response tokens of one of the schedule's rollouts; a negative index is of what was there before. */
+    public long tokensOf(long index) {
+        return run.records().draw(firstIndex + index).responseTokens();
+    }
+
+    /** What drawing, making and encoding one record took, mean in nanoseconds; 0 before the first. */
+    public double ownNanosPerRecord() {
+        return madeRecords.sum() == 0 ? 0 : (double) ownNanos.sum() / madeRecords.sum();
+    }
+
+    /** Stops publishing where it is, and waits for the threads. */
+    @Override
+    public void close() {
+        stopped.set(true);
+        threads.forEach(LockSupport::unpark);
+        for (Thread thread : threads) {
+            try {
+                thread.join();
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
+        }
+    }
+}

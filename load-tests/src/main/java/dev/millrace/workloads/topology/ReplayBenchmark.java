@@ -1,0 +1,256 @@
+package dev.millrace.workloads.topology;
+
+import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.algorithm.NamedAlgorithms;
+import dev.millrace.infra.broker.BrokerConfig;
+import dev.millrace.infra.broker.BrokerProcess;
+import dev.millrace.log.run.TopicsConfig;
+import dev.millrace.replay.Alternative;
+import dev.millrace.replay.AsRecorded;
+import dev.millrace.replay.ReplayedStep;
+import dev.millrace.replay.StepRange;
+import dev.millrace.replay.TaskVerdict;
+import dev.millrace.replay.WhatIf;
+import dev.millrace.replay.archive.LiveRun;
+import dev.millrace.report.ReportOrigin;
+import dev.millrace.topology.MillraceTopology;
+import dev.millrace.topology.TopologyConfig;
+import dev.millrace.workloads.AlgorithmPlan;
+import dev.millrace.workloads.BoundedWait;
+import dev.millrace.workloads.Goal;
+import dev.millrace.workloads.Sample;
+import dev.millrace.workloads.TopicWatch;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Consumer;
+import java.util.function.ToDoubleFunction;
+import org.apache.kafka.common.utils.AppInfoParser;
+
+/**
+ * How fast a run is replayed beside how fast the live topology made it: a backlog of rollouts and scores becomes batches, and
+ * then is replayed as recorded, by the run's own corrections alone, and by these and two others.
+ *
+ * <p>All on one broker in a process of its own, one after the other, each repetition on a run of its own, with as many threads
+ * as there are processors. Rates are rollouts per second. The topology's time begins when it has its partitions and ends
+ * when the last batch is seen; a replay's begins before it looks at the log.
+ */
+public final class ReplayBenchmark {
+    /** What is asked of a replay of corrections. */
+    private static final double LEAST_RATIO = 5;
+
+    private static final List<String> OTHERS = List.of("decoupled_k3_rs_token_tis", "decoupled_geo_rs");
+    private static final long SEED = 23;
+    private static final int NEWEST_VERSION = 8;
+    private static final int WARM_UPS = 3;
+    private static final Duration LIMIT = Duration.ofMinutes(5);
+    /** Of the run and of its replays. */
+    private static final AlgorithmPlan ALGORITHM = AlgorithmPlan.defaults();
+
+    /** Beside its response a rollout and its score have a prompt and their fields. */
+    private static final int BYTES_PER_TOKEN = 17;
+
+    private final Plan plan;
+    private final Path scratch;
+    private final Consumer<String> progress;
+    private final TopologyConfig config;
+    private final TopicsConfig topics = TopicsConfig.defaults();
+    private final int threads = Runtime.getRuntime().availableProcessors();
+    private int runs;
+
+    /** @param scratch for the broker's data and state; the caller removes it */
+    public ReplayBenchmark(Plan plan, Path scratch, Consumer<String> progress) {
+        TopologyConfig defaults = TopologyConfig.defaults();
+        this.plan = plan;
+        this.scratch = scratch;
+        this.progress = progress;
+        this.config = defaults.with(defaults.runtime().with(threads, "live"));
+    }
+
+    /**
+     * How much is measured.
+     *
+     * @param responseTokens lengths of responses
+     * @param megabytes of input of each run, nearly
+     * @param repetitions beside the warm-up
+     */
+    public record Plan(List<Integer> responseTokens, List<Integer> megabytes, int repetitions) {}
+
+    /** What was measured, and what it means. */
+    public record Report(ReportOrigin origin, int threads, int partitions, List<Result> results, List<Goal> goals) {}
+
+    /**
+     * One length of responses and size of runs.
+     *
+     * @param rollouts of each run
+     * @param topology rollouts per second
+     * @param ratios of the replays' rates to that of the topology of the same repetition
+     * @param heapMegabytes most live heap while it was replayed again, as recorded and with three corrections
+     */
+    public record Result(
+            int responseTokens,
+            int rollouts,
+            Sample topology,
+            Sample asRecorded,
+            Sample corrections,
+            Sample threeCorrections,
+            Ratios ratios,
+            Sample heapMegabytes) {}
+
+    /** Of replays to the topology. */
+    public record Ratios(Sample asRecorded, Sample corrections, Sample threeCorrections) {}
+
+    /** Seconds of one repetition. */
+    private record Round(
+            double topology, double asRecorded, double corrections, double threeCorrections, double heapMegabytes) {}
+
+    /** Measures everything, one after the other. */
+    public Report run(String command) throws InterruptedException {
+        ReportOrigin origin = ReportOrigin.here(command, AppInfoParser.getVersion());
+        List<Result> results = new ArrayList<>();
+        try (BrokerProcess broker =
+                BrokerProcess.start(scratch.resolve("broker"), BrokerConfig.defaults(), List.of("-Xmx1g"))) {
+            Map<String, Object> client = Map.of("bootstrap.servers", broker.bootstrapServers());
+            for (int tokens : plan.responseTokens()) {
+                for (int megabytes : plan.megabytes()) {
+                    results.add(measure(client, tokens, megabytes, results.isEmpty() ? WARM_UPS : 1));
+                }
+            }
+        }
+        return new Report(
+                origin,
+                threads,
+                topics.partitions(),
+                results,
+                results.stream().map(ReplayBenchmark::goal).toList());
+    }
+
+    private Result measure(Map<String, Object> client, int tokens, int megabytes, int warmUps)
+            throws InterruptedException {
+        int batch = config.batch().sequences();
+        int rollouts =
+                (int) Math.max(1, Math.round(megabytes * 1e6 / ((double) tokens * BYTES_PER_TOKEN) / batch)) * batch;
+        List<Round> rounds = new ArrayList<>();
+        for (int r = -warmUps; r < plan.repetitions(); r++) {
+            Round round = round(client, tokens, rollouts);
+            progress.accept(String.format(
+                    Locale.ROOT,
+                    "%s%d tokens, %d rollouts: topology %.2f s, as recorded %.2f s, corrections %.2f s,"
+                            + " three corrections %.2f s, heap %.0f MB",
+                    r < 0 ? "warming up: " : "",
+                    tokens,
+                    rollouts,
+                    round.topology(),
+                    round.asRecorded(),
+                    round.corrections(),
+                    round.threeCorrections(),
+                    round.heapMegabytes()));
+            if (r >= 0) {
+                rounds.add(round);
+            }
+        }
+        return new Result(
+                tokens,
+                rollouts,
+                sample(rounds, r -> rollouts / r.topology()),
+                sample(rounds, r -> rollouts / r.asRecorded()),
+                sample(rounds, r -> rollouts / r.corrections()),
+                sample(rounds, r -> rollouts / r.threeCorrections()),
+                new Ratios(
+                        sample(rounds, r -> r.topology() / r.asRecorded()),
+                        sample(rounds, r -> r.topology() / r.corrections()),
+                        sample(rounds, r -> r.topology() / r.threeCorrections())),
+                sample(rounds, Round::heapMegabytes));
+    }
+
+    private static Sample sample(List<Round> rounds, ToDoubleFunction<Round> of) {
+        return Sample.of(rounds.stream().map(of::applyAsDouble).toList());
+    }
+
+    private static Goal goal(Result result) {
+        double ratio = result.ratios().corrections().median();
+        return new Goal(
+                "replay of corrections against the topology, " + result.responseTokens() + " tokens, "
+                        + result.rollouts() + " rollouts",
+                String.format(Locale.ROOT, "%.1f", ratio),
+                String.format(Locale.ROOT, "at least %.0f", LEAST_RATIO),
+                ratio >= LEAST_RATIO);
+    }
+
+    private Round round(Map<String, Object> client, int tokens, int rollouts) throws InterruptedException {
+        String name = "replay-" + runs++;
+        try (SyntheticRun run = new SyntheticRun(
+                client,
+                name,
+                topics,
+                RolloutShape.defaults().withResponseTokens(tokens),
+                SEED,
+                config.runtime().compression())) {
+            run.publishVersions(NEWEST_VERSION, System.currentTimeMillis() - 3_600_000);
+            Backlog.publish(run, 0, rollouts, NEWEST_VERSION);
+            double topology = topology(run, rollouts / config.batch().sequences(), scratch.resolve(name));
+            double asRecorded = asRecorded(run);
+            double corrections = whatIf(run, List.of(), rollouts);
+            double three = whatIf(run, OTHERS, rollouts);
+            try (LiveHeap heap = new LiveHeap()) { // once more, without a clock
+                asRecorded(run);
+                whatIf(run, OTHERS, rollouts);
+                return new Round(topology, asRecorded, corrections, three, heap.mostBytes() / 1e6);
+            } finally {
+                run.delete();
+            }
+        }
+    }
+
+    private double topology(SyntheticRun run, int batches, Path state) throws InterruptedException {
+        AtomicLong seen = new AtomicLong();
+        try (TopicWatch watch = new TopicWatch(
+                        run.connection(), run.connection().topics().batches(), batch -> seen.incrementAndGet());
+                RunningTopology topology = new RunningTopology(config, ALGORITHM, run.connection(), state, 1)) {
+            topology.awaitRunning();
+            long began = System.nanoTime();
+            BoundedWait.await("batch " + batches, LIMIT, () -> {
+                watch.requireAllToCome();
+                topology.requireRunning();
+                return seen.get() >= batches;
+            });
+            return (System.nanoTime() - began) / 1e9;
+        }
+    }
+
+    private double asRecorded(SyntheticRun run) throws InterruptedException {
+        int maxValueBytes = MillraceTopology.maxValueBytes(run.connection());
+        long began = System.nanoTime();
+        try (LiveRun recorded = new LiveRun(run.connection(), Optional.empty())) {
+            List<TaskVerdict> verdicts =
+                    new AsRecorded(recorded, config, ALGORITHM.algorithm(), maxValueBytes).replay(threads);
+            if (!verdicts.stream().allMatch(TaskVerdict::isProved)) {
+                throw new LoadException("the replay is not the run: " + verdicts);
+            }
+        }
+        return (System.nanoTime() - began) / 1e9;
+    }
+
+    private double whatIf(SyntheticRun run, List<String> presets, int rollouts) throws InterruptedException {
+        Algorithm own = ALGORITHM.algorithm();
+        List<Alternative> alternatives = new ArrayList<>(List.of(new Alternative("recorded", own)));
+        presets.forEach(preset -> alternatives.add(
+                new Alternative(preset, NamedAlgorithms.withPreset(own, preset).orElseThrow())));
+        List<ReplayedStep> steps = new ArrayList<>();
+        long began = System.nanoTime();
+        try (LiveRun recorded = new LiveRun(run.connection(), Optional.empty())) {
+            new WhatIf(recorded, StepRange.ALL, alternatives).replay(threads, steps::add);
+        }
+        double seconds = (System.nanoTime() - began) / 1e9;
+        if (steps.size() * config.batch().sequences() != rollouts
+                || !steps.stream().allMatch(ReplayedStep::isAsRecorded)) {
+            throw new LoadException("the replay of corrections is not the run: " + steps.size() + " steps");
+        }
+        return seconds;
+    }
+}

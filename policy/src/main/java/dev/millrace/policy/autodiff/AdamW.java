@@ -1,0 +1,282 @@
+package dev.millrace.policy.autodiff;
+
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.TensorSpec;
+import dev.millrace.policy.weights.Bfloat16;
+import dev.millrace.policy.weights.Dtype;
+import dev.millrace.policy.weights.Gradients;
+import dev.millrace.policy.weights.Parameters;
+import dev.millrace.policy.weights.TensorSet;
+import dev.millrace.policy.weights.Weights;
+import java.nio.FloatBuffer;
+import java.util.List;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * AdamW (Loshchilov and Hutter, 2019): {@code w <- w - lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps) - lr wd w}.
+ *
+ * <p>Of weights of a narrower type than float32 the optimiser keeps masters: it steps from these, in float32, and the weights become the
+ * nearest values of their type, ties to even. Masters begin as what the weights are at the first step.
+ *
+ * <p>Minimises: the gradient is of a loss. Decay applies to matrices, the embedding among them; norms and biases are not
+ * decayed. The arithmetic is float32 in a fixed order, so that the same state, weights and gradients give the same bits. Not
+ * thread-safe: one owner.
+ */
+public final class AdamW {
+    private static final int CHUNK = 4096;
+
+    private final Config config;
+    private final List<TensorSpec> specs;
+    private @Nullable TensorSet first;
+    private @Nullable TensorSet second;
+    private @Nullable TensorSet masters;
+    private long steps;
+
+    private final float[] g = new float[CHUNK];
+    private final float[] w = new float[CHUNK];
+    private final float[] m = new float[CHUNK];
+    private final float[] v = new float[CHUNK];
+
+    /**
+     * What stays the same from step to step.
+     *
+     * @param beta1       decay of the first moment, at least 0 and below 1
+     * @param beta2       decay of the second moment, at least 0 and below 1
+     * @param epsilon     added to the root of the second moment, above 0
+     * @param weightDecay decoupled decay per unit of learning rate, at least 0
+     */
+    public record Config(double beta1, double beta2, double epsilon, double weightDecay) {
+        public Config {
+            momentDecay(beta1, "beta1");
+            momentDecay(beta2, "beta2");
+            if (!(epsilon > 0 && epsilon < Double.POSITIVE_INFINITY)) {
+                throw new IllegalArgumentException("epsilon must be finite and above 0: epsilon=" + epsilon);
+            }
+            if (!(weightDecay >= 0 && weightDecay < Double.POSITIVE_INFINITY)) {
+                throw new IllegalArgumentException(
+                        "weightDecay must be finite and at least 0: weightDecay=" + weightDecay);
+            }
+        }
+
+        private static void momentDecay(double beta, String name) {
+            if (!(beta >= 0 && beta < 1)) {
+                throw new IllegalArgumentException(name + " must be at least 0 and below 1: " + name + "=" + beta);
+            }
+        }
+    }
+
+    /**
+     * What a policy version carries to go on from where it was.
+     *
+     * @param steps  steps taken
+     * @param first  m, one tensor per parameter, named as the parameter
+     * @param second v, likewise
+     * @param masters likewise the weights that were rounded; empty before the first step, and where nothing is rounded
+     */
+    public record State(long steps, TensorSet first, TensorSet second, Optional<TensorSet> masters) {
+        /** Of an optimiser that rounds nothing. */
+        public State(long steps, TensorSet first, TensorSet second) {
+            this(steps, first, second, Optional.empty());
+        }
+
+        public State {
+            if (steps < 0) {
+                throw new IllegalArgumentException("steps must be at least 0: steps=" + steps);
+            }
+        }
+    }
+
+    /** Before the first step of all of a decoder's weights. */
+    public AdamW(Config config, DecoderShape shape) {
+        this(config, shape.tensors());
+    }
+
+    /**
+     * Before the first step.
+     *
+     * @param specs what is trained
+     */
+    public AdamW(Config config, List<TensorSpec> specs) {
+        this.config = config;
+        this.specs = List.copyOf(specs);
+    }
+
+    /** The live state: shares memory with the optimiser; copy the sets to keep them. */
+    public State state() {
+        return new State(steps, first(), second(), Optional.ofNullable(masters));
+    }
+
+    /** Goes on from a state of the same shape, which is copied. */
+    public void restore(State state) {
+        adopt(new State(
+                state.steps(),
+                state.first().copy(),
+                state.second().copy(),
+                state.masters().map(TensorSet::copy)));
+    }
+
+    /** Goes on from a state of the same shape, which becomes this optimiser's own; before the first step, every state is zeros and of any. */
+    public void adopt(State state) {
+        if (state.steps() == 0) {
+            first = null;
+            second = null;
+            masters = null;
+            steps = 0;
+            return;
+        }
+        if (!state.first().specs().equals(specs) || !state.second().specs().equals(specs)) {
+            throw new IllegalArgumentException("the optimiser's state is of another shape: it has "
+                    + state.first().specs().size() + " tensors, and " + specs.size() + " are trained");
+        }
+        first = state.first();
+        second = state.second();
+        masters = state.masters().orElse(null);
+        steps = state.steps();
+    }
+
+    private TensorSet first() {
+        if (first == null) {
+            first = new TensorSet(specs);
+        }
+        return first;
+    }
+
+    private TensorSet second() {
+        if (second == null) {
+            second = new TensorSet(specs);
+        }
+        return second;
+    }
+
+    /**
+     * One step; overwrites what is trained of the weights in place, and where that is an adapter, merges it.
+     *
+     * @param learningRate finite and at least 0
+     * @throws IllegalArgumentException if a gradient is NaN or infinite; nothing is changed then
+     */
+    public void step(Weights weights, Gradients gradients, double learningRate) {
+        if (!(learningRate >= 0 && learningRate < Double.POSITIVE_INFINITY)) {
+            throw new IllegalArgumentException(
+                    "learningRate must be finite and at least 0: learningRate=" + learningRate);
+        }
+        Parameters trained = weights.trained();
+        if (!trained.specs().equals(specs) || !gradients.specs().equals(specs)) {
+            throw new IllegalArgumentException("weights, gradients and optimiser must have one shape: they have "
+                    + trained.specs().size() + ", " + gradients.specs().size() + " and " + specs.size() + " tensors");
+        }
+        refuseNonFinite(gradients);
+        TensorSet stepped = stepped(trained);
+        steps++;
+        float stepSize = (float) (learningRate / (1 - Math.pow(config.beta1, steps)));
+        float rootCorrection = (float) (1 / Math.sqrt(1 - Math.pow(config.beta2, steps)));
+        for (TensorSpec spec : specs) {
+            float keep = (float) (1 - (spec.dims().size() > 1 ? learningRate * config.weightDecay : 0));
+            update(
+                    stepped.tensor(spec.name()),
+                    first().tensor(spec.name()),
+                    second().tensor(spec.name()),
+                    gradients.tensor(spec.name()),
+                    stepSize,
+                    rootCorrection,
+                    keep);
+            if (trained.dtype() == Dtype.BF16) {
+                round(stepped.tensor(spec.name()), trained.tensor(spec.name()));
+            }
+        }
+        weights.merge();
+    }
+
+    /** What is stepped from: the trained values themselves, or their masters. */
+    private TensorSet stepped(Parameters trained) {
+        if (trained.dtype() == Dtype.F32) {
+            return trained.tensors();
+        }
+        if (masters == null) {
+            if (steps > 0) {
+                throw new IllegalStateException("after " + steps + " steps the optimiser's state has no masters of the "
+                        + trained.dtype() + " weights; it is another run's, or of other weights");
+            }
+            masters = trained.tensors().copy();
+        }
+        return masters;
+    }
+
+    private void round(FloatBuffer master, FloatBuffer weight) {
+        for (int from = 0; from < master.limit(); from += CHUNK) {
+            int count = Math.min(CHUNK, master.limit() - from);
+            master.get(from, w, 0, count);
+            for (int i = 0; i < count; i++) {
+                w[i] = Bfloat16.value(Bfloat16.of(w[i]));
+            }
+            weight.put(from, w, 0, count);
+        }
+    }
+
+    private void update(
+            FloatBuffer weight,
+            FloatBuffer moment,
+            FloatBuffer square,
+            FloatBuffer gradient,
+            float stepSize,
+            float rootCorrection,
+            float keep) {
+        float b1 = (float) config.beta1;
+        float b2 = (float) config.beta2;
+        float new1 = (float) (1 - config.beta1);
+        float new2 = (float) (1 - config.beta2);
+        float epsilon = (float) config.epsilon;
+        for (int from = 0; from < gradient.limit(); from += CHUNK) {
+            int count = Math.min(CHUNK, gradient.limit() - from);
+            weight.get(from, w, 0, count);
+            moment.get(from, m, 0, count);
+            square.get(from, v, 0, count);
+            gradient.get(from, g, 0, count);
+            moments(g, m, v, count, b1, new1, b2, new2);
+            weights(w, m, v, count, stepSize, rootCorrection, epsilon, keep);
+            weight.put(from, w, 0, count);
+            moment.put(from, m, 0, count);
+            square.put(from, v, 0, count);
+        }
+    }
+
+    // Two plain loops over local arrays: the compiler turns each of them into vector instructions.
+
+    private static void moments(
+            float[] g, float[] m, float[] v, int count, float b1, float new1, float b2, float new2) {
+        for (int i = 0; i < count; i++) {
+            m[i] = b1 * m[i] + new1 * g[i];
+            v[i] = b2 * v[i] + new2 * g[i] * g[i];
+        }
+    }
+
+    private static void weights(
+            float[] w,
+            float[] m,
+            float[] v,
+            int count,
+            float stepSize,
+            float rootCorrection,
+            float epsilon,
+            float keep) {
+        for (int i = 0; i < count; i++) {
+            w[i] = keep * w[i] - stepSize * m[i] / ((float) Math.sqrt(v[i]) * rootCorrection + epsilon);
+        }
+    }
+
+    private void refuseNonFinite(Gradients gradients) {
+        for (TensorSpec spec : gradients.specs()) {
+            FloatBuffer gradient = gradients.tensor(spec.name());
+            for (int from = 0; from < gradient.limit(); from += CHUNK) {
+                int count = Math.min(CHUNK, gradient.limit() - from);
+                gradient.get(from, g, 0, count);
+                for (int i = 0; i < count; i++) {
+                    if (!Float.isFinite(g[i])) {
+                        throw new IllegalArgumentException("the gradient of " + spec.name() + " must be finite: " + g[i]
+                                + " at element " + (from + i));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,29 @@
+package dev.millrace.policy.session;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+
+/** The folders that a user's cache may be in. What lies there is checked by whoever reads it, and may be removed at any time. */
+public final class CacheFolders {
+    private CacheFolders() {}
+
+    /**
+     * Those to try, the best first: {@code millrace} in {@code XDG_CACHE_HOME}, or in {@code .cache} of the home folder, and then a folder of the
+     * user's in the temporary one. They need not be there.
+     */
+    public static List<Path> roots() {
+        List<Path> roots = new ArrayList<>();
+        String cache = System.getenv("XDG_CACHE_HOME");
+        String home = System.getProperty("user.home", "");
+        if (cache != null && cache.startsWith("/")) {
+            roots.add(Path.of(cache, "millrace"));
+        } else if (!home.isEmpty() && Files.isDirectory(Path.of(home))) {
+            roots.add(Path.of(home, ".cache", "millrace"));
+        }
+        roots.add(Path.of(
+                System.getProperty("java.io.tmpdir"), "millrace-" + System.getProperty("user.name", "unknown")));
+        return roots;
+    }
+}

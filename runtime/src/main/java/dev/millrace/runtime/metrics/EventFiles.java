@@ -1,0 +1,195 @@
+package dev.millrace.runtime.metrics;
+
+import dev.millrace.log.Alarms;
+import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.schemas.run.RunIdentity;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.channels.OverlappingFileLockException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.List;
+import java.util.Locale;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The run's steps, or its evaluations, as TensorBoard's event files, in a folder of the run's name; of a run that was rolled back, each
+ * epoch has a folder of its own.
+ *
+ * <p>Fed with every step of the run from its first, or every evaluation: those that the folder has already are passed over. A process that goes on begins
+ * a new file, which TensorBoard reads as the continuation of those before it. One process writes a folder at a time. Where writing
+ * fails, an alarm says so and nothing more is written; the next start writes what is missing, out of the training log. Used by one
+ * thread.
+ */
+public final class EventFiles implements AutoCloseable {
+    /** The alarm that curves are missing. */
+    public static final String ALARM = "curves-unwritten";
+
+    private static final int PROMPTS_DIGITS = 8;
+    private static final String PREFIX = "events.out.tfevents.";
+
+    private final Path folder;
+    private final Alarms alarms;
+    private final FileChannel lock;
+    private long lastStep;
+    private boolean failed;
+    private @Nullable FileChannel file;
+
+    private EventFiles(Path folder, Alarms alarms, FileChannel lock, long lastStep) {
+        this.folder = folder;
+        this.alarms = alarms;
+        this.lock = lock;
+        this.lastStep = lastStep;
+    }
+
+    /**
+     * Takes the run's folder.
+     *
+     * @param directory what TensorBoard is given as its {@code --logdir}
+     * @throws RefusedRequestException if it cannot be written, or another process writes it
+     */
+    public static EventFiles open(Path directory, RunIdentity run, Alarms alarms) {
+        return open(ofRun(directory, run), alarms);
+    }
+
+    /**
+     * Takes the folder of the run's evaluations on some prompts, in that of the run: TensorBoard shows it as a run of its own, since the
+     * step of an evaluation is the version that it is of.
+     *
+     * @param dataSha256 identity of the prompts; evaluations on others are no continuation
+     * @throws RefusedRequestException as {@link #open}
+     */
+    public static EventFiles openHeldOut(Path directory, RunIdentity run, String dataSha256, Alarms alarms) {
+        return open(heldOut(directory, run, dataSha256), alarms);
+    }
+
+    /** Where {@link #openHeldOut} writes. */
+    public static Path heldOut(Path directory, RunIdentity run, String dataSha256) {
+        return ofRun(directory, run)
+                .resolve("held-out-" + dataSha256.substring(0, Math.min(PROMPTS_DIGITS, dataSha256.length())));
+    }
+
+    private static Path ofRun(Path directory, RunIdentity run) {
+        return directory.resolve(run.runId() + (run.epoch() == 0 ? "" : "-epoch-" + run.epoch()));
+    }
+
+    private static EventFiles open(Path folder, Alarms alarms) {
+        try {
+            Files.createDirectories(folder);
+            FileChannel lock = FileChannel.open(
+                    folder.resolve("writer.lock"), StandardOpenOption.CREATE, StandardOpenOption.WRITE);
+            try {
+                if (!isTaken(lock)) {
+                    return new EventFiles(folder, alarms, lock, lastStep(folder));
+                }
+                lock.close();
+            } catch (IOException e) {
+                lock.close();
+                throw e;
+            }
+        } catch (IOException e) {
+            throw new RefusedRequestException(
+                    "cannot write TensorBoard's files to " + folder + " (" + e
+                            + "); choose another metrics.tensorboard.directory",
+                    e);
+        }
+        throw new RefusedRequestException("another process writes TensorBoard's files to " + folder
+                + "; give metrics.tensorboard.directory to one process of a run only");
+    }
+
+    private static boolean isTaken(FileChannel lock) throws IOException {
+        try {
+            return lock.tryLock() == null;
+        } catch (OverlappingFileLockException e) {
+            return true; // by this very process
+        }
+    }
+
+    private static long lastStep(Path folder) throws IOException {
+        long[] last = {EventRecord.NO_STEP};
+        for (Path file : files(folder)) {
+            EventFraming.read(file, record -> last[0] = Math.max(last[0], EventRecord.step(record)));
+        }
+        return last[0];
+    }
+
+    private static List<Path> files(Path folder) throws IOException {
+        try (Stream<Path> files = Files.list(folder)) {
+            return files.filter(file -> file.getFileName().toString().startsWith(PREFIX))
+                    .sorted()
+                    .toList();
+        }
+    }
+
+    /**
+     * Writes what is known of a step, unless it is there.
+     *
+     * @param step later than every step before; of an evaluation its version
+     * @param wallSeconds when it ended, Unix seconds
+     */
+    public void write(long step, double wallSeconds, List<Reading> readings) {
+        if (failed || step <= lastStep) {
+            return;
+        }
+        try {
+            if (file == null) {
+                file = begun(wallSeconds);
+            }
+            append(file, EventRecord.ofStep(wallSeconds, step, curves(readings)));
+            lastStep = step;
+        } catch (IOException e) {
+            failed = true;
+            unwritten(
+                    alarms,
+                    folder,
+                    "step " + step + " and those after it are not in TensorBoard's files in " + folder + ": " + e,
+                    "make room or mend the folder; the next start of this process writes what is missing");
+        }
+    }
+
+    /** Says that curves are missing in a folder, and what writes them. */
+    public static void unwritten(Alarms alarms, Path folder, String sentence, String remedy) {
+        alarms.raise(ALARM, folder.toString(), sentence, remedy);
+    }
+
+    /** A number of 32 bits cannot say when something was to the second, and wall time says it already. */
+    private static List<Reading> curves(List<Reading> readings) {
+        return readings.stream()
+                .filter(reading -> !reading.curve().endsWith("_at_ms"))
+                .toList();
+    }
+
+    /** A new file, whose name comes behind those of all others: TensorBoard reads them in that order. */
+    private FileChannel begun(double wallSeconds) throws IOException {
+        List<Path> before = files(folder);
+        for (long seconds = (long) wallSeconds; ; seconds++) {
+            Path next = folder.resolve(PREFIX + String.format(Locale.ROOT, "%010d", seconds) + ".millrace");
+            if (before.isEmpty() || before.get(before.size() - 1).compareTo(next) < 0) {
+                FileChannel begun = FileChannel.open(next, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
+                append(begun, EventRecord.ofVersion(wallSeconds));
+                return begun;
+            }
+        }
+    }
+
+    private static void append(FileChannel file, byte[] record) throws IOException {
+        ByteBuffer bytes = ByteBuffer.wrap(EventFraming.framed(record));
+        while (bytes.hasRemaining()) {
+            file.write(bytes);
+        }
+    }
+
+    @Override
+    public void close() {
+        try (lock) {
+            if (file != null) {
+                file.close();
+            }
+        } catch (IOException e) {
+            throw new RefusedRequestException("cannot close TensorBoard's files in " + folder + ": " + e, e);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+package dev.millrace.runtime.pipeline;
+
+import dev.millrace.api.catalogue.Catalogue;
+import dev.millrace.api.catalogue.LoadedPlugin;
+import dev.millrace.api.catalogue.PluginException;
+import dev.millrace.api.plugin.Kind;
+import dev.millrace.runtime.config.ConfigBinder;
+import java.nio.file.Path;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/** Takes plug-ins into the process; a program that embeds Millrace does it before it resolves a configuration. */
+public final class Plugins {
+    private Plugins() {}
+
+    /**
+     * Makes what the paths hold, and the class path, the process's plug-ins.
+     *
+     * @param paths jars, and folders with a jar, or a folder of jars, for each plug-in
+     * @throws PluginException if something there cannot be used; it names the jar and says what to do
+     */
+    public static Catalogue install(List<Path> paths) {
+        Catalogue catalogue = Catalogue.install(paths);
+        for (LoadedPlugin plugin : catalogue.plugins()) {
+            if (plugin.origin() != LoadedPlugin.Origin.BUILT_IN) {
+                plugin.kinds().forEach(kind -> requireConfigurable(plugin, kind));
+            }
+        }
+        return catalogue;
+    }
+
+    /** A record that does not come back from its own keys would be configured otherwise than it looks. */
+    static void requireConfigurable(LoadedPlugin plugin, Kind kind) {
+        try {
+            if (ConfigBinder.bind(kind.defaults(), ConfigBinder.unbind(kind.defaults()))
+                    .equals(kind.defaults())) {
+                return;
+            }
+        } catch (RuntimeException e) {
+            throw refused(plugin, kind, ": " + e.getMessage(), e);
+        }
+        throw refused(plugin, kind, ": its defaults do not come back from their own keys and values", null);
+    }
+
+    private static PluginException refused(LoadedPlugin plugin, Kind kind, String why, @Nullable Throwable cause) {
+        return new PluginException(
+                "the plug-in " + plugin.place() + " offers " + kind.name() + ", which cannot be configured" + why
+                        + "; its components may be numbers, truth values, texts, enums, lists of texts, whole numbers or kinds, and records of such",
+                cause);
+    }
+}

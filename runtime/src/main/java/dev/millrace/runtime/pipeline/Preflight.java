@@ -1,0 +1,156 @@
+package dev.millrace.runtime.pipeline;
+
+import dev.millrace.log.run.ClaimedRun;
+import dev.millrace.log.run.LogSetupException;
+import dev.millrace.log.run.RunLog;
+import dev.millrace.policy.huggingface.CheckpointException;
+import dev.millrace.policy.session.Device;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.InferenceException;
+import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.runtime.config.CheckpointModel;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.LearnerMemory;
+import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.config.ModelSizes;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.function.Supplier;
+
+/**
+ * Tries what a run of some configuration needs: device, model, data, tokenizer, algorithm, and of a cluster what the roles ask of it, on a topic of
+ * its own under the run's prefix, which it removes. Nothing of a run is made or changed.
+ */
+public final class Preflight {
+    private final MillraceConfig config;
+    private final Supplier<String> names;
+
+    /** @param names a word that no other preflight has */
+    public Preflight(MillraceConfig config, Supplier<String> names) {
+        this.config = config;
+        this.names = names;
+    }
+
+    /** All checks, in an order in which a later one needs those before it. */
+    public List<PreflightCheck> run() {
+        List<PreflightCheck> checks = new ArrayList<>();
+        checks.add(tried("device", this::device));
+        checks.add(tried("model", this::model));
+        checks.add(tried("memory", this::memory));
+        checks.add(tried("data", this::data));
+        checks.add(tried("tokenizer", this::tokenizer));
+        checks.add(algorithm());
+        checks.add(tried("registry", this::registry));
+        checks.addAll(cluster());
+        return List.copyOf(checks);
+    }
+
+    /** What is refused with a sentence is a check that failed; whatever else is thrown is a fault of ours. */
+    private static PreflightCheck tried(String subject, Supplier<String> check) {
+        try {
+            return PreflightCheck.ok(subject, check.get());
+        } catch (ConfigException
+                | RefusedRequestException
+                | CheckpointException
+                | InferenceException
+                | LogSetupException
+                | IllegalArgumentException e) {
+            return PreflightCheck.failed(subject, String.valueOf(e.getMessage()));
+        }
+    }
+
+    private String device() {
+        new Engine(Device.parse(config.run().device()), 1).requireUsable();
+        return config.run().device() + " runs a graph";
+    }
+
+    private String model() {
+        String directory = config.model().checkpoint();
+        if (directory.isEmpty()) {
+            return "begins with random weights";
+        }
+        new CheckpointModel(config.model()).check();
+        return directory + " can be read";
+    }
+
+    private String memory() {
+        LearnerMemory.require(config);
+        List<String> sentences = new ArrayList<>();
+        ModelSizes.sentence(config).ifPresent(sentences::add);
+        LearnerMemory.sentence(config).ifPresent(sentences::add);
+        return sentences.isEmpty() ? "the model is small" : String.join("; ", sentences);
+    }
+
+    private String data() {
+        config.requireData();
+        config.requireHeldOutFiles();
+        return "every file of the task is there";
+    }
+
+    private String tokenizer() {
+        config.requireTokenizer();
+        return "the task's text has one";
+    }
+
+    private PreflightCheck algorithm() {
+        return config.algorithm()
+                .whyObjectiveCannotAct()
+                .map(why -> PreflightCheck.doubt("algorithm", why))
+                .orElseGet(() -> PreflightCheck.ok("algorithm", "every part of it can act"));
+    }
+
+    private String registry() {
+        String url = config.run().schemaRegistryUrl().written();
+        RunLog.requireRegistry(config.topics(), url);
+        return url.isEmpty()
+                ? "schemas are kept in the topic " + config.topics().schemasTopic()
+                : "it answers";
+    }
+
+    private List<PreflightCheck> cluster() {
+        if (config.run().embedded()) {
+            return List.of(
+                    PreflightCheck.ok("cluster", "the run brings its own broker; --bootstrap-servers names another"));
+        }
+        if (config.run().id().isEmpty()) {
+            return List.of(PreflightCheck.failed(
+                    "cluster", "run.id is empty, and rights are for topics of one run; give --set run.id=NAME"));
+        }
+        Map<String, Object> client = new HashMap<>(config.clientSettings());
+        client.put("bootstrap.servers", config.run().bootstrapServers());
+        List<PreflightCheck> checks = new ArrayList<>(new ClusterTrial(
+                        client,
+                        config.run().topics().prefix(),
+                        config.topics(),
+                        config.run().schemaRegistryUrl().written().isEmpty(),
+                        names.get())
+                .run());
+        boolean reached = checks.get(0).outcome() == PreflightCheck.Outcome.OK;
+        checks.add(reached ? recorded() : PreflightCheck.skipped("run", "cluster"));
+        return checks;
+    }
+
+    /** What is on the cluster under this run's id. */
+    private PreflightCheck recorded() {
+        try {
+            Optional<ClaimedRun> claim = RunLookup.claim(config);
+            if (claim.isEmpty()) {
+                return PreflightCheck.ok(
+                        "run", "there is none of the id " + config.run().id() + " yet");
+            }
+            List<String> changes = RunLookup.configuration(claim.get())
+                    .map(recorded -> recorded.changes(config))
+                    .orElse(List.of());
+            return changes.isEmpty()
+                    ? PreflightCheck.ok("run", config.run().id() + " is there, and goes on under this configuration")
+                    : PreflightCheck.doubt(
+                            "run",
+                            config.run().id() + " is there under another configuration: " + String.join("; ", changes));
+        } catch (LogSetupException | ConfigException e) {
+            return PreflightCheck.failed("run", String.valueOf(e.getMessage()));
+        }
+    }
+}

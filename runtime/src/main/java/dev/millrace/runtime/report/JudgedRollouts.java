@@ -1,0 +1,23 @@
+package dev.millrace.runtime.report;
+
+import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.schemas.FinishReason;
+import dev.millrace.schemas.Rollout;
+import java.util.List;
+
+/** Rollouts that are sampled to learn or measure from: of one whose environment or verifier failed there is nothing to learn. */
+final class JudgedRollouts {
+    private JudgedRollouts() {}
+
+    /** @throws RefusedRequestException if one has failed */
+    static List<Rollout> require(List<Rollout> rollouts) {
+        for (Rollout rollout : rollouts) {
+            if (rollout.getFinishReason() == FinishReason.FAILED) {
+                throw new RefusedRequestException("a response to the prompt of group " + rollout.getGroupId()
+                        + " was sampled and could not be played to its end: " + rollout.getError()
+                        + "; mend that and ask again");
+            }
+        }
+        return rollouts;
+    }
+}

@@ -1,0 +1,73 @@
+package dev.millrace.runtime.train;
+
+import dev.millrace.log.LogConnection;
+import dev.millrace.log.scan.LogReader;
+import dev.millrace.schemas.TrainingStep;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.schemas.serde.MalformedRecordException;
+import java.util.HashSet;
+import java.util.Set;
+import java.util.function.Consumer;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.serialization.Deserializer;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Follows the training log from its beginning: tells every committed step of the run once, in the log's order, as soon as it is
+ * committed. {@link #run()} belongs to one thread, which is the one that is told.
+ */
+public final class StepFollower implements Runnable {
+    private static final Logger LOG = LoggerFactory.getLogger(StepFollower.class);
+
+    private final LogConnection connection;
+    private final Consumer<TrainingStep> told;
+    /** Batches whose steps were told. */
+    private final Set<Long> batches = new HashSet<>();
+
+    private final LogReader log;
+
+    /** @param told of every step */
+    public StepFollower(LogConnection connection, Consumer<TrainingStep> told) {
+        this.connection = connection;
+        this.told = told;
+        this.log = new LogReader(connection);
+    }
+
+    @Override
+    public void run() {
+        Deserializer<TrainingStep> deserializer =
+                AvroSerde.of(TrainingStep.class, connection.registry()).deserializer();
+        try (log) {
+            log.fromBeginning(connection.topics().trainingLog());
+            log.follow(record -> take(record, deserializer), () -> {});
+        }
+    }
+
+    /** What is no step of this run is passed over: the log is open to everyone, and following it decides nothing. */
+    private void take(ConsumerRecord<byte[], byte[]> record, Deserializer<TrainingStep> deserializer) {
+        try {
+            TrainingStep step = deserializer.deserialize(record.topic(), record.value());
+            if (step != null && connection.run().owns(step.getRunId(), step.getEpoch())) {
+                if (!batches.add(step.getBatchId())) {
+                    LOG.warn(
+                            "{}-{}@{} is passed over: the step on batch {} was told before",
+                            record.topic(),
+                            record.partition(),
+                            record.offset(),
+                            step.getBatchId());
+                    return;
+                }
+                told.accept(step);
+            }
+        } catch (MalformedRecordException e) {
+            LOG.warn(
+                    "{}-{}@{} is passed over: {}", record.topic(), record.partition(), record.offset(), e.getMessage());
+        }
+    }
+
+    /** Ends {@link #run()}. */
+    public void stop() {
+        log.stop();
+    }
+}

@@ -1,0 +1,95 @@
+package dev.millrace.runtime.metrics;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.millrace.runtime.RefusedRequestException;
+import io.micrometer.prometheusmetrics.PrometheusConfig;
+import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.Socket;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+class HttpEndpointTest {
+    private final PrometheusMeterRegistry metrics = new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);
+
+    @Test
+    void shouldServeTheMeters() throws Exception {
+        metrics.counter("millrace.learner.steps").increment(3);
+        try (HttpEndpoint endpoint = HttpEndpoint.open(0, metrics, server -> {})) {
+            HttpResponse<String> response = HttpClient.newHttpClient()
+                    .send(
+                            HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + endpoint.port() + "/metrics"))
+                                    .build(),
+                            HttpResponse.BodyHandlers.ofString());
+            assertThat(response.statusCode()).isEqualTo(200);
+            assertThat(response.body()).contains("millrace_learner_steps_total 3.0");
+        }
+    }
+
+    @Test
+    void shouldSayThatThePortIsTaken() {
+        try (HttpEndpoint endpoint = HttpEndpoint.open(0, metrics, server -> {})) {
+            int port = endpoint.port();
+            assertThatThrownBy(
+                            () -> HttpEndpoint.open(port, metrics, server -> {}).close())
+                    .isInstanceOf(RefusedRequestException.class)
+                    .hasMessageStartingWith("port " + port + " on loopback is taken");
+        }
+    }
+
+    @Test
+    void shouldAnswerBesideRequestsThatNobodyFinishes() throws Exception {
+        List<Socket> half = new ArrayList<>();
+        try (HttpEndpoint endpoint = HttpEndpoint.open(0, metrics, server -> {})) {
+            for (int i = 0; i < 75; i++) {
+                for (String begun :
+                        List.of("GET /metrics HT", "GET /metrics HTTP/1.1\r\nHost: x\r\n", "G", "POST /metrics")) {
+                    half.add(begin(endpoint, begun));
+                }
+            }
+            assertThat(get(endpoint).statusCode()).isEqualTo(200);
+        } finally {
+            for (Socket socket : half) {
+                socket.close();
+            }
+        }
+    }
+
+    @Test
+    void shouldCloseARequestThatIsNotSentToItsEnd() throws Exception {
+        try (HttpEndpoint endpoint = HttpEndpoint.open(0, metrics, server -> {}, Duration.ofSeconds(1));
+                Socket half = begin(endpoint, "GET /metrics HTTP/1.1\r\nHost: x\r\n")) {
+            assertThat(half.getInputStream().read())
+                    .as("the end of the connection")
+                    .isEqualTo(-1);
+            assertThat(get(endpoint).statusCode()).isEqualTo(200);
+        }
+    }
+
+    private static Socket begin(HttpEndpoint endpoint, String begun) throws IOException {
+        Socket socket = new Socket(InetAddress.getLoopbackAddress(), endpoint.port());
+        socket.setSoTimeout(60_000);
+        socket.getOutputStream().write(begun.getBytes(StandardCharsets.US_ASCII));
+        socket.getOutputStream().flush();
+        return socket;
+    }
+
+    private static HttpResponse<String> get(HttpEndpoint endpoint) throws Exception {
+        return HttpClient.newHttpClient()
+                .send(
+                        HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + endpoint.port() + "/metrics"))
+                                .timeout(Duration.ofSeconds(60))
+                                .build(),
+                        HttpResponse.BodyHandlers.ofString());
+    }
+}

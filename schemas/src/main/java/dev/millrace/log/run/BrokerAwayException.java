@@ -1,0 +1,10 @@
+package dev.millrace.log.run;
+
+/** No broker answers within the limit; one may answer later. */
+public final class BrokerAwayException extends LogSetupException {
+    private static final long serialVersionUID = 1L;
+
+    BrokerAwayException(String message, Throwable cause) {
+        super(message, cause);
+    }
+}

@@ -1,0 +1,322 @@
+package dev.millrace.log.run;
+
+import dev.millrace.schemas.run.RunTopics;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.concurrent.ExecutionException;
+import java.util.function.Predicate;
+import java.util.function.Supplier;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.Config;
+import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.admin.OffsetSpec;
+import org.apache.kafka.clients.admin.TopicDescription;
+import org.apache.kafka.common.KafkaException;
+import org.apache.kafka.common.KafkaFuture;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.errors.RetriableException;
+import org.apache.kafka.common.errors.TopicExistsException;
+import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
+
+/**
+ * Creates and checks the topics of a run.
+ *
+ * <p>Every call has a limit of time and refuses with a {@link LogSetupException}. A topic that is there is never
+ * altered: whoever runs the cluster may have had reasons. Thread-safe.
+ */
+public final class TopicAdministration implements AutoCloseable {
+    private static final long RETRY_MS = 50;
+
+    private final TopicsConfig config;
+    private final String brokers;
+    private final Admin admin;
+    private final ClusterCalls calls;
+
+    /**
+     * Opens a connection, without waiting for an answer yet.
+     *
+     * @param clientProperties {@code bootstrap.servers} and whatever else it takes to connect
+     */
+    public TopicAdministration(Map<String, Object> clientProperties, TopicsConfig config) {
+        this.config = config;
+        this.brokers = String.valueOf(clientProperties.get("bootstrap.servers"));
+        this.calls = new ClusterCalls(config.timeoutMs());
+        Map<String, Object> properties = new HashMap<>(clientProperties);
+        properties.put("default.api.timeout.ms", Math.toIntExact(config.timeoutMs()));
+        properties.put("request.timeout.ms", Math.toIntExact(config.timeoutMs()));
+        try {
+            this.admin = Admin.create(properties);
+        } catch (KafkaException e) {
+            String reason = e.getCause() == null ? e.getMessage() : e.getCause().getMessage();
+            throw new LogSetupException("cannot connect to bootstrap_servers=" + brokers + ": " + reason, e);
+        }
+    }
+
+    /**
+     * Waits until a broker answers.
+     *
+     * @throws BrokerAwayException if none does within the limit
+     * @throws LogSetupException if one refuses
+     */
+    public void requireReachable() {
+        try {
+            calls.answer(admin.describeCluster().clusterId(), "answer");
+        } catch (ExecutionException e) {
+            Throwable cause = ClusterCalls.cause(e);
+            String sentence = "no broker answers at bootstrap_servers=" + brokers + " within timeout_ms="
+                    + config.timeoutMs() + "; start it, or correct the address (" + cause.getMessage() + ")";
+            throw cause instanceof RetriableException
+                    ? new BrokerAwayException(sentence, cause)
+                    : new LogSetupException(sentence, cause);
+        }
+    }
+
+    /** Those of the names that are topics of the cluster. */
+    public Set<String> existing(Collection<String> names) {
+        Set<String> there = new HashSet<>(calls.required(admin.listTopics().names(), "list its topics"));
+        there.retainAll(names);
+        return there;
+    }
+
+    /** The cluster's identity, as it names itself. */
+    public String clusterId() {
+        return calls.required(admin.describeCluster().clusterId(), "name itself");
+    }
+
+    /** The identities that the cluster gave to topics when they were made, by name; one that is not there is left out. */
+    public Map<String, String> ids(Collection<String> names) {
+        Map<String, String> ids = new TreeMap<>();
+        admin.describeTopics(names).topicNameValues().forEach((name, described) -> {
+            try {
+                ids.put(
+                        name,
+                        calls.answer(described, "describe topic " + name)
+                                .topicId()
+                                .toString());
+            } catch (ExecutionException e) {
+                if (!(e.getCause() instanceof UnknownTopicOrPartitionException)) {
+                    throw new LogSetupException(
+                            "the cluster could not describe topic " + name + ": "
+                                    + ClusterCalls.cause(e).getMessage(),
+                            ClusterCalls.cause(e));
+                }
+            }
+        });
+        return ids;
+    }
+
+    /** Where each partition of these topics ends, whatever is committed, by {@code topic-partition}; they must be there. */
+    public Map<String, Long> ends(Collection<String> topics) {
+        Map<TopicPartition, OffsetSpec> asked = new HashMap<>();
+        calls.required(admin.describeTopics(topics).allTopicNames(), "describe topics " + topics)
+                .values()
+                .forEach(topic -> topic.partitions()
+                        .forEach(partition -> asked.put(
+                                new TopicPartition(topic.name(), partition.partition()), OffsetSpec.latest())));
+        Map<String, Long> ends = new TreeMap<>();
+        calls.required(admin.listOffsets(asked).all(), "say where " + topics + " end")
+                .forEach((partition, end) -> ends.put(partition.toString(), end.offset()));
+        return ends;
+    }
+
+    /** What a consumer group has committed, by {@code topic-partition}; empty if there is no such group. */
+    public Map<String, Long> committed(String group) {
+        Map<String, Long> offsets = new TreeMap<>();
+        calls.required(
+                        admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata(),
+                        "say what group " + group + " has committed")
+                .forEach((partition, offset) -> {
+                    if (offset != null) {
+                        offsets.put(partition.toString(), offset.offset());
+                    }
+                });
+        return offsets;
+    }
+
+    /**
+     * Shuts out whoever writes transactions under one of these ids: what is open is aborted, and what comes is refused.
+     *
+     * @param isMeant which of the cluster's transactional ids
+     * @return those that were shut out
+     */
+    public Set<String> fence(Predicate<String> isMeant) {
+        Set<String> ids = new TreeSet<>();
+        calls.required(admin.listTransactions().all(), "list its transactions")
+                .forEach(transaction -> ids.add(transaction.transactionalId()));
+        ids.removeIf(isMeant.negate());
+        if (!ids.isEmpty()) {
+            calls.required(admin.fenceProducers(ids).all(), "shut out the producers of " + ids);
+        }
+        return ids;
+    }
+
+    /** Makes the topic in which schemas are kept when no registry is configured, or checks it. */
+    public void prepareSchemas() {
+        prepare(List.of(new RunTopicSettings(config).schemas()));
+    }
+
+    /** Makes the topic that says whose a run's topics are, or checks it. */
+    public void prepareClaim(RunTopics topics) {
+        prepare(List.of(new RunTopicSettings(config).claim(topics)));
+    }
+
+    /**
+     * Makes the other topics of a run, or checks them.
+     *
+     * @param partnerTopics those of {@link RunTopics#ofPartners} that its topology joins
+     */
+    public void prepareRun(RunTopics topics, Set<String> partnerTopics) {
+        if (!topics.ofPartners().containsAll(partnerTopics)) {
+            throw new IllegalArgumentException(
+                    "topics of partners are some of " + topics.ofPartners() + ": " + partnerTopics);
+        }
+        prepare(new RunTopicSettings(config).others(topics, partnerTopics));
+    }
+
+    /**
+     * Makes those topics that are missing, checks the others, and returns when records can be sent to all of them.
+     *
+     * @throws LogSetupException if a topic cannot be made, or is there with settings that contradict
+     */
+    public void prepare(List<TopicSettings> topics) {
+        List<TopicSettings> found = new ArrayList<>();
+        Set<String> there = existing(topics.stream().map(TopicSettings::name).toList());
+        List<NewTopic> missing = new ArrayList<>();
+        for (TopicSettings topic : topics) {
+            if (there.contains(topic.name())) {
+                found.add(topic);
+            } else {
+                missing.add(newTopic(topic));
+            }
+        }
+        Map<String, TopicSettings> byName = new HashMap<>();
+        topics.forEach(topic -> byName.put(topic.name(), topic));
+        admin.createTopics(missing).values().forEach((name, created) -> {
+            try {
+                calls.answer(created, "create topic " + name);
+            } catch (ExecutionException e) {
+                if (!(e.getCause() instanceof TopicExistsException)) {
+                    throw new LogSetupException(
+                            "the cluster could not create topic " + name + ": "
+                                    + ClusterCalls.cause(e).getMessage(),
+                            ClusterCalls.cause(e));
+                }
+                found.add(byName.get(name)); // somebody else made it in this moment
+            }
+        });
+        awaitLeaders(topics);
+        check(found);
+    }
+
+    @Override
+    public void close() {
+        admin.close(Duration.ofMillis(config.timeoutMs()));
+    }
+
+    private NewTopic newTopic(TopicSettings topic) {
+        Optional<Short> replication =
+                config.replicationFactor() == -1 ? Optional.empty() : Optional.of((short) config.replicationFactor());
+        return new NewTopic(topic.name(), Optional.of(topic.partitions()), replication).configs(topic.configuration());
+    }
+
+    /**
+     * Asks the leader of every partition for its last offset until all answer. Not the metadata: the metadata
+     * names a leader before that leader takes records, and a batch refused in between can be lost (KAFKA-15591).
+     */
+    private void awaitLeaders(List<TopicSettings> topics) {
+        long deadline = System.nanoTime() + config.timeoutMs() * 1_000_000;
+        Map<TopicPartition, OffsetSpec> ends = new HashMap<>();
+        for (TopicDescription description : describe(topics, deadline).values()) {
+            description
+                    .partitions()
+                    .forEach(p -> ends.put(new TopicPartition(description.name(), p.partition()), OffsetSpec.latest()));
+        }
+        retrying(
+                deadline,
+                "take records on " + ends.keySet(),
+                () -> admin.listOffsets(ends).all());
+    }
+
+    private Map<String, TopicDescription> describe(List<TopicSettings> topics, long deadline) {
+        List<String> names = topics.stream().map(TopicSettings::name).toList();
+        return retrying(
+                deadline,
+                "describe topics " + names,
+                () -> admin.describeTopics(names).allTopicNames());
+    }
+
+    private <T> T retrying(long deadline, String what, Supplier<KafkaFuture<T>> call) {
+        while (true) {
+            try {
+                return calls.answer(call.get(), what);
+            } catch (ExecutionException e) {
+                if (!(e.getCause() instanceof RetriableException) || System.nanoTime() - deadline > 0) {
+                    throw new LogSetupException(
+                            "the cluster could not " + what + " within timeout_ms=" + config.timeoutMs() + ": "
+                                    + ClusterCalls.cause(e).getMessage(),
+                            ClusterCalls.cause(e));
+                }
+                pause();
+            }
+        }
+    }
+
+    private void check(List<TopicSettings> topics) {
+        if (topics.isEmpty()) {
+            return;
+        }
+        long deadline = System.nanoTime() + config.timeoutMs() * 1_000_000;
+        Map<String, TopicDescription> descriptions = describe(topics, deadline);
+        List<ConfigResource> resources = topics.stream()
+                .map(t -> new ConfigResource(ConfigResource.Type.TOPIC, t.name()))
+                .toList();
+        Map<ConfigResource, Config> configurations =
+                calls.required(admin.describeConfigs(resources).all(), "describe the settings of its topics");
+        for (TopicSettings topic : topics) {
+            checkShape(topic, Objects.requireNonNull(descriptions.get(topic.name()), topic.name()));
+            Config existing = Objects.requireNonNull(
+                    configurations.get(new ConfigResource(ConfigResource.Type.TOPIC, topic.name())), topic.name());
+            topic.configuration()
+                    .forEach((key, needed) -> SettingCheck.require(
+                            topic.name(), key, needed, existing.get(key).value()));
+        }
+    }
+
+    private void checkShape(TopicSettings topic, TopicDescription existing) {
+        if (existing.partitions().size() != topic.partitions()) {
+            throw new LogSetupException(
+                    "topic " + topic.name() + " has " + existing.partitions().size()
+                            + " partitions, it must have " + topic.partitions()
+                            + "; set partitions under 'topics' in the configuration, or choose another topic prefix");
+        }
+        int copies = existing.partitions().stream()
+                .mapToInt(p -> p.replicas().size())
+                .min()
+                .orElseThrow();
+        if (config.replicationFactor() != -1 && copies < config.replicationFactor()) {
+            throw new LogSetupException("topic " + topic.name() + " has " + copies
+                    + " copies of a partition, replication_factor=" + config.replicationFactor()
+                    + " asks for more; lower it, reassign the topic, or choose another topic prefix");
+        }
+    }
+
+    private static void pause() {
+        try {
+            Thread.sleep(RETRY_MS);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new LogSetupException("interrupted while waiting for topics", e);
+        }
+    }
+}

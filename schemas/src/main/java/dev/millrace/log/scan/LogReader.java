@@ -1,0 +1,224 @@
+package dev.millrace.log.scan;
+
+import dev.millrace.log.LogConnection;
+import java.time.Duration;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.function.BooleanSupplier;
+import java.util.function.Consumer;
+import java.util.stream.Collectors;
+import org.apache.kafka.clients.consumer.CloseOptions;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.common.PartitionInfo;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.WakeupException;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+
+/**
+ * Reads committed records of partitions that it assigns itself, to an end or for ever.
+ *
+ * <p>It is a member of no group, so nothing is rebalanced, and it commits nothing; given a {@code group.id}, it can ask what
+ * that group has committed. Every reading that has an end has a limit, too, and says whether the end was reached before it:
+ * whoever reads knows what to call that.
+ *
+ * <p>Owned by one thread, except {@link #wakeup()} and {@link #stop()}.
+ */
+public final class LogReader implements AutoCloseable {
+    private static final Duration POLL = Duration.ofMillis(200);
+    /** A fetch that waits at the end of a log holds up what is asked next of the same broker, and the closing. */
+    private static final int FETCH_WAIT_MS = 100;
+
+    private static final Map<String, Object> SETTINGS = Map.of(
+            "isolation.level",
+            "read_committed",
+            "enable.auto.commit",
+            false,
+            "auto.offset.reset",
+            "earliest",
+            "fetch.max.wait.ms",
+            FETCH_WAIT_MS);
+
+    private final org.apache.kafka.clients.consumer.Consumer<byte[], byte[]> consumer;
+    private volatile boolean stopped;
+
+    /** Of a run's log. */
+    public LogReader(LogConnection connection) {
+        this(connection, Map.of());
+    }
+
+    /** @param ofRole settings that the role needs beside those that are always the same, or in their place */
+    public LogReader(LogConnection connection, Map<String, Object> ofRole) {
+        this(connection.consumer(over(ofRole)));
+    }
+
+    private LogReader(Map<String, Object> properties) {
+        this(new KafkaConsumer<>(properties, new ByteArrayDeserializer(), new ByteArrayDeserializer()));
+    }
+
+    /** Of a log that need not be a run's, with these settings of a consumer beside those that are always the same. */
+    public static LogReader with(Map<String, Object> properties) {
+        return new LogReader(over(properties));
+    }
+
+    LogReader(org.apache.kafka.clients.consumer.Consumer<byte[], byte[]> consumer) {
+        this.consumer = consumer;
+    }
+
+    private static Map<String, Object> over(Map<String, Object> ofRole) {
+        Map<String, Object> settings = new HashMap<>(SETTINGS);
+        settings.putAll(ofRole);
+        return settings;
+    }
+
+    /**
+     * Every partition of a topic.
+     *
+     * @throws IllegalStateException if there is no such topic
+     */
+    public List<TopicPartition> partitionsOf(String topic) {
+        List<PartitionInfo> found = consumer.partitionsFor(topic);
+        if (found == null || found.isEmpty()) {
+            throw new IllegalStateException(
+                    "topic " + topic + " does not exist; creating the run's topics comes first");
+        }
+        return found.stream()
+                .map(info -> new TopicPartition(topic, info.partition()))
+                .toList();
+    }
+
+    /** Reads all of a topic from its beginning, from the next reading on. */
+    public List<TopicPartition> fromBeginning(String topic) {
+        List<TopicPartition> partitions = partitionsOf(topic);
+        consumer.assign(partitions);
+        consumer.seekToBeginning(partitions);
+        return partitions;
+    }
+
+    /** Reads one partition, from the next reading on. */
+    public void from(TopicPartition partition, long offset) {
+        consumer.assign(List.of(partition));
+        consumer.seek(partition, offset);
+    }
+
+    /** For what is asked of a log beside reading it. */
+    public org.apache.kafka.clients.consumer.Consumer<byte[], byte[]> consumer() {
+        return consumer;
+    }
+
+    /** The first offset that the log keeps of a partition. */
+    public long begin(TopicPartition partition, Duration limit) {
+        return Objects.requireNonNull(
+                consumer.beginningOffsets(List.of(partition), limit).get(partition));
+    }
+
+    /** The offset behind the last committed record of a partition. */
+    public long end(TopicPartition partition, Duration limit) {
+        return Objects.requireNonNull(
+                consumer.endOffsets(List.of(partition), limit).get(partition));
+    }
+
+    /** The offset behind what was read. */
+    public long position(TopicPartition partition) {
+        return consumer.position(partition);
+    }
+
+    /** Whether all that lies before these offsets was read. */
+    public boolean hasReached(Map<TopicPartition, Long> ends) {
+        return ends.entrySet().stream().allMatch(end -> consumer.position(end.getKey()) >= end.getValue());
+    }
+
+    /** How far it has come, for a message: {@code rollouts-0@17, rollouts-1@3}. */
+    public String progress() {
+        return progress(consumer.assignment());
+    }
+
+    private String progress(Collection<TopicPartition> partitions) {
+        return partitions.stream()
+                .map(partition -> partition + "@" + consumer.position(partition))
+                .sorted()
+                .collect(Collectors.joining(", "));
+    }
+
+    /**
+     * Hands over what is committed, up to these ends and what was fetched with it: a caller to whom it matters passes over
+     * what lies behind.
+     *
+     * @return false if the limit passed first; the next reading goes on where this one stopped
+     */
+    public boolean readTo(
+            Map<TopicPartition, Long> ends, ReadLimit limit, Consumer<ConsumerRecord<byte[], byte[]>> reader) {
+        return readUntil(() -> hasReached(ends), limit, reader);
+    }
+
+    /**
+     * Hands over what is committed until somebody has enough, who is asked before every fetch.
+     *
+     * @return false if the limit passed first; the next reading goes on where this one stopped
+     * @throws WakeupException after {@link #wakeup()}
+     */
+    public boolean readUntil(BooleanSupplier enough, ReadLimit limit, Consumer<ConsumerRecord<byte[], byte[]>> reader) {
+        long nanos = limit.duration().toNanos();
+        long since = System.nanoTime();
+        Map<TopicPartition, Long> before = Map.of();
+        while (!enough.getAsBoolean()) {
+            if (limit.restarts()) {
+                Map<TopicPartition, Long> now = positions();
+                if (!now.equals(before)) {
+                    before = now;
+                    since = System.nanoTime();
+                }
+            }
+            long left = Math.max(0, nanos - (System.nanoTime() - since));
+            consumer.poll(left < POLL.toNanos() ? Duration.ofNanos(left) : POLL).forEach(reader);
+            boolean isOver = System.nanoTime() - since >= nanos
+                    && (!limit.restarts() || positions().equals(before));
+            if (isOver && !enough.getAsBoolean()) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    private Map<TopicPartition, Long> positions() {
+        return consumer.assignment().stream().collect(Collectors.toMap(partition -> partition, consumer::position));
+    }
+
+    /**
+     * Hands over what is committed, and what comes, until {@link #stop()}.
+     *
+     * @param fetched called after every fetch, with or without a record
+     */
+    public void follow(Consumer<ConsumerRecord<byte[], byte[]>> reader, Runnable fetched) {
+        try {
+            while (!stopped) {
+                consumer.poll(POLL).forEach(reader);
+                fetched.run();
+            }
+        } catch (WakeupException e) {
+            if (!stopped) {
+                throw e;
+            }
+        }
+    }
+
+    /** Ends {@link #follow}, now or when it begins; from any thread. */
+    public void stop() {
+        stopped = true;
+        consumer.wakeup();
+    }
+
+    /** Ends a reading under way, or the next one, with a {@link WakeupException}; from any thread. */
+    public void wakeup() {
+        consumer.wakeup();
+    }
+
+    /** At once: without a group only a fetch under way would be waited for. */
+    @Override
+    public void close() {
+        consumer.close(CloseOptions.timeout(Duration.ZERO));
+    }
+}

@@ -1,0 +1,25 @@
+package dev.millrace.schemas.rollout;
+
+/**
+ * A record is refused; the {@link Refusal} says why. Checked, so that whoever asks for a check sends the record to
+ * the dead letters; without a stack trace, because it is about a record and not about the code.
+ */
+public final class RefusedException extends Exception {
+    private static final long serialVersionUID = 1L;
+
+    private final transient Refusal refusal;
+
+    public RefusedException(Refusal refusal) {
+        super(refusal.message(), null, false, false);
+        this.refusal = refusal;
+    }
+
+    /** A refusal for a reason, of a field, with a sentence. */
+    public RefusedException(RefusalReason reason, String field, String message) {
+        this(Refusal.of(reason, field, message));
+    }
+
+    public Refusal refusal() {
+        return refusal;
+    }
+}

@@ -1,0 +1,98 @@
+package dev.millrace.view.follow;
+
+import dev.millrace.replay.archive.RecordedRun.Range;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.common.record.internal.ControlRecordType;
+import org.apache.kafka.common.record.internal.FileLogInputStream.FileChannelRecordBatch;
+
+/**
+ * What a partition's files hold, by the heads of their batches, which are read once: where committed records end, which transactions were given up,
+ * and where to begin reading for an offset. Immutable once made, and thread-safe.
+ */
+final class PartitionFiles {
+    /** Of each file, so far apart are the places that are remembered. */
+    private static final int APART_BYTES = 1 << 20;
+
+    private final List<Segment> segments;
+    private final List<Place> places = new ArrayList<>();
+    /** By producer, transactions that were aborted. */
+    private final Map<Long, List<Range>> aborted = new HashMap<>();
+
+    private final Range range;
+
+    /** A batch, by its first offset, and where it is. */
+    record Place(long offset, int segment, int position) {}
+
+    /** @param begin first offset that the broker still answers; files may begin before it */
+    PartitionFiles(Path folder, long begin) {
+        this.segments = Segment.in(folder);
+        Map<Long, Long> open = new HashMap<>();
+        long end = segments.isEmpty() ? 0 : segments.get(0).base();
+        long from = Math.max(begin, end);
+        for (int s = 0; s < segments.size(); s++) {
+            try (Segment.Batches batches = segments.get(s).open(0)) {
+                int remembered = -APART_BYTES;
+                while (batches.hasNext()) {
+                    FileChannelRecordBatch batch = batches.next();
+                    if (batch.position() - remembered >= APART_BYTES) {
+                        remembered = batch.position();
+                        places.add(new Place(batch.baseOffset(), s, remembered));
+                    }
+                    follow(batch, open);
+                    end = batch.lastOffset() + 1;
+                }
+            }
+        }
+        long stable = open.values().stream().mapToLong(Long::longValue).min().orElse(end);
+        this.range = new Range(Math.min(from, stable), Math.max(from, stable));
+    }
+
+    private void follow(FileChannelRecordBatch batch, Map<Long, Long> open) {
+        if (!batch.isTransactional()) {
+            return;
+        }
+        if (!batch.isControlBatch()) {
+            open.putIfAbsent(batch.producerId(), batch.baseOffset());
+            return;
+        }
+        Long first = open.remove(batch.producerId());
+        boolean isAbort = ControlRecordType.parse(batch.iterator().next().key()) == ControlRecordType.ABORT;
+        if (first != null && isAbort) {
+            aborted.computeIfAbsent(batch.producerId(), producer -> new ArrayList<>())
+                    .add(new Range(first, batch.baseOffset()));
+        }
+    }
+
+    /** Offsets of which every committed record is known. */
+    Range range() {
+        return range;
+    }
+
+    List<Segment> segments() {
+        return segments;
+    }
+
+    /** Where to begin, so as to come by this offset if it is there. */
+    Place before(long offset) {
+        int at = Collections.binarySearch(
+                places, new Place(offset, 0, 0), (a, b) -> Long.compare(a.offset(), b.offset()));
+        int found = at >= 0 ? at : -at - 2;
+        return found < 0 ? new Place(range.from(), 0, 0) : places.get(found);
+    }
+
+    /** Whether the records of a batch are committed, or never were part of a transaction. */
+    boolean isCommitted(FileChannelRecordBatch batch) {
+        if (batch.isControlBatch()) {
+            return false;
+        }
+        List<Range> given = batch.isTransactional() ? aborted.get(batch.producerId()) : null;
+        return given == null
+                || given.stream()
+                        .noneMatch(range -> batch.baseOffset() >= range.from() && batch.baseOffset() < range.end());
+    }
+}

@@ -1,0 +1,168 @@
+package dev.millrace.view.http;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.runtime.config.ConfigBinder;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.train.RunDirectory;
+import dev.millrace.view.index.RunIndex;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+
+/** The course of a run by the table that it leaves in its folder, which is there without a broker: for laying runs over each other. */
+public final class CourseAnswer {
+    private static final int MOST = 1000;
+    /** By their names in steps.csv. */
+    static final List<String> COLUMNS = List.of(
+            "step",
+            "reward",
+            "staleness_mean",
+            "ess_ratio",
+            "second_moment",
+            "approx_kl_behavior",
+            "entropy",
+            "grad_norm",
+            "trained_share",
+            "tokens_trained",
+            "response_tokens_mean",
+            "started_at_ms",
+            "finished_at_ms");
+
+    private CourseAnswer() {}
+
+    /** Its columns, each with a number for every step, or for every so many; empty if the folder has no such table yet. */
+    public static Optional<ObjectNode> of(Path folder) {
+        Path file = folder.resolve("steps.csv");
+        if (!Files.isRegularFile(file)) {
+            return Optional.empty();
+        }
+        ObjectNode json = JsonNodeFactory.instance.objectNode();
+        try (BufferedReader in = Files.newBufferedReader(file)) {
+            String first = in.readLine();
+            List<String> header = first == null ? List.of() : Arrays.asList(first.split(",", -1));
+            List<String[]> rows = new ArrayList<>();
+            for (String line = in.readLine(); line != null; line = in.readLine()) {
+                rows.add(line.split(",", -1));
+            }
+            int every = Math.max(1, (rows.size() + MOST - 1) / MOST);
+            HeldOutCourse heldOut = HeldOutCourse.of(folder);
+            int versionAt = header.indexOf("version");
+            ArrayNode held = json.putArray(HeldOutCourse.NAME);
+            for (int r = 0; r < rows.size(); r++) {
+                if (isKept(r, rows.size(), every)) {
+                    Optional<Double> version = versionAt < 0 ? Optional.empty() : number(rows.get(r), versionAt);
+                    version.flatMap(heldOut::at).ifPresentOrElse(held::add, held::addNull);
+                }
+            }
+            json.put("steps", rows.size()).put("every", every);
+            double tokens = 0;
+            ArrayNode trained = json.putArray("tokens");
+            int tokensAt = header.indexOf("tokens_trained");
+            for (int r = 0; r < rows.size(); r++) {
+                tokens += tokensAt < 0 ? 0 : number(rows.get(r), tokensAt).orElse(0.0);
+                if (isKept(r, rows.size(), every)) {
+                    trained.add(tokens);
+                }
+            }
+            for (String name : COLUMNS) {
+                int at = header.indexOf(name);
+                ArrayNode values = json.putArray(name);
+                for (int r = 0; r < rows.size() && at >= 0; r++) {
+                    if (isKept(r, rows.size(), every)) {
+                        number(rows.get(r), at).ifPresentOrElse(values::add, values::addNull);
+                    }
+                }
+            }
+        } catch (IOException e) {
+            return Optional.empty();
+        }
+        try {
+            settings(json.putObject("settings"), ConfigTree.read(RunDirectory.config(folder)));
+        } catch (ConfigException e) {
+            json.put("problem", e.getMessage());
+        }
+        return Optional.of(json);
+    }
+
+    /** The same of a run without a folder, from its index. */
+    public static ObjectNode of(RunIndex index, int epoch, MillraceConfig config) {
+        ObjectNode json = JsonNodeFactory.instance.objectNode();
+        JsonNode answer = RunFacts.parsed(StepsAnswer.of(index, epoch, -1));
+        json.put("steps", answer.path("count").asLong())
+                .put("every", answer.path("every").asLong());
+        Map<String, String> fields = Map.of(
+                "ess_ratio", "ess", "started_at_ms", "started_ms", "finished_at_ms", "finished_ms", "step", "batch");
+        for (String name : COLUMNS) {
+            ArrayNode values = json.putArray(name);
+            for (JsonNode step : answer.path("steps")) {
+                JsonNode value = step.path(fields.getOrDefault(name, name));
+                value = value.isMissingNode() ? step.path("metrics").path(name) : value;
+                long trainable = step.path("tokens_trainable").asLong();
+                if (name.equals("trained_share") && trainable > 0) {
+                    values.add((double) step.path("tokens_trained").asLong() / trainable);
+                } else if (value.isNumber()) {
+                    values.add(value.asDouble() + (name.equals("step") ? 1 : 0));
+                } else {
+                    values.addNull();
+                }
+            }
+        }
+        ArrayNode trained = json.putArray("tokens");
+        index.read(
+                "SELECT tokens FROM (SELECT batch, sum(json_extract(json, '$.tokens_trained')) OVER (ORDER BY batch) AS tokens,"
+                        + " row_number() OVER (ORDER BY batch DESC) - 1 AS back FROM step WHERE epoch = ?) WHERE "
+                        + StepsAnswer.CHOSEN
+                        + " ORDER BY batch",
+                List.of(epoch, Math.max(1, answer.path("every").asLong())),
+                row -> trained.add(row.getLong(1)));
+        HeldOutCourse heldOut = HeldOutCourse.of(index, epoch);
+        ArrayNode held = json.putArray(HeldOutCourse.NAME);
+        for (JsonNode step : answer.path("steps")) {
+            heldOut.at(step.path("version").asDouble()).ifPresentOrElse(held::add, held::addNull);
+        }
+        settings(json.putObject("settings"), ConfigBinder.unbind(config));
+        return json;
+    }
+
+    private static boolean isKept(int row, int rows, int every) {
+        return (rows - 1 - row) % every == 0;
+    }
+
+    private static Optional<Double> number(String[] row, int at) {
+        try {
+            return at >= row.length || row[at].isEmpty() ? Optional.empty() : Optional.of(Double.valueOf(row[at]));
+        } catch (NumberFormatException e) {
+            return Optional.empty();
+        }
+    }
+
+    /** What people compare runs by. */
+    private static void settings(ObjectNode json, JsonNode config) {
+        for (String key : List.of(
+                "/task/kind",
+                "/algorithm/variant",
+                "/algorithm/weights/kind",
+                "/algorithm/objective/kind",
+                "/admission/eta",
+                "/admission/batch_sequences",
+                "/learner/step/optimizer/learning_rate",
+                "/goal/mean_reward",
+                "/run/seed",
+                "/run/id")) {
+            if (config.at(key).isValueNode()) {
+                json.put(key.substring(1).replace('/', '.'), config.at(key).asText());
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+package dev.millrace.view.http;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.audit.ledger.Account;
+import dev.millrace.audit.ledger.LedgerReader;
+import dev.millrace.log.LogConnection;
+import dev.millrace.view.index.RunIndex;
+import java.time.Duration;
+import java.util.List;
+
+/**
+ * What became of the rollouts by the index, with what those are like that were left out beside those that were trained on; and what the ledger itself says,
+ * which reads all of the log.
+ */
+public final class LedgerRows {
+    private static final Duration PATIENCE = Duration.ofSeconds(30);
+    private static final int LETTERS = 200;
+    private static final int BINS = 16;
+
+    private LedgerRows() {}
+
+    /** Counts by state and reason, with their rewards and lengths. */
+    public static ObjectNode of(RunIndex index) {
+        ObjectNode json = JsonNodeFactory.instance.objectNode();
+        ArrayNode ends = json.putArray("ends");
+        index.read(
+                "SELECT " + RolloutRows.STATE
+                        + " AS state, coalesce(refused, dropped, CASE WHEN trained_tokens = 0 THEN masked_by END) AS reason,"
+                        + " count(*), avg(reward), avg(reward * reward), avg(policy_tokens), avg(policy_tokens * policy_tokens),"
+                        + " sum(policy_tokens), sum(trained_tokens), min(rollout.finished_ms)" + RolloutRows.FROM
+                        + " WHERE tokens IS NOT NULL AND redriven IS NULL GROUP BY state, reason ORDER BY 3 DESC",
+                List.of(),
+                row -> {
+                    double reward = row.getDouble(4);
+                    double tokens = row.getDouble(6);
+                    ends.addObject()
+                            .put("state", row.getString(1))
+                            .put("reason", row.getString(2))
+                            .put("rollouts", row.getLong(3))
+                            .put("reward_mean", reward)
+                            .put("reward_sd", Math.sqrt(Math.max(0, row.getDouble(5) - reward * reward)))
+                            .put("tokens_mean", tokens)
+                            .put("tokens_sd", Math.sqrt(Math.max(0, row.getDouble(7) - tokens * tokens)))
+                            .put("tokens", row.getLong(8))
+                            .put("trained_tokens", row.getLong(9))
+                            .put("oldest_ms", row.getLong(10));
+                });
+        json.put(
+                "redriven",
+                index.numbers("SELECT count(*) FROM letter WHERE redriven >= 0").get(0));
+        histogram(json, index, "reward", "reward");
+        histogram(json, index, "policy_tokens", "tokens");
+        return json;
+    }
+
+    /** How the trained and the others spread over a number: one scale for both, so that they can be laid over each other. */
+    private static void histogram(ObjectNode json, RunIndex index, String column, String name) {
+        double[] range = new double[2];
+        index.read(
+                "SELECT min(" + column + "), max(" + column + ") FROM rollout WHERE tokens IS NOT NULL",
+                List.of(),
+                row -> {
+                    range[0] = row.getDouble(1);
+                    range[1] = row.getDouble(2);
+                });
+        double width = range[1] > range[0] ? (range[1] - range[0]) / BINS : 1;
+        ObjectNode histogram =
+                json.putObject(name + "_histogram").put("from", range[0]).put("width", width);
+        ArrayNode bins = histogram.putArray("bins");
+        index.read(
+                "SELECT min(" + (BINS - 1) + ", CAST((" + column + " - ?) / ? AS INTEGER)) AS bin, " + RolloutRows.STATE
+                        + " AS state, count(*)" + RolloutRows.FROM + " WHERE tokens IS NOT NULL AND " + column
+                        + " IS NOT NULL GROUP BY bin, state ORDER BY bin",
+                List.of(range[0], width),
+                row -> bins.addArray().add(row.getLong(1)).add(row.getString(2)).add(row.getLong(3)));
+    }
+
+    /** Refused records, the newest first. */
+    public static ObjectNode letters(RunIndex index, String options) {
+        ObjectNode json = JsonNodeFactory.instance.objectNode().put("options", options);
+        ArrayNode reasons = json.putArray("reasons");
+        index.read(
+                "SELECT reason, sum(redriven < 0), sum(redriven >= 0) FROM letter GROUP BY reason ORDER BY 2 DESC",
+                List.of(),
+                row -> reasons.addObject()
+                        .put("reason", row.getString(1))
+                        .put("refused", row.getLong(2))
+                        .put("redriven", row.getLong(3)));
+        ArrayNode letters = json.putArray("letters");
+        index.read(
+                "SELECT partition, offset, written_ms, reason, field, message, source, rollout, redriven FROM letter"
+                        + " ORDER BY written_ms DESC LIMIT " + LETTERS,
+                List.of(),
+                row -> letters.addObject()
+                        .put("place", "dead-letters-" + row.getLong(1) + "@" + row.getLong(2))
+                        .put("letter", row.getLong(2))
+                        .put("written_ms", row.getLong(3))
+                        .put("reason", row.getString(4))
+                        .put("field", row.getString(5))
+                        .put("message", row.getString(6))
+                        .put("source", row.getString(7))
+                        .put("rollout", row.getString(8))
+                        .put("redriven", row.getLong(9)));
+        return json;
+    }
+
+    /** Whether it adds up, by the ledger. */
+    public static ObjectNode check(LogConnection connection) {
+        Account account = new LedgerReader(connection).read(PATIENCE);
+        ObjectNode json = JsonNodeFactory.instance
+                .objectNode()
+                .put("adds_up", account.balance().addsUp())
+                .put("generated", account.balance().all().generated())
+                .put("trained", account.balance().all().trained())
+                .put("contradictions", account.balance().contradictionCount());
+        account.balance().contradictions().forEach(json.putArray("sentences")::add);
+        account.balance().gaps().forEach(json.putArray("gaps")::add);
+        return json;
+    }
+}

@@ -1,0 +1,205 @@
+package dev.millrace.view.http;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.view.index.RunIndex;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/** Rollouts of a run by what they are like: a list, or points of two of their numbers. */
+public final class RolloutRows {
+    private static final int MOST_ROWS = 500;
+    private static final int POINTS = 4000;
+
+    /** What has become of a rollout, in the words of {@code millrace trace}; the ledger counts by the same order. */
+    static final String STATE = "CASE WHEN refused IS NOT NULL THEN 'refused' WHEN dropped IS NOT NULL THEN 'dropped'"
+            + " WHEN step.version IS NOT NULL THEN CASE WHEN trained_tokens > 0 THEN 'trained' ELSE 'masked' END"
+            + " WHEN rollout.batch IS NOT NULL THEN 'waits for its step' WHEN trajectory_offset IS NOT NULL THEN 'waits for its batch'"
+            + " ELSE 'waits to be scored and joined' END";
+
+    static final String FROM =
+            " FROM rollout LEFT JOIN step ON step.epoch = rollout.epoch AND step.batch = rollout.batch";
+
+    /** Version at the start of the step less the oldest that sampled a token; before its step what its batch expected. */
+    private static final String STALENESS =
+            "CASE WHEN step.version IS NOT NULL THEN step.version - (1 - step.starved) - version_min ELSE staleness END";
+
+    private static final String REASON = "coalesce(refused, dropped, CASE WHEN trained_tokens = 0 THEN masked_by END)";
+
+    /** Columns that can be asked for, by the names that the page has for them. */
+    private static final Map<String, String> COLUMNS = new LinkedHashMap<>();
+
+    static {
+        COLUMNS.put("id", "id");
+        COLUMNS.put("group", "grp");
+        COLUMNS.put("sample", "sample");
+        COLUMNS.put("ordinal", "ordinal");
+        COLUMNS.put("generator", "generator");
+        COLUMNS.put("version", "version_max");
+        COLUMNS.put("oldest_version", "version_min");
+        COLUMNS.put("reward", "reward");
+        COLUMNS.put("tokens", "tokens");
+        COLUMNS.put("policy_tokens", "policy_tokens");
+        COLUMNS.put("prompt_tokens", "prompt_tokens");
+        COLUMNS.put("finish", "finish");
+        COLUMNS.put("seconds", "(rollout.finished_ms - rollout.started_ms) / 1000.0");
+        COLUMNS.put("finished_ms", "rollout.finished_ms");
+        COLUMNS.put("ratio", "log_ratio");
+        COLUMNS.put("staleness", STALENESS);
+        COLUMNS.put("batch", "rollout.batch");
+        COLUMNS.put("advantage", "advantage");
+        COLUMNS.put("trained_tokens", "trained_tokens");
+        COLUMNS.put("state", STATE);
+        COLUMNS.put("reason", REASON);
+    }
+
+    private RolloutRows() {}
+
+    /** Conditions with their values. */
+    private static final class Where {
+        private final List<String> conditions = new ArrayList<>(List.of("tokens IS NOT NULL"));
+        private final List<Object> values = new ArrayList<>();
+
+        /** @param query such as {@code state=trained}, {@code reward.from=0.5}, {@code tokens.to=100} */
+        Where(Map<String, String> query) {
+            query.forEach((name, value) -> {
+                String column = name.replaceFirst("\\.(from|to)$", "");
+                String expression = COLUMNS.get(column);
+                if (expression == null || value.isEmpty()) {
+                    return;
+                }
+                boolean isNumber = value.matches("-?\\d{1,15}(\\.\\d{1,15})?");
+                conditions.add(
+                        expression + (name.endsWith(".from") ? " >= ?" : name.endsWith(".to") ? " <= ?" : " = ?"));
+                values.add(
+                        isNumber && !column.equals("group") && !column.equals("id")
+                                ? (Object) Double.valueOf(value)
+                                : value);
+            });
+        }
+
+        String text() {
+            return " WHERE " + String.join(" AND ", conditions);
+        }
+    }
+
+    /**
+     * A list.
+     *
+     * @param query conditions by column, {@code sort}, {@code down} (1 for the largest first), {@code limit} and {@code offset}
+     */
+    public static ObjectNode list(RunIndex index, Map<String, String> query) {
+        Where where = new Where(query);
+        String sort = COLUMNS.getOrDefault(query.getOrDefault("sort", ""), "ordinal");
+        boolean down = query.getOrDefault("down", query.containsKey("sort") ? "0" : "1")
+                .equals("1");
+        int limit = Math.max(1, Math.min(MOST_ROWS, number(query.getOrDefault("limit", ""), 50)));
+        int offset = Math.max(0, number(query.getOrDefault("offset", ""), 0));
+        ObjectNode json = JsonNodeFactory.instance.objectNode();
+        index.read("SELECT count(*)" + FROM + where.text(), where.values, row -> json.put("count", row.getLong(1)));
+        ArrayNode rows = json.putArray("rows");
+        List<Object> values = new ArrayList<>(where.values);
+        values.add(limit);
+        values.add(offset);
+        index.read(
+                "SELECT " + columns(COLUMNS.keySet())
+                        + ", partition, offset FROM (SELECT rollout.partition, rollout.offset, "
+                        + selected() + FROM + where.text() + " ORDER BY " + sort + (down ? " DESC" : "")
+                        + ", ordinal, sample LIMIT ? OFFSET ?)",
+                values,
+                row -> {
+                    ObjectNode one = rows.addObject();
+                    int at = 1;
+                    for (String name : COLUMNS.keySet()) {
+                        put(one, name, row.getObject(at++));
+                    }
+                    one.put("place", "rollouts-" + row.getLong(at) + "@" + row.getLong(at + 1));
+                });
+        return json;
+    }
+
+    private static String selected() {
+        StringBuilder text = new StringBuilder();
+        COLUMNS.forEach((name, expression) -> text.append(text.isEmpty() ? "" : ", ")
+                .append(expression)
+                .append(" AS \"")
+                .append(name)
+                .append('"'));
+        return text.toString();
+    }
+
+    private static String columns(Iterable<String> names) {
+        StringBuilder text = new StringBuilder();
+        names.forEach(
+                name -> text.append(text.isEmpty() ? "\"" : ", \"").append(name).append('"'));
+        return text.toString();
+    }
+
+    /** Two numbers of each rollout, and its state; of many every so many, spread over the run by their places. */
+    public static Optional<ObjectNode> points(RunIndex index, Map<String, String> query) {
+        String x = COLUMNS.get(query.getOrDefault("x", "tokens"));
+        String y = COLUMNS.get(query.getOrDefault("y", "reward"));
+        if (x == null || y == null) {
+            return Optional.empty();
+        }
+        Where where = new Where(query);
+        ObjectNode json = JsonNodeFactory.instance.objectNode();
+        long[] count = new long[1];
+        index.read("SELECT count(*)" + FROM + where.text(), where.values, row -> count[0] = row.getLong(1));
+        long every = Math.max(1, (count[0] + POINTS - 1) / POINTS);
+        List<Object> values = new ArrayList<>(where.values);
+        values.add(every);
+        ArrayNode points = json.put("count", count[0]).put("every", every).putArray("points");
+        index.read(
+                "SELECT id, " + x + " AS x, " + y + " AS y, " + STATE + FROM + where.text()
+                        + " AND (rollout.partition * 7919 + rollout.offset) % ? = 0 AND x IS NOT NULL AND y IS NOT NULL",
+                values,
+                row -> points.addArray()
+                        .add(row.getDouble(2))
+                        .add(row.getDouble(3))
+                        .add(row.getString(4))
+                        .add(row.getString(1)));
+        return Optional.of(json);
+    }
+
+    /** What there is to choose from: states with reasons, and generators. */
+    public static ObjectNode choices(RunIndex index) {
+        ObjectNode json = JsonNodeFactory.instance.objectNode();
+        ArrayNode states = json.putArray("states");
+        index.read(
+                "SELECT " + STATE + " AS state, " + REASON + " AS reason, count(*)" + FROM
+                        + " WHERE tokens IS NOT NULL GROUP BY state, reason ORDER BY 3 DESC",
+                List.of(),
+                row -> states.addObject()
+                        .put("state", row.getString(1))
+                        .put("reason", row.getString(2))
+                        .put("count", row.getLong(3)));
+        ArrayNode generators = json.putArray("generators");
+        index.read(
+                "SELECT DISTINCT generator FROM rollout WHERE generator IS NOT NULL ORDER BY 1 LIMIT 50",
+                List.of(),
+                row -> generators.add(row.getString(1)));
+        return json;
+    }
+
+    private static int number(String text, int otherwise) {
+        return !text.matches("\\d{1,9}") ? otherwise : Integer.parseInt(text);
+    }
+
+    private static void put(ObjectNode json, String name, @Nullable Object value) {
+        if (value instanceof Integer number) {
+            json.put(name, number);
+        } else if (value instanceof Long number) {
+            json.put(name, number);
+        } else if (value instanceof Number number) {
+            json.put(name, number.doubleValue());
+        } else {
+            json.put(name, value == null ? null : value.toString());
+        }
+    }
+}

@@ -1,0 +1,124 @@
+package dev.millrace.view.http;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.m2po.SecondMomentFigure;
+import dev.millrace.corrections.stage.Stage;
+import dev.millrace.corrections.staleness.StalenessDamping;
+import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.view.follow.RunSource;
+import dev.millrace.view.follow.ViewedRun;
+import dev.millrace.view.follow.ViewedRun.Known;
+import java.io.IOException;
+import java.util.Optional;
+
+/** Which run it is, what it is after, and whether it goes on. */
+public final class RunFacts {
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    private RunFacts() {}
+
+    /** Of an opened run, or as much as is known of one that is not open yet. */
+    public static ObjectNode of(ViewedRun run) {
+        ObjectNode json = JsonNodeFactory.instance.objectNode();
+        json.put("name", run.source().name())
+                .put("options", run.source().options())
+                .put("problem", run.problem())
+                .put("archived", run.source() instanceof RunSource.Archive);
+        Optional<String> summary = run.source().summary();
+        json.put("state", state(run, summary.isPresent()));
+        summary.ifPresent(text -> json.set("summary", parsed(text)));
+        json.putObject("index")
+                .put("read", run.progress().read())
+                .put("end", run.progress().end())
+                .put("whole", run.progress().isWhole());
+        run.known().ifPresent(known -> put(json, known));
+        return json;
+    }
+
+    /** Of a run that nobody has opened. */
+    public static ObjectNode of(RunSource source) {
+        ObjectNode json = JsonNodeFactory.instance.objectNode();
+        Optional<String> summary = source.summary();
+        json.put("name", source.name())
+                .put("options", source.options())
+                .put("archived", source instanceof RunSource.Archive)
+                .put(
+                        "state",
+                        source instanceof RunSource.Archive
+                                ? "archived"
+                                : source instanceof RunSource.Cluster
+                                        ? "on a cluster"
+                                        : source.mayGrow() ? "running" : ended(source, summary.isPresent()));
+        summary.ifPresent(text -> json.set("summary", parsed(text)));
+        return json;
+    }
+
+    private static String state(ViewedRun run, boolean ended) {
+        if (run.source() instanceof RunSource.Archive) {
+            return "archived";
+        }
+        if (run.known().isEmpty()) {
+            return "opening";
+        }
+        if (run.source() instanceof RunSource.Cluster) {
+            return "on a cluster";
+        }
+        return run.isGrowing() ? "running" : ended(run.source(), ended);
+    }
+
+    /** A run that ends, for whatever reason, leaves a summary; one that was killed does not. */
+    private static String ended(RunSource source, boolean hasSummary) {
+        return hasSummary ? "finished" : source.wasTrained() ? "killed" : "ended";
+    }
+
+    static JsonNode parsed(String text) {
+        try {
+            return JSON.readTree(text);
+        } catch (IOException e) {
+            return JsonNodeFactory.instance.nullNode();
+        }
+    }
+
+    private static void put(ObjectNode json, Known known) {
+        MillraceConfig config = known.config();
+        json.put("run_id", known.run().runId())
+                .put("epoch", known.run().epoch())
+                .put("policy_id", known.run().policyId())
+                .put("topic_prefix", known.topics().prefix())
+                .put("task", config.task().task().name())
+                .put("goal", config.goal().meanReward() > 0 ? config.goal().meanReward() : null)
+                .put("goal_steps", config.goal().overSteps())
+                .put(
+                        "max_steps",
+                        config.learner().maxSteps() > 0 ? config.learner().maxSteps() : null);
+        stages(json.putArray("stages"), config.algorithm());
+    }
+
+    /** What decides about a batch, in order, and by what: it weighs, masks, gives credit, or measures alone. */
+    private static void stages(ArrayNode json, Algorithm algorithm) {
+        for (Stage stage : algorithm.stages()) {
+            json.addObject().put("name", stage.name()).put("does", does(stage, algorithm));
+        }
+    }
+
+    private static String does(Stage stage, Algorithm algorithm) {
+        if (stage.equals(algorithm.advantage()) || algorithm.rewards().contains(stage)) {
+            return "credits";
+        }
+        if (stage.name().equals(algorithm.weights().name())) {
+            return "weighs";
+        }
+        if (stage instanceof SecondMomentFigure) {
+            return "measures";
+        }
+        return stage instanceof StalenessDamping
+                        || stage.name().equals(algorithm.ess().name())
+                ? "scales"
+                : "masks";
+    }
+}

@@ -1,0 +1,80 @@
+package dev.millrace.view.http;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.report.KnownFigures;
+import dev.millrace.runtime.report.StepFigure;
+import dev.millrace.view.RecordedArchive;
+import dev.millrace.view.follow.ViewedRuns;
+import dev.millrace.view.index.RunIndex;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class CourseAnswerTest {
+    @TempDir
+    private Path folder;
+
+    @Test
+    void shouldHaveFiguresThatStepsCsvHasUnderTheSameNames() {
+        assertThat(KnownFigures.all()).extracting(StepFigure::key).containsAll(CourseAnswer.COLUMNS);
+    }
+
+    @Test
+    void shouldHaveWhateverThePageOfRunsOffersToLayOverEachOther() throws Exception {
+        String page = Files.readString(Path.of("page", "src", "pages", "runs.tsx"));
+        String metrics = page.substring(page.indexOf("const METRICS"), page.indexOf("const OVERS"));
+        List<String> offered = new ArrayList<>();
+        for (Matcher key = Pattern.compile("\\[\"([a-z_]+)\",").matcher(metrics); key.find(); ) {
+            offered.add(key.group(1));
+        }
+        assertThat(offered).hasSizeGreaterThan(8).contains(HeldOutCourse.NAME);
+        offered.remove(HeldOutCourse.NAME);
+        assertThat(CourseAnswer.COLUMNS).containsAll(offered);
+    }
+
+    @Test
+    void shouldHaveANumberForEveryStepOfAnIndexThatTheTrainingLogHas() throws Exception {
+        try (ViewedRuns runs = RecordedArchive.runs(folder)) {
+            RunIndex index = RecordedArchive.indexed(runs).index().orElseThrow();
+            ObjectNode course = CourseAnswer.of(index, 0, MillraceConfig.defaults());
+            for (String name : CourseAnswer.COLUMNS) {
+                assertThat(course.path(name)).as(name).hasSize(6);
+                assertThat(course.path(name))
+                        .as(name)
+                        .allSatisfy(value -> assertThat(value.isNumber())
+                                .as(name + " " + course.path(name))
+                                .isTrue());
+            }
+            assertThat(course.at("/settings/run.seed").asText())
+                    .isEqualTo(String.valueOf(MillraceConfig.defaults().run().seed()));
+            assertThat(course.path("step").get(5).asInt()).isEqualTo(6);
+            double trained = index.numbers("SELECT json_extract(json, '$.tokens_trained') FROM step ORDER BY batch")
+                    .get(5);
+            double trainable = index.numbers("SELECT json_extract(json, '$.tokens_trainable') FROM step ORDER BY batch")
+                    .get(5);
+            assertThat(course.path("trained_share").get(5).asDouble()).isEqualTo(trained / trainable);
+        }
+    }
+
+    @Test
+    void shouldReadTheTableThatARunLeaves() throws Exception {
+        Files.writeString(folder.resolve("steps.csv"), """
+                step,version,reward,tokens_trained,trained_share
+                1,1,0.5,10,1.0
+                2,2,,20,0.25
+                """);
+        ObjectNode course = CourseAnswer.of(folder).orElseThrow();
+        assertThat(course.path("reward").toString()).isEqualTo("[0.5,null]");
+        assertThat(course.path("trained_share").toString()).isEqualTo("[1.0,0.25]");
+        assertThat(course.path("tokens").toString()).isEqualTo("[10.0,30.0]");
+        assertThat(course.path("entropy")).as("which this table lacks").isEmpty();
+    }
+}
