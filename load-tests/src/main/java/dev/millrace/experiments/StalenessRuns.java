@@ -1,15 +1,41 @@
 package dev.millrace.experiments;
 
 import dev.millrace.corrections.NonFiniteLogProbException;
+import dev.millrace.corrections.stage.ControlState;
+import dev.millrace.generator.environment.Environments;
+import dev.millrace.generator.sampling.GeneratorConfig;
+import dev.millrace.generator.sampling.RolloutSampler;
+import dev.millrace.learner.batch.TrainingBatch;
+import dev.millrace.learner.step.BatchOptimizer;
 import dev.millrace.learner.step.NonFiniteStepException;
+import dev.millrace.learner.step.OptimizerConfig;
+import dev.millrace.learner.step.StepConfig;
+import dev.millrace.learner.step.StepReport;
 import dev.millrace.policy.autodiff.AdamW;
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.NonFiniteScoreException;
+import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.weights.WeightRing;
 import dev.millrace.policy.weights.Weights;
+import dev.millrace.replay.GivenRollouts;
+import dev.millrace.replay.ScoredRollouts;
+import dev.millrace.schemas.BatchEntry;
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.packed.PackedFloats;
+import dev.millrace.schemas.packed.PackedMask;
 import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.topology.batch.DirectBatches;
+import java.nio.ByteBuffer;
+import java.time.Clock;
+import java.time.Instant;
+import java.time.ZoneOffset;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
@@ -65,6 +91,157 @@ public final class StalenessRuns {
                 step.take(t, t, current, t, current, optimizer);
             }
             return TrainedPolicy.copyOf(current, optimizer, settings.warmUpSteps());
+        }
+    }
+
+    /**
+     * One step under one correction, by the product's own parts: sampled by the generator's engine with the behavior weights,
+     * scored by the policy's with the current ones, batched and corrected as the topology does it, trained on as the learner
+     * does it. What is missing is the log in between, and with it everything that depends on time.
+     *
+     * <p>The proximal policy is the one current when the step begins. One engine samples and scores, so the old policy's
+     * log-probs are taken to be the behavior policy's: they differ by rounding alone.
+     *
+     * <p>Owned by one thread.
+     */
+    static final class LaggedStep implements AutoCloseable {
+        private static final Clock NO_TIME = Clock.fixed(Instant.EPOCH, ZoneOffset.UTC);
+        private static final int TOKEN_BUDGET = 4096;
+
+        private final IncSeries series;
+        private final RolloutSampler sampler;
+        private final ScoringSession scoring;
+        private final GivenRollouts trajectories;
+        private final DirectBatches batches;
+        private final BatchOptimizer optimizer;
+
+        LaggedStep(RunIdentity run, IncSeries series, StalenessSettings settings, Correction correction) {
+            DecoderShape shape = settings.model();
+            this.series = series;
+            Engine engine = Engine.cpu();
+            int capacity = series.task().capacityTokens();
+            this.sampler = new RolloutSampler(
+                    engine,
+                    shape,
+                    Environments.builtIn(),
+                    GeneratorConfig.defaults().withSlots(settings.batchSequences(), capacity, capacity - 1),
+                    NO_TIME);
+            this.scoring = new ScoringSession(engine, shape, TOKEN_BUDGET);
+            this.trajectories = new GivenRollouts(run);
+            this.batches = new DirectBatches(run, correction.algorithm());
+            this.optimizer = new BatchOptimizer(engine, shape, stepConfig(settings), correction.algorithm());
+        }
+
+        private static StepConfig stepConfig(StalenessSettings settings) {
+            OptimizerConfig adamW = OptimizerConfig.defaults();
+            return StepConfig.defaults()
+                    .withOptimizer(new OptimizerConfig(
+                            settings.learningRate(),
+                            adamW.warmUpSteps(),
+                            adamW.decay(),
+                            adamW.beta1(),
+                            adamW.beta2(),
+                            adamW.epsilon(),
+                            adamW.weightDecay(),
+                            adamW.maxGradNorm()))
+                    .withCut(TOKEN_BUDGET, 1);
+        }
+
+        AdamW newOptimizer() {
+            return optimizer.newOptimizer();
+        }
+
+        /**
+         * Changes {@code current} and {@code adamW} by one step.
+         *
+         * @param batchId  which prompts
+         * @param step     the version that {@code current} is
+         * @param behavior weights of {@code behaviorVersion}
+         */
+        StepPoint take(long batchId, long step, Weights behavior, long behaviorVersion, Weights current, AdamW adamW) {
+            List<Rollout> rollouts = sampler.sample(series.batch(batchId), behavior, behaviorVersion);
+            ScoredRollouts scored = ScoredRollouts.of(rollouts, scoring, current);
+            List<Trajectory> made = trajectories.make(scored, step);
+            LearnerBatch batch = batches.make(batchId, made, step);
+            Drift drift = Drift.of(scored);
+            StepReport report =
+                    optimizer.train(TrainingBatch.of(batch, made), step, ControlState.initial(), current, adamW);
+            return new StepPoint(
+                    step,
+                    oldestVersion(batch),
+                    batch.getStalenessMean(),
+                    scored.meanReward(),
+                    drift.essRatio(),
+                    drift.secondMoment(),
+                    drift.kl(),
+                    1 - (double) weighed(batch) / scored.tokens().trainedTokens(),
+                    metric(report, "clip_fraction"),
+                    batch.getStepScale(),
+                    metric(report, "grad_norm"),
+                    metric(report, "entropy"));
+        }
+
+        /** Tokens that are trained on with a weight above 0. */
+        private static long weighed(LearnerBatch batch) {
+            long weighed = 0;
+            for (BatchEntry entry : batch.getEntries()) {
+                ByteBuffer weights = Objects.requireNonNull(entry.getWeights(), "direct batches have weights");
+                ByteBuffer mask = entry.getMask();
+                for (int t = 0; entry.getTrainedTokens() > 0 && t < PackedFloats.length(weights); t++) {
+                    boolean isLeft = mask == null || PackedMask.get(mask, t) == 1;
+                    weighed += isLeft && PackedFloats.get(weights, t) > 0 ? 1 : 0;
+                }
+            }
+            return weighed;
+        }
+
+        private static long oldestVersion(LearnerBatch batch) {
+            return batch.getEntries().stream()
+                    .mapToLong(BatchEntry::getOldestVersion)
+                    .min()
+                    .orElseThrow();
+        }
+
+        /** What an objective does not have is 0: nothing of it happened. */
+        private static double metric(StepReport report, String name) {
+            return report.metrics().byName().getOrDefault(name, 0.0);
+        }
+
+        /** @param steps taken before */
+        Evaluation evaluate(Weights current, long steps) {
+            List<Rollout> rollouts = sampler.sample(series.evaluation(), current, steps);
+            return new Evaluation(
+                    steps,
+                    rollouts.stream().mapToDouble(Rollout::getReward).average().orElseThrow(),
+                    rollouts.stream()
+                            .mapToDouble(rollout -> rollout.getReward() == 1 ? 1 : 0)
+                            .average()
+                            .orElseThrow());
+        }
+
+        @Override
+        public void close() {
+            optimizer.close();
+            scoring.close();
+            sampler.close();
+        }
+    }
+
+    /**
+     * A policy with the optimiser's state that goes with it; not to be written to.
+     *
+     * @param batches trained on so far, from random weights: the ordinal of the next batch of prompts
+     */
+    record TrainedPolicy(Weights weights, AdamW.State optimizer, long batches) {
+
+        /** A copy of what goes on being trained. */
+        static TrainedPolicy copyOf(Weights weights, AdamW optimizer, long batches) {
+            AdamW.State state = optimizer.state();
+            return new TrainedPolicy(
+                    weights.copy(),
+                    new AdamW.State(
+                            state.steps(), state.first().copy(), state.second().copy()),
+                    batches);
         }
     }
 }

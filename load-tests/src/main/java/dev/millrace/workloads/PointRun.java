@@ -1,19 +1,35 @@
 package dev.millrace.workloads;
 
+import dev.millrace.log.LogConnection;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.topology.task.OutcomeReason;
 import dev.millrace.workloads.topology.Backlog;
+import dev.millrace.workloads.topology.Distribution;
+import dev.millrace.workloads.topology.LoadException;
 import dev.millrace.workloads.topology.OpenLoop;
 import dev.millrace.workloads.topology.Schedule;
 import dev.millrace.workloads.topology.SyntheticRun;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
+import java.util.SplittableRandom;
+import java.util.TreeMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.LongSupplier;
 import org.HdrHistogram.Histogram;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.OffsetSpec;
+import org.apache.kafka.clients.producer.Producer;
+import org.apache.kafka.common.TopicPartition;
 
 /**
  * Runs one workload against one topology of its own and says what came of it.
@@ -301,5 +317,204 @@ public final class PointRun {
             }
         }
         return behind || lags.isEmpty() ? -1 : 0;
+    }
+
+    /** Takes a sample of the lags twice a second, on a thread of its own, until closed. */
+    static final class LagSampler implements AutoCloseable {
+        private static final long EVERY_MS = 500;
+
+        private final Admin admin;
+        private final String group;
+        private final List<TopicPartition> partitions = new ArrayList<>();
+        private final BatchView batches;
+        private final LongSupplier versions;
+        private final Map<TopicPartition, PartitionLag> lags = new HashMap<>();
+        private final List<LagSample> samples = new ArrayList<>();
+        private final Thread thread;
+        private long lastNanos;
+        private long lastRollouts;
+
+        /**
+         * @param partitionCount of rollouts and scores
+         * @param batches that have been seen
+         * @param versions that were made from batches
+         */
+        public LagSampler(LogConnection connection, int partitionCount, BatchView batches, LongSupplier versions) {
+            this.admin = Admin.create(connection.admin());
+            this.group = connection.group("topology");
+            for (int p = 0; p < partitionCount; p++) {
+                partitions.add(new TopicPartition(connection.topics().rollouts(), p));
+                partitions.add(new TopicPartition(connection.topics().scores(), p));
+            }
+            partitions.add(new TopicPartition(connection.topics().trajectories(), 0));
+            partitions.forEach(partition -> lags.put(partition, new PartitionLag()));
+            this.batches = batches;
+            this.versions = versions;
+            this.thread = new Thread(this::sample, "lag sampler");
+            thread.setDaemon(true);
+        }
+
+        /** Begins; times of samples count from now. */
+        public void start() {
+            thread.start();
+        }
+
+        private void sample() {
+            long began = System.nanoTime();
+            lastNanos = began;
+            lastRollouts = batches.rollouts();
+            try {
+                while (!Thread.currentThread().isInterrupted()) {
+                    LagSample sample = take(began);
+                    synchronized (samples) {
+                        samples.add(sample);
+                    }
+                    Thread.sleep(EVERY_MS);
+                }
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt(); // closed
+            } catch (ExecutionException e) {
+                throw new LoadException(
+                        "the lag cannot be asked for: "
+                                + Objects.requireNonNullElse(e.getCause(), e).getMessage(),
+                        Objects.requireNonNullElse(e.getCause(), e));
+            }
+        }
+
+        private LagSample take(long began) throws ExecutionException, InterruptedException {
+            Map<TopicPartition, OffsetSpec> latest = new HashMap<>();
+            partitions.forEach(partition -> latest.put(partition, OffsetSpec.latest()));
+            var committed = admin.listConsumerGroupOffsets(group)
+                    .partitionsToOffsetAndMetadata()
+                    .get();
+            var ends = admin.listOffsets(latest).all().get();
+            long now = System.nanoTime();
+            Map<String, Long> records = new TreeMap<>();
+            Map<String, Double> seconds = new TreeMap<>();
+            for (TopicPartition partition : partitions) {
+                PartitionLag lag = Objects.requireNonNull(lags.get(partition));
+                lag.end(now, Objects.requireNonNull(ends.get(partition)).offset());
+                lag.committed(
+                        committed.get(partition) == null
+                                ? 0
+                                : committed.get(partition).offset());
+                records.put(partition.toString(), lag.records());
+                seconds.put(partition.toString(), lag.seconds(now));
+            }
+            long rollouts = batches.rollouts();
+            double rate = now == lastNanos ? 0 : (rollouts - lastRollouts) * 1e9 / (now - lastNanos);
+            lastNanos = now;
+            lastRollouts = rollouts;
+            return new LagSample(
+                    (now - began) / 1e9,
+                    records,
+                    seconds,
+                    batches.versionsInFlight(),
+                    batches.versionsInQueue(),
+                    batches.count() - versions.getAsLong(),
+                    rate);
+        }
+
+        /** Those taken so far. */
+        public List<LagSample> samples() {
+            synchronized (samples) {
+                return List.copyOf(samples);
+            }
+        }
+
+        @Override
+        public void close() {
+            thread.interrupt();
+            try {
+                thread.join();
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
+            admin.close();
+        }
+    }
+
+    /** Takes one batch after the other, waits as long as a step takes, and publishes the version that it would have made. */
+    static final class SyntheticLearner implements AutoCloseable {
+        private final SyntheticRun run;
+        private final Distribution stepMs;
+        private final SplittableRandom random;
+        private final LinkedBlockingQueue<Long> batches = new LinkedBlockingQueue<>();
+        private final AtomicLong newest;
+        private final AtomicLong steps = new AtomicLong();
+        private final AtomicLong busyNanos = new AtomicLong();
+        private volatile long stepBegan;
+        private final AtomicReference<RuntimeException> failure = new AtomicReference<>();
+        private final Thread thread;
+
+        /** @param firstVersion newest version there is before the first step */
+        public SyntheticLearner(SyntheticRun run, Distribution stepMs, long firstVersion, long seed) {
+            this.run = run;
+            this.stepMs = stepMs;
+            this.random = new SplittableRandom(seed);
+            this.newest = new AtomicLong(firstVersion);
+            this.thread = new Thread(this::learn, "synthetic learner");
+            thread.setDaemon(true);
+            thread.start();
+        }
+
+        /** A batch is there for it. */
+        public void offer(LearnerBatch batch) {
+            batches.add(batch.getBatchId());
+        }
+
+        /** Newest version that it has published. */
+        public long newestVersion() {
+            if (failure.get() != null) {
+                throw failure.get();
+            }
+            return newest.get();
+        }
+
+        /** How long it has been busy with batches so far, the step under way included. */
+        public double busySeconds() {
+            long began = stepBegan;
+            return (busyNanos.get() + (began == 0 ? 0 : System.nanoTime() - began)) / 1e9;
+        }
+
+        /** Batches it has taken. */
+        public long steps() {
+            return steps.get();
+        }
+
+        private void learn() {
+            try (Producer<byte[], byte[]> producer = run.producer(0)) {
+                while (true) {
+                    long batch = batches.take();
+                    long began = System.nanoTime();
+                    stepBegan = began;
+                    Thread.sleep(stepMs.draw(random));
+                    long nowMs = System.currentTimeMillis();
+                    producer.send(run.record(run.records().version(newest.get() + 1, batch, nowMs), nowMs))
+                            .get();
+                    newest.incrementAndGet();
+                    steps.incrementAndGet();
+                    stepBegan = 0;
+                    busyNanos.addAndGet(System.nanoTime() - began);
+                }
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt(); // closed
+            } catch (ExecutionException e) {
+                failure.set(new LoadException(
+                        "a version could not be published: "
+                                + Objects.requireNonNullElse(e.getCause(), e).getMessage(),
+                        Objects.requireNonNullElse(e.getCause(), e)));
+            }
+        }
+
+        @Override
+        public void close() {
+            thread.interrupt();
+            try {
+                thread.join();
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
+        }
     }
 }

@@ -2,6 +2,7 @@ package dev.millrace.workloads;
 
 import dev.millrace.log.run.TopicsConfig;
 import dev.millrace.topology.TopologyConfig;
+import dev.millrace.workloads.topology.Distribution;
 import dev.millrace.workloads.topology.LoadPlan;
 import dev.millrace.workloads.topology.RolloutShape;
 
@@ -146,5 +147,74 @@ public record Workload(
                 topics,
                 topology,
                 algorithm);
+    }
+
+    /**
+     * What lies on the log before the topology starts.
+     *
+     * @param rollouts with their scores, whole groups, at most 10,000,000; 0 for none
+     */
+    record BacklogPlan(int rollouts) {
+        public BacklogPlan {
+            if (rollouts < 0 || rollouts > 10_000_000) {
+                throw new IllegalArgumentException("rollouts must be 0 to 10000000: " + rollouts);
+            }
+        }
+
+        /** None. */
+        public static BacklogPlan defaults() {
+            return new BacklogPlan(0);
+        }
+    }
+
+    /**
+     * What goes wrong under load.
+     *
+     * @param killAfterSeconds of load that is counted, after which one instance of the topology is killed and another is
+     *     started in its place at once; 0 kills none. Instances then run in processes of their own
+     */
+    record FaultPlan(int killAfterSeconds) {
+        public FaultPlan {
+            if (killAfterSeconds < 0) {
+                throw new IllegalArgumentException("kill_after_seconds must be at least 0: " + killAfterSeconds);
+            }
+        }
+
+        /** Nothing. */
+        public static FaultPlan defaults() {
+            return new FaultPlan(0);
+        }
+    }
+
+    /**
+     * The search for the rate beyond which the system no longer follows.
+     *
+     * @param search whether it is searched for, from {@code load.rollouts_per_second} upwards
+     * @param points rates that are tried at most, 3 to 32
+     */
+    record KneePlan(boolean search, int points) {
+        public KneePlan {
+            if (points < 3 || points > 32) {
+                throw new IllegalArgumentException("points must be 3 to 32: " + points);
+            }
+        }
+
+        /** Not searched for. */
+        public static KneePlan defaults() {
+            return new KneePlan(false, 8);
+        }
+    }
+
+    /**
+     * A learner that takes batches one after the other and publishes a version after each, without computing anything.
+     *
+     * @param enabled whether there is one; without, all rollouts are sampled behind one version that was there before
+     * @param stepMs how long it takes for a batch
+     */
+    record LearnerPlan(boolean enabled, Distribution stepMs) {
+        /** A step takes 100 ms. */
+        public static LearnerPlan defaults() {
+            return new LearnerPlan(true, Distribution.fixed(100));
+        }
     }
 }

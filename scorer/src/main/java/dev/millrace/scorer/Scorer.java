@@ -2,25 +2,57 @@ package dev.millrace.scorer;
 
 import dev.millrace.log.LogConnection;
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.RoutedExperts;
+import dev.millrace.policy.session.SampledSupport;
+import dev.millrace.policy.session.ScoringSession;
+import dev.millrace.policy.session.SequenceBatch;
+import dev.millrace.policy.session.TokenScores;
+import dev.millrace.policy.weights.Weights;
+import dev.millrace.schemas.ComparedLogProbs;
 import dev.millrace.schemas.EngineIdentity;
+import dev.millrace.schemas.KeptSupport;
+import dev.millrace.schemas.LogCoordinates;
+import dev.millrace.schemas.LogProbVector;
+import dev.millrace.schemas.PolicyRole;
 import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.RecordedRouting;
+import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Score;
 import dev.millrace.schemas.ServerRole;
 import dev.millrace.schemas.Serving;
+import dev.millrace.schemas.VersionSpan;
+import dev.millrace.schemas.packed.PackedFloats;
+import dev.millrace.schemas.packed.PackedInts;
+import dev.millrace.schemas.packed.PackedMask;
+import dev.millrace.schemas.rollout.ComparedDistribution;
+import dev.millrace.schemas.rollout.RefusalReason;
+import dev.millrace.schemas.rollout.RefusedException;
+import dev.millrace.schemas.rollout.RolloutLimits;
+import dev.millrace.schemas.rollout.RolloutValidator;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.scorer.RolloutReading.Scorable;
 import dev.millrace.scorer.RolloutReading.Skipped;
 import dev.millrace.weights.PolicyFeed;
 import io.micrometer.core.instrument.Counter;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.file.Path;
 import java.time.Clock;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
+import java.util.TreeMap;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
+import org.apache.kafka.common.serialization.Deserializer;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -261,5 +293,323 @@ public final class Scorer implements AutoCloseable {
     @Override
     public void close() {
         log.close();
+    }
+
+    /**
+     * Scores rollouts under one policy that stays as it is: a reference, or a teacher.
+     *
+     * <p>Log-probs are under the rollout's temperature, over its kept tokens where policies are compared over these, and 0 at
+     * masked tokens. A rollout that is longer than the policy's
+     * positions gets a score that says so.
+     */
+    static final class FixedScoring implements Scoring {
+        private final LogConnection connection;
+        private final ScorerPurpose purpose;
+        private final ScorerConfig config;
+        private final long version;
+        private final Weights weights;
+        private final ScoringSession session;
+
+        private FixedScoring(
+                LogConnection connection,
+                ScorerPurpose purpose,
+                ScorerConfig config,
+                long version,
+                Weights weights,
+                ScoringSession session) {
+            this.connection = connection;
+            this.purpose = purpose;
+            this.config = config;
+            this.version = version;
+            this.weights = weights;
+            this.session = session;
+        }
+
+        /**
+         * Loads the policy that the purpose names.
+         *
+         * @param trained what the run trains, whose vocabulary the policy must have
+         * @throws dev.millrace.weights.VersionUnavailableException if the log does not hold the version
+         * @throws IllegalStateException if there is no such checkpoint, or it has another vocabulary
+         */
+        static FixedScoring open(
+                LogConnection connection,
+                PolicyFeed feed,
+                Engine engine,
+                ScorerPurpose purpose,
+                ScorerConfig config,
+                DecoderShape trained) {
+            FixedPolicyConfig policy = config.fixed(purpose);
+            Weights weights = policy.version() >= 0
+                    ? ofTheRun(feed, policy.version(), connection.limit(config.firstVersionTimeoutMs()))
+                    : onDisk(policy.directory());
+            if (weights.shape().vocabSize() != trained.vocabSize()) {
+                throw new IllegalStateException("the " + purpose.role() + " policy in " + policy.directory()
+                        + " has a vocabulary of "
+                        + weights.shape().vocabSize() + " tokens, the policy that is trained " + trained.vocabSize()
+                        + "; log-probs of the same tokens need the same vocabulary");
+            }
+            return new FixedScoring(
+                    connection,
+                    purpose,
+                    config,
+                    policy.version(),
+                    weights,
+                    new ScoringSession(engine, weights.shape(), config.tokenBudget()));
+        }
+
+        private static Weights ofTheRun(PolicyFeed feed, long version, Duration limit) {
+            feed.awaitAtLeast(version, limit);
+            return feed.load(version);
+        }
+
+        private static Weights onDisk(String directory) {
+            try {
+                return new CheckpointDirectory(Path.of(directory)).load();
+            } catch (IOException e) {
+                throw new IllegalStateException(
+                        "the checkpoint in " + directory + " cannot be read: " + e.getMessage(), e);
+            }
+        }
+
+        @Override
+        public List<Score> score(List<Scorable> rollouts, long nowMs) {
+            List<Scorable> fitting = rollouts.stream().filter(this::fits).toList();
+            float[] logProbs = new float[0];
+            SequenceBatch batch = new SequenceBatch(new int[0][], new int[0]);
+            if (!fitting.isEmpty()) {
+                batch = Scorable.batch(fitting);
+                TokenScores scores = session.score(weights, batch, Scorable.temperatures(fitting));
+                logProbs = scores.logProbs();
+            }
+            List<Score> records = new ArrayList<>(rollouts.size());
+            int place = 0;
+            for (Scorable rollout : rollouts) {
+                if (fits(rollout)) {
+                    int from = batch.offset(place++);
+                    records.add(record(
+                            rollout, Arrays.copyOfRange(logProbs, from, from + rollout.responseLength()), nowMs));
+                } else {
+                    records.add(tooLong(rollout, nowMs));
+                }
+            }
+            return records;
+        }
+
+        private boolean fits(Scorable rollout) {
+            return rollout.tokens().length <= weights.shape().maxPositions();
+        }
+
+        private Score record(Scorable rollout, float[] logProbs, long nowMs) {
+            for (int i = 0; i < logProbs.length; i++) {
+                if (rollout.mask()[i] == 0) {
+                    logProbs[i] = 0f;
+                }
+            }
+            return about(rollout, nowMs)
+                    .setVectors(List.of(new LogProbVector(
+                            purpose.policy(),
+                            List.of(new VersionSpan(version, 0, logProbs.length)),
+                            PackedFloats.of(logProbs),
+                            null,
+                            null,
+                            null)))
+                    .setUnavailable(null)
+                    .build();
+        }
+
+        private Score tooLong(Scorable rollout, long nowMs) {
+            return about(rollout, nowMs)
+                    .setVectors(List.of())
+                    .setUnavailable("its " + rollout.tokens().length + " tokens are more than the " + purpose.role()
+                            + " policy's " + weights.shape().maxPositions() + " positions")
+                    .build();
+        }
+
+        private Score.Builder about(Scorable rollout, long nowMs) {
+            return Score.newBuilder()
+                    .setRunId(connection.run().runId())
+                    .setEpoch(connection.run().epoch())
+                    .setRolloutId(rollout.rollout().getRolloutId())
+                    .setGroupId(rollout.rollout().getGroupId())
+                    .setScorerId(config.id())
+                    .setRolloutSource(
+                            new LogCoordinates(connection.topics().rollouts(), rollout.partition(), rollout.offset()))
+                    .setScoredAtMs(nowMs);
+        }
+
+        @Override
+        public long newest() {
+            return NOT_SERVING;
+        }
+
+        @Override
+        public void close() {
+            session.close();
+        }
+    }
+
+    /**
+     * Compares the log-probs that generators send with those of the version that they say they sampled with, by generator.
+     *
+     * <p>Only rollouts of one version from end to end count, and only where that version was scored: a generator that is behind is no
+     * liar, and one that keeps its cache over a change of weights has log-probs between two versions. Confined to the scoring thread.
+     */
+    static final class ReportedLogProbs {
+        /** Of whom something is remembered until the next record: more ids than that are made up. */
+        private static final int MAX_GENERATORS = 1_000;
+
+        private final Map<String, ComparedLogProbs> compared = new TreeMap<>();
+
+        /** Rollouts and their scores, in the same order. */
+        void add(List<Scorable> rollouts, List<Score> scores) {
+            for (int i = 0; i < rollouts.size(); i++) {
+                add(rollouts.get(i), scores.get(i));
+            }
+        }
+
+        private void add(Scorable rollout, Score score) {
+            if (rollout.rollout().getVersionSpans().size() != 1) {
+                return;
+            }
+            for (LogProbVector vector : score.getVectors()) {
+                if (vector.getPolicy() == PolicyRole.OLD) {
+                    add(rollout.rollout(), rollout.mask(), vector.getLogProbs());
+                }
+            }
+        }
+
+        private void add(Rollout rollout, byte[] mask, ByteBuffer scored) {
+            String generatorId = rollout.getGeneratorId();
+            if (compared.size() >= MAX_GENERATORS && !compared.containsKey(generatorId)) {
+                return;
+            }
+            ByteBuffer sent = ComparedDistribution.behaviorLogProbs(rollout);
+            long tokens = 0;
+            double absolute = 0;
+            double squared = 0;
+            double sum = 0;
+            double sumSquared = 0;
+            for (int t = 0; t < mask.length; t++) {
+                double ours = PackedFloats.get(scored, t);
+                double difference = PackedFloats.get(sent, t) - ours;
+                if (mask[t] == 1 && Double.isFinite(difference)) {
+                    tokens++;
+                    absolute += Math.abs(difference);
+                    squared += difference * difference;
+                    sum += ours;
+                    sumSquared += ours * ours;
+                }
+            }
+            compared.merge(
+                    generatorId,
+                    new ComparedLogProbs(generatorId, tokens, absolute, squared, sum, sumSquared),
+                    ReportedLogProbs::together);
+        }
+
+        private static ComparedLogProbs together(ComparedLogProbs a, ComparedLogProbs b) {
+            return new ComparedLogProbs(
+                    a.getGeneratorId(),
+                    a.getTokens() + b.getTokens(),
+                    a.getSumAbsolute() + b.getSumAbsolute(),
+                    a.getSumSquared() + b.getSumSquared(),
+                    a.getSumScored() + b.getSumScored(),
+                    a.getSumSquaredScored() + b.getSumSquaredScored());
+        }
+
+        /** What was compared since the last {@link #written}. */
+        List<ComparedLogProbs> unwritten() {
+            return List.copyOf(compared.values());
+        }
+
+        /** It is on the log. */
+        void written() {
+            compared.clear();
+        }
+    }
+
+    /**
+     * Accepts a record of the rollouts topic or says why it cannot be scored.
+     *
+     * <p>Rollouts are held to the same rules as in the topology, with the policy's own vocabulary and positions; limits that
+     * a topology may set lower, on rewards and groups, are the topology's.
+     */
+    static final class ScorableCheck {
+        private final Deserializer<Rollout> rollouts;
+        private final RolloutValidator validator;
+        private final DecoderShape shape;
+
+        ScorableCheck(LogConnection connection, String tokenizerHash, DecoderShape shape) {
+            this.rollouts = AvroSerde.of(Rollout.class, connection.registry()).deserializer();
+            this.shape = shape;
+            this.validator = new RolloutValidator(
+                    connection.run(),
+                    new RolloutLimits(
+                            tokenizerHash,
+                            shape.vocabSize(),
+                            shape.maxPositions(),
+                            RolloutLimits.LARGEST_GROUP,
+                            RolloutLimits.LARGEST_REWARD));
+        }
+
+        RolloutReading read(ConsumerRecord<byte[], byte[]> record) {
+            try {
+                Rollout rollout = rollouts.deserialize(record.topic(), record.value());
+                return rollout == null
+                        ? new Skipped(RefusalReason.UNREADABLE.code(), "the record has no value")
+                        : read(record, rollout);
+            } catch (MalformedRecordException e) {
+                return new Skipped(RefusalReason.UNREADABLE.code(), String.valueOf(e.getMessage()));
+            } catch (RefusedException e) {
+                return new Skipped(e.refusal().reason().code(), e.refusal().message());
+            }
+        }
+
+        private RolloutReading read(ConsumerRecord<byte[], byte[]> record, Rollout rollout) throws RefusedException {
+            validator.validate(rollout, record.key());
+            if (rollout.getImages() != null && !rollout.getImages().isEmpty()) {
+                return new Skipped(
+                        RefusalReason.UNSUPPORTED.code(),
+                        "it has " + rollout.getImages().size()
+                                + " images in its context, which the engine does not see");
+            }
+            int[] prompt = PackedInts.toArray(rollout.getPromptTokens());
+            int[] response = PackedInts.toArray(rollout.getResponseTokens());
+            int[] tokens = Arrays.copyOf(prompt, prompt.length + response.length);
+            System.arraycopy(response, 0, tokens, prompt.length, response.length);
+            RoutedExperts routing;
+            try {
+                routing = routing(rollout);
+            } catch (IllegalArgumentException e) {
+                return new Skipped(RefusalReason.SAMPLING.code(), String.valueOf(e.getMessage()));
+            }
+            KeptSupport kept = ComparedDistribution.keptTokens(rollout);
+            return new Scorable(
+                    rollout,
+                    record.partition(),
+                    record.offset(),
+                    tokens,
+                    prompt.length,
+                    PackedMask.toArray(rollout.getMask()),
+                    (float) rollout.getSampling().getTemperature(),
+                    kept == null
+                            ? null
+                            : new SampledSupport(
+                                    ComparedDistribution.keptCounts(kept, rollout.getMask()),
+                                    PackedInts.toArray(kept.getTokenIds())),
+                    routing);
+        }
+
+        /** @throws IllegalArgumentException if it is not one of the policy's model */
+        private @Nullable RoutedExperts routing(Rollout rollout) {
+            RecordedRouting recorded = ComparedDistribution.routing(rollout);
+            if (recorded == null) {
+                return null;
+            }
+            RoutedExperts routing = RoutedExperts.of(
+                    recorded.getLayers(), recorded.getExpertsPerToken(), recorded.getExperts(), recorded.getWeights());
+            routing.require(shape, "rollout " + rollout.getRolloutId());
+            return routing;
+        }
     }
 }

@@ -1,6 +1,10 @@
 package dev.millrace.corrections.kl;
 
+import static dev.millrace.corrections.kl.KlDivergence.FORWARD;
+import static dev.millrace.corrections.kl.KlDivergence.REVERSE;
+
 import dev.millrace.corrections.kl.KlTerms.Term;
+import org.jspecify.annotations.Nullable;
 
 /**
  * How one divergence is estimated for one purpose, and only in ways that serve it.
@@ -69,5 +73,110 @@ public final class KlPlan {
     @Override
     public String toString() {
         return divergence + " KL from tokens of the " + sampling + " policy as " + use + ": " + formula();
+    }
+
+    /** Which estimators are right for what, and the reason why the others are not. */
+    static final class KlRules {
+        private KlRules() {}
+
+        static void require(
+                KlDivergence divergence, KlSampling sampling, KlUse use, KlEstimator estimator, KlWeighting weighting) {
+            String objection = objection(divergence, sampling, use, estimator, weighting);
+            if (objection != null) {
+                throw new KlMisuseException(objection + "; use " + remedy(divergence, sampling, use));
+            }
+        }
+
+        private static @Nullable String objection(
+                KlDivergence divergence, KlSampling sampling, KlUse use, KlEstimator estimator, KlWeighting weighting) {
+            if (sampling == KlSampling.REFERENCE) {
+                return "k1, k2 and k3 are estimators for tokens of the current policy, or of one it is weighed against;"
+                        + " these tokens were sampled by the reference";
+            }
+            if (use == KlUse.REWARD) {
+                return reward(divergence, estimator, weighting);
+            }
+            if (sampling == KlSampling.BEHAVIOR && weighting == KlWeighting.NONE) {
+                return "the tokens were sampled by the behavior policy, so without a weight the expectation is over the"
+                        + " wrong policy";
+            }
+            if (sampling == KlSampling.CURRENT && weighting != KlWeighting.NONE) {
+                return "the tokens were sampled by the current policy, so there is nothing to weigh";
+            }
+            return use == KlUse.VALUE ? value(divergence, estimator) : loss(divergence, estimator, weighting);
+        }
+
+        private static @Nullable String reward(KlDivergence divergence, KlEstimator estimator, KlWeighting weighting) {
+            if (weighting != KlWeighting.NONE) {
+                return "the objective already weighs the token; a weighted penalty in the reward would weigh it twice";
+            }
+            if (divergence == REVERSE && estimator.form() != KlForm.K1) {
+                return switch (estimator.form()) {
+                    case K3, K3_CAPPED ->
+                        "k3 in the reward pushes along the gradient of KL(current‖reference) minus that"
+                                + " of KL(reference‖current)";
+                    default ->
+                        estimator.form() + " in the reward is not the KL of the policy: only k1 has it as"
+                                + " expectation and as policy gradient";
+                };
+            }
+            return divergence == FORWARD ? "no form of k1, k2, k3 in the reward gives the forward KL" : null;
+        }
+
+        private static @Nullable String value(KlDivergence divergence, KlEstimator estimator) {
+            if (divergence == FORWARD) {
+                return "k1, k2 and k3 estimate KL(current‖reference), not KL(reference‖current)";
+            }
+            return switch (estimator.form()) {
+                case K1, K3 -> null;
+                case K3_CAPPED -> "k3 cut off at 10 underestimates";
+                case K2 -> "k2 is biased: its expectation is the f-divergence E[d²/2]";
+                case ABS -> "|d| is not a KL: it does not vanish to second order";
+            };
+        }
+
+        private static @Nullable String loss(KlDivergence divergence, KlEstimator estimator, KlWeighting weighting) {
+            boolean live = weighting == KlWeighting.LIVE;
+            boolean gradientOfK2 = estimator.straightThrough() || estimator.form() == KlForm.K2;
+            if (gradientOfK2) {
+                return divergence == FORWARD
+                        ? "the gradient of k2 is that of KL(current‖reference)"
+                        : live
+                                ? "k2 under a weight that is differentiated optimises the f-divergence E[d²/2], not the KL"
+                                : null;
+            }
+            return switch (estimator.form()) {
+                case K1 -> k1Loss(divergence, live);
+                case K3 -> k3Loss(divergence, live);
+                case K3_CAPPED -> "k3 cut off at 10 has no gradient where the divergence is largest";
+                default -> "the gradient of |d| is that of the L1 distance";
+            };
+        }
+
+        private static @Nullable String k1Loss(KlDivergence divergence, boolean live) {
+            if (!live) {
+                return "k1 as a loss has zero gradient: the gradient of log π averages to 0 under the policy itself, what"
+                        + " remains is noise";
+            }
+            return divergence == FORWARD ? "k1 under a differentiated weight optimises KL(current‖reference)" : null;
+        }
+
+        private static @Nullable String k3Loss(KlDivergence divergence, boolean live) {
+            if (divergence == REVERSE) {
+                return live
+                        ? null
+                        : "the gradient of k3 is that of KL(reference‖current), the forward KL, although its"
+                                + " value is the reverse one";
+            }
+            return live ? "k3 under a differentiated weight optimises KL(current‖reference)" : null;
+        }
+
+        private static String remedy(KlDivergence divergence, KlSampling sampling, KlUse use) {
+            try {
+                return KlTerms.best(divergence, sampling, use).formula();
+            } catch (KlMisuseException none) {
+                return "another purpose: " + none.getMessage();
+            }
+        }
     }
 }

@@ -116,4 +116,27 @@ public record Ess(Rule rule, Weights weights, double baseRatio) implements Stage
             case LINEAR -> new EssStepScale(EssStepScale.Rule.LINEAR, baseRatio).scale(essRatio.orElseThrow());
         };
     }
+
+    /** The sample size beside the weights of an algorithm, which say where they are truncated. */
+    record CappedEss(Ess ess, OptionalDouble cap) implements Stage {
+        @Override
+        public String name() {
+            return ess.name();
+        }
+
+        @Override
+        public CorrectionUnit unit() {
+            return ess.unit();
+        }
+
+        @Override
+        public Set<StageInput> inputs() {
+            return ess.inputs();
+        }
+
+        @Override
+        public StageOutcome apply(StageBatch batch) {
+            return ess.apply(this, batch, cap);
+        }
+    }
 }

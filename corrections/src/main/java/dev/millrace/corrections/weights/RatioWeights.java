@@ -10,7 +10,9 @@ import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.corrections.stage.StageOutcome;
 import dev.millrace.corrections.stage.StageSettings;
 import dev.millrace.corrections.stage.WeightStage;
+import java.util.HashSet;
 import java.util.Map;
+import java.util.OptionalDouble;
 import java.util.Set;
 import java.util.TreeMap;
 
@@ -100,5 +102,41 @@ public interface RatioWeights extends WeightStage {
             sequences += tokens > before ? 1 : 0;
         }
         return batch.weigh(by, perToken, tokens, sequences, values);
+    }
+
+    /** Weights of other policies than proximal over behavior: what they compare is the algorithm's to say, and no setting. */
+    record ComparedWeights(RatioWeights weights, RatioKind ratio) implements WeightStage {
+        @Override
+        public String name() {
+            return weights.name();
+        }
+
+        @Override
+        public CorrectionUnit unit() {
+            return weights.unit();
+        }
+
+        @Override
+        public Set<StageInput> inputs() {
+            Set<StageInput> inputs = new HashSet<>(weights.inputs());
+            inputs.removeAll(StageFacts.policies(RatioKind.ANCHOR));
+            inputs.addAll(StageFacts.policies(ratio));
+            return Set.copyOf(inputs);
+        }
+
+        @Override
+        public WeightStage comparing(RatioKind other) {
+            return weights.comparing(other);
+        }
+
+        @Override
+        public OptionalDouble cap() {
+            return weights.cap();
+        }
+
+        @Override
+        public StageOutcome apply(StageBatch batch) {
+            return weights.weigh(this, batch, ratio);
+        }
     }
 }

@@ -4,7 +4,10 @@ import dev.millrace.api.catalogue.BuiltIn;
 import dev.millrace.api.catalogue.Door;
 import dev.millrace.api.dataset.DatasetSettings;
 import dev.millrace.api.environment.Environment;
+import dev.millrace.api.environment.Prompt;
+import dev.millrace.api.environment.PromptDataset;
 import dev.millrace.api.environment.RewardFunction;
+import dev.millrace.api.environment.Task;
 import dev.millrace.api.environment.TaskSettings;
 import dev.millrace.api.plugin.Kind;
 import dev.millrace.generator.environment.remote.RemoteEnvironment;
@@ -16,6 +19,8 @@ import dev.millrace.generator.environment.text.NumericReward;
 import dev.millrace.generator.environment.text.OneTurn;
 import dev.millrace.generator.environment.text.RegexReward;
 import dev.millrace.generator.environment.text.TextTask;
+import dev.millrace.generator.sampling.CounterBasedRandom;
+import java.util.Arrays;
 import java.util.List;
 
 /** The doors of tasks, environments and reward functions, and what Millrace itself brings through them. */
@@ -125,5 +130,40 @@ public final class BuiltInTasks implements BuiltIn {
                         "remote",
                         RemoteReward.defaults(),
                         "What a verifier of the user's own says, in any language: a server, or a command."));
+    }
+
+    /**
+     * Task {@code sort}: {@code BOS d1..dn SEP}, to be answered by the same digits in ascending order. Each position of the
+     * answer depends on all of the question, so it takes several times the steps of {@code inc}.
+     *
+     * @param digits n, 1 to 64
+     */
+    record SortPrompts(int digits) implements PromptDataset, TaskSettings {
+
+        public SortPrompts {
+            DigitQuestion.requireLength("sort", digits);
+        }
+
+        /** Four digits: learnt in a few hundred steps. */
+        public static SortPrompts defaults() {
+            return new SortPrompts(4);
+        }
+
+        @Override
+        public Task task() {
+            return new Task("sort", this, new FixedAnswer(), Symbols.tokenizer(), digits + 2, digits);
+        }
+
+        @Override
+        public Prompt prompt(long seed, long ordinal) {
+            long stream = CounterBasedRandom.stream(seed, ordinal, 0);
+            int[] question = new int[digits];
+            for (int i = 0; i < digits; i++) {
+                question[i] = CounterBasedRandom.below(stream, i, 10);
+            }
+            int[] answer = question.clone();
+            Arrays.sort(answer);
+            return DigitQuestion.prompt(question, answer);
+        }
     }
 }

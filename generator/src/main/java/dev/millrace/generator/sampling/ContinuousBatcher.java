@@ -9,11 +9,13 @@ import dev.millrace.policy.session.PreparedWeights;
 import dev.millrace.policy.weights.Weights;
 import java.util.Collections;
 import java.util.IdentityHashMap;
+import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
 import java.util.concurrent.Executor;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
+import java.util.stream.IntStream;
 import org.apache.kafka.common.TopicPartition;
 import org.jspecify.annotations.Nullable;
 
@@ -387,5 +389,79 @@ final class ContinuousBatcher implements AutoCloseable {
     public void close() {
         renewal.close();
         session.close();
+    }
+
+    /** How long known tokens take, by those that were taken in last. */
+    static final class IntakeSpeed {
+        private static final long REMEMBERED_TOKENS = 4096;
+
+        private double tokens;
+        private double nanos;
+        private boolean isWarm;
+
+        /** Tokens were taken in. */
+        void took(long count, long duration) {
+            if (!isWarm) {
+                isWarm = true; // the first ones waited for their graph to be compiled
+                return;
+            }
+            tokens += count;
+            nanos += duration;
+            if (tokens > REMEMBERED_TOKENS) {
+                tokens /= 2;
+                nanos /= 2;
+            }
+        }
+
+        /** Milliseconds for so many, infinite as long as that is not known. */
+        double millisFor(long count) {
+            return count == 0 ? 0 : tokens == 0 ? Double.POSITIVE_INFINITY : count * nanos / tokens / 1e6;
+        }
+    }
+
+    /** Puts into a cache what the slots of a session hold of finished sequences, and into its slots what a prompt has in the cache. */
+    static final class KeptPrefixes {
+        private final DecodeSession session;
+        private final PrefixCache cache;
+        private long reusedTokens;
+
+        /** @param cache that sessions of the same weights may share */
+        KeptPrefixes(DecodeSession session, PrefixCache cache) {
+            this.session = session;
+            this.cache = cache;
+        }
+
+        /** Tokens that did not have to be taken in. */
+        long reusedTokens() {
+            return reusedTokens;
+        }
+
+        /** Has a slot hold the beginning of its sequence's prompt, if it is kept; says whether it is. */
+        boolean goOn(int slot, RunningSequence sequence) {
+            Optional<PrefixCache.Found> found = cache.find(sequence.prompt().tokens(), sequence.under());
+            if (found.isEmpty()) {
+                return false;
+            }
+            int tokens = found.get().tokens();
+            session.resume(slot, found.get().held(), tokens, sequence.sequenceToken(tokens));
+            sequence.hold(tokens + 1);
+            sequence.reuse(tokens);
+            reusedTokens += tokens;
+            return true;
+        }
+
+        /**
+         * Keeps all that was fed to a finished sequence.
+         *
+         * @param version that made it, alone
+         */
+        void keep(int slot, RunningSequence sequence, long version) {
+            int fed = sequence.held() - 1;
+            if (fed > 0) {
+                int[] tokens =
+                        IntStream.range(0, fed).map(sequence::sequenceToken).toArray();
+                cache.keep(tokens, version, session.prefixBytes(fed), () -> session.take(slot, fed));
+            }
+        }
     }
 }

@@ -8,12 +8,21 @@ import dev.millrace.api.environment.VerifiedReward;
 import dev.millrace.policy.session.DecodeSteps;
 import dev.millrace.policy.session.RoutedExperts;
 import dev.millrace.policy.session.Sampling;
+import dev.millrace.policy.session.TopTokens;
 import dev.millrace.schemas.FinishReason;
+import dev.millrace.schemas.KeptSupport;
 import dev.millrace.schemas.RecordedRouting;
 import dev.millrace.schemas.SamplingTrace;
+import dev.millrace.schemas.TopLogProbs;
+import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.packed.PackedFloats;
+import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.packed.PackedMask;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
 import java.util.Optional;
+import java.util.OptionalLong;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
@@ -388,5 +397,228 @@ final class RunningSequence implements Transcript {
     @Override
     public boolean byPolicy(int position) {
         return response.byPolicy(position);
+    }
+
+    /**
+     * What a rollout's draws were made from, token after token, as far as its sampling asks for it: the kept tokens, the likeliest
+     * ones. Owned by the sampling thread.
+     */
+    static final class DrawNotes {
+        private static final int INITIAL_DRAWS = 16;
+
+        private final boolean recordsKept;
+        private final int k;
+        private int draws;
+        private int[] keptCounts;
+        private int[] keptIds = {};
+        private int keptLength;
+        private int[] topIds;
+        private float[] topLogProbs;
+        private float[] remainders;
+
+        private DrawNotes(Sampling sampling) {
+            this.recordsKept = sampling.recordsKept();
+            this.k = sampling.topLogProbs();
+            this.keptCounts = new int[recordsKept ? INITIAL_DRAWS : 0];
+            this.topIds = new int[k * INITIAL_DRAWS];
+            this.topLogProbs = new float[topIds.length];
+            this.remainders = new float[k == 0 ? 0 : INITIAL_DRAWS];
+        }
+
+        /** Null where nothing is to be recorded. */
+        static @Nullable DrawNotes of(Sampling sampling) {
+            return sampling.recordsKept() || sampling.topLogProbs() > 0 ? new DrawNotes(sampling) : null;
+        }
+
+        /** Takes a draw that belongs to the rollout; they come in order. */
+        void take(DecodeSteps done, int step, int slot) {
+            if (recordsKept) {
+                takeKept(done.kept(step, slot));
+            }
+            if (k > 0) {
+                takeTop(done.top(step, slot, k));
+            }
+            draws++;
+        }
+
+        private void takeKept(int[] kept) {
+            if (draws == keptCounts.length) {
+                keptCounts = Arrays.copyOf(keptCounts, 2 * draws);
+            }
+            if (keptLength + kept.length > keptIds.length) {
+                keptIds = Arrays.copyOf(keptIds, Math.max(2 * keptIds.length, keptLength + kept.length));
+            }
+            keptCounts[draws] = kept.length;
+            System.arraycopy(kept, 0, keptIds, keptLength, kept.length);
+            keptLength += kept.length;
+        }
+
+        private void takeTop(TopTokens top) {
+            if (draws == remainders.length) {
+                topIds = Arrays.copyOf(topIds, 2 * topIds.length);
+                topLogProbs = Arrays.copyOf(topLogProbs, topIds.length);
+                remainders = Arrays.copyOf(remainders, 2 * draws);
+            }
+            System.arraycopy(top.ids(), 0, topIds, draws * k, k);
+            System.arraycopy(top.logProbs(), 0, topLogProbs, draws * k, k);
+            remainders[draws] = top.remainder();
+        }
+
+        /** One row per draw. */
+        SamplingTrace trace() {
+            return new SamplingTrace(
+                    k == 0
+                            ? null
+                            : new TopLogProbs(
+                                    k,
+                                    PackedInts.of(Arrays.copyOf(topIds, draws * k)),
+                                    PackedFloats.of(Arrays.copyOf(topLogProbs, draws * k)),
+                                    PackedFloats.of(Arrays.copyOf(remainders, draws))),
+                    recordsKept
+                            ? new KeptSupport(
+                                    PackedInts.of(Arrays.copyOf(keptCounts, draws)),
+                                    PackedInts.of(Arrays.copyOf(keptIds, keptLength)))
+                            : null,
+                    null,
+                    null);
+        }
+    }
+
+    /**
+     * The tokens behind a prompt: which they are, who wrote them, and what the policy gave those that it wrote. What an environment said has log-probs
+     * of 0.
+     */
+    static final class ResponseTokens {
+        private static final int INITIAL = 64;
+
+        private final int most;
+        private int[] tokens;
+        private byte[] mask;
+        private float[] logProbs;
+        private float[] temperedLogProbs;
+        private int length;
+
+        /** @param most that there may be */
+        ResponseTokens(int most) {
+            this.most = most;
+            int initial = Math.min(most, INITIAL);
+            this.tokens = new int[initial];
+            this.mask = new byte[initial];
+            this.logProbs = new float[initial];
+            this.temperedLogProbs = new float[initial];
+        }
+
+        /**
+         * The policy wrote one.
+         *
+         * @param logProb under the distribution it was sampled from
+         * @param temperedLogProb under the one before truncation
+         */
+        void sampled(int token, float logProb, float temperedLogProb) {
+            append(token, (byte) 1, logProb, temperedLogProb);
+        }
+
+        /** The environment said some. */
+        void said(int[] said) {
+            for (int token : said) {
+                append(token, (byte) 0, 0f, 0f);
+            }
+        }
+
+        private void append(int token, byte trained, float logProb, float temperedLogProb) {
+            if (length == tokens.length) {
+                int larger = Math.min(most, 2 * length);
+                tokens = Arrays.copyOf(tokens, larger);
+                mask = Arrays.copyOf(mask, larger);
+                logProbs = Arrays.copyOf(logProbs, larger);
+                temperedLogProbs = Arrays.copyOf(temperedLogProbs, larger);
+            }
+            tokens[length] = token;
+            mask[length] = trained;
+            logProbs[length] = logProb;
+            temperedLogProbs[length] = temperedLogProb;
+            length++;
+        }
+
+        int length() {
+            return length;
+        }
+
+        /** Whether so many more have room. */
+        boolean fit(int more) {
+            return length + more <= most;
+        }
+
+        boolean isFull() {
+            return length == most;
+        }
+
+        int token(int position) {
+            return tokens[position];
+        }
+
+        boolean byPolicy(int position) {
+            return mask[position] != 0;
+        }
+
+        int[] tokens() {
+            return Arrays.copyOf(tokens, length);
+        }
+
+        byte[] mask() {
+            return Arrays.copyOf(mask, length);
+        }
+
+        float[] logProbs() {
+            return Arrays.copyOf(logProbs, length);
+        }
+
+        float[] temperedLogProbs() {
+            return Arrays.copyOf(temperedLogProbs, length);
+        }
+    }
+
+    /**
+     * Which policy version wrote which response positions, kept as a rollout grows.
+     *
+     * <p>Most rollouts have one span, those that were in flight when weights were swapped two, rarely more.
+     */
+    static final class VersionSpans {
+        private long[] versions = new long[2];
+        private int[] starts = new int[2];
+        private int count;
+
+        /** Position {@code position} is by {@code version}; positions come in order and without gaps. */
+        void extend(int position, long version) {
+            if (count > 0 && versions[count - 1] == version) {
+                return;
+            }
+            if (count == versions.length) {
+                versions = Arrays.copyOf(versions, 2 * count);
+                starts = Arrays.copyOf(starts, 2 * count);
+            }
+            versions[count] = version;
+            starts[count] = position;
+            count++;
+        }
+
+        /** The version of the newest position; what the environment says belongs to the span it answers. */
+        long latest() {
+            return versions[count - 1];
+        }
+
+        /** The version of the oldest position; empty before the first. */
+        OptionalLong oldest() { // versions only grow: nobody takes up an older one
+            return count == 0 ? OptionalLong.empty() : OptionalLong.of(versions[0]);
+        }
+
+        /** As records over a response of {@code length} tokens. */
+        List<VersionSpan> toRecords(int length) {
+            List<VersionSpan> spans = new ArrayList<>(count);
+            for (int i = 0; i < count; i++) {
+                spans.add(new VersionSpan(versions[i], starts[i], i + 1 < count ? starts[i + 1] : length));
+            }
+            return spans;
+        }
     }
 }

@@ -3,6 +3,7 @@ package dev.millrace.generator.staleness;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.deadletter.Quarantines;
 import dev.millrace.log.scan.LogReader;
+import dev.millrace.log.scan.ReadLimit;
 import dev.millrace.log.transaction.TransactionalWriter;
 import dev.millrace.schemas.Admission;
 import dev.millrace.schemas.AdmissionCounts;
@@ -10,20 +11,25 @@ import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.Quarantine;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.schemas.serde.MalformedRecordException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BooleanSupplier;
 import org.apache.kafka.clients.consumer.Consumer;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.Producer;
@@ -31,6 +37,7 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.Deserializer;
 import org.apache.kafka.common.serialization.Serializer;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -307,5 +314,231 @@ final class ControllerLog implements AutoCloseable {
     public void close() {
         writer.close();
         log.close();
+    }
+
+    /** The topic {@code admission} as it is now: the groups of this epoch and its counts. */
+    static final class AdmissionTable {
+        private static final Logger LOG = LoggerFactory.getLogger(AdmissionTable.class);
+        private static final String COUNTS = "counts/";
+
+        private final RunIdentity run;
+        private final Map<String, AdmittedGroup> groups = new LinkedHashMap<>();
+        private final Map<String, Integer> epochs = new LinkedHashMap<>();
+        private @Nullable AdmissionCounts counts;
+
+        private AdmissionTable(RunIdentity run) {
+            this.run = run;
+        }
+
+        /** Reads what is committed now. */
+        static AdmissionTable read(LogConnection connection) {
+            AdmissionTable table = new AdmissionTable(connection.run());
+            Deserializer<Admission> entries =
+                    AvroSerde.of(Admission.class, connection.registry()).deserializer();
+            try (LogReader log = new LogReader(connection)) {
+                List<TopicPartition> partitions =
+                        log.fromBeginning(connection.topics().admission());
+                Map<TopicPartition, Long> ends = log.consumer().endOffsets(partitions);
+                if (!log.readTo(
+                        ends,
+                        ReadLimit.withoutProgress(connection.patience()),
+                        record -> table.take(record, entries))) {
+                    throw new KafkaException("what is under way could not be read: no record came for "
+                            + connection.patience().toSeconds() + " s, at " + log.progress() + " of " + ends);
+                }
+            }
+            return table;
+        }
+
+        private void take(ConsumerRecord<byte[], byte[]> record, Deserializer<Admission> entries) {
+            if (record.key() == null) {
+                return; // nobody's
+            }
+            String key = new String(record.key(), StandardCharsets.UTF_8);
+            if (Quarantines.isKey(key)) {
+                return; // not an epoch's: GeneratorWatch has it
+            }
+            if (record.value() == null) {
+                groups.remove(key);
+                epochs.remove(key);
+                counts = key.equals(countsKey(run)) ? null : counts;
+                return;
+            }
+            Admission entry;
+            try {
+                entry = entries.deserialize(record.topic(), record.value());
+            } catch (MalformedRecordException e) {
+                LOG.warn(
+                        "passed over, because it cannot be read: {}-{}@{}: {}",
+                        record.topic(),
+                        record.partition(),
+                        record.offset(),
+                        e.getMessage());
+                return;
+            }
+            if (!entry.getRunId().equals(run.runId())) {
+                return;
+            }
+            if (entry.getEpoch() != run.epoch()) {
+                epochs.put(key, entry.getEpoch());
+            } else if (entry.getGroup() != null && entry.getGroup().getGroupId().equals(key)) {
+                groups.put(key, new AdmittedGroup(entry.getGroup()));
+            } else if (entry.getCounts() != null && key.equals(countsKey(run))) {
+                counts = entry.getCounts();
+            }
+        }
+
+        /** The key of an epoch's counts. */
+        static String countsKey(RunIdentity run) {
+            return COUNTS + run.epoch();
+        }
+
+        Collection<AdmittedGroup> groups() {
+            return new ArrayList<>(groups.values());
+        }
+
+        /** Empty if no admission of this epoch has written. */
+        Optional<AdmissionCounts> counts() {
+            return Optional.ofNullable(counts);
+        }
+
+        /** Groups that an older epoch left under way, which nobody waits for any more. */
+        List<String> keysOfOlderEpochs() {
+            return epochs.entrySet().stream()
+                    .filter(entry ->
+                            entry.getValue() < run.epoch() && !entry.getKey().startsWith(COUNTS))
+                    .map(Map.Entry::getKey)
+                    .toList();
+        }
+    }
+
+    /**
+     * What the prompts topic says about requests that admission's table lacks: all of them at a run's first start, and after a run of
+     * an earlier form is resumed; those at its end where a crash of the broker took the end of the table.
+     */
+    static final class PriorPrompts {
+        private static final Logger LOG = LoggerFactory.getLogger(PriorPrompts.class);
+
+        /** A request of this epoch as it lies on the topic. */
+        record Request(
+                String groupId,
+                long ordinal,
+                int samples,
+                long admittedVersion,
+                long releasedAtMs,
+                int partition,
+                long offset) {}
+
+        private final TreeMap<Long, Request> requests = new TreeMap<>();
+        private final Map<TopicPartition, Long> ends;
+        private long nextOrdinal;
+
+        private PriorPrompts(Map<TopicPartition, Long> ends) {
+            this.ends = ends;
+        }
+
+        /**
+         * Reads to what is committed now.
+         *
+         * @param positions by topic-partition: from where on; from the beginning where it says nothing
+         * @param room samples of the newest requests that are kept, at least
+         */
+        static PriorPrompts read(LogConnection connection, Map<String, Long> positions, long room) {
+            Deserializer<PromptRequest> prompts =
+                    AvroSerde.of(PromptRequest.class, connection.registry()).deserializer();
+            try (LogReader log = new LogReader(connection)) {
+                List<TopicPartition> partitions =
+                        log.fromBeginning(connection.topics().prompts());
+                Map<TopicPartition, Long> ends = log.consumer().endOffsets(partitions);
+                for (TopicPartition partition : partitions) {
+                    Long from = positions.get(partition.toString());
+                    if (from != null) { // a log that lost its end begins there anew
+                        log.consumer().seek(partition, Math.min(from, Objects.requireNonNull(ends.get(partition))));
+                    }
+                }
+                PriorPrompts prior = new PriorPrompts(ends);
+                boolean isRead = log.readTo(ends, ReadLimit.withoutProgress(connection.patience()), record -> {
+                    PromptRequest prompt = decoded(prompts, record);
+                    if (prompt != null) {
+                        prior.take(prompt, record, connection.run());
+                    }
+                });
+                if (!isRead) {
+                    throw new KafkaException("the earlier prompts of the run could not be read: no record came for "
+                            + connection.patience().toSeconds() + " s, at " + log.progress() + " of " + ends);
+                }
+                prior.keep(room);
+                return prior;
+            }
+        }
+
+        private void take(PromptRequest prompt, ConsumerRecord<byte[], byte[]> record, RunIdentity run) {
+            if (!prompt.getRunId().equals(run.runId()) || prompt.getOrdinal() < 0) {
+                return;
+            }
+            boolean isOurs = RequestName.parse(prompt.getGroupId())
+                    .filter(name -> name.epoch() == prompt.getEpoch() && name.ordinal() == prompt.getOrdinal())
+                    .isPresent();
+            if (!isOurs) {
+                return; // released by another program, which counts what it released itself
+            }
+            nextOrdinal = Math.max(nextOrdinal, prompt.getOrdinal() + 1);
+            if (prompt.getEpoch() == run.epoch() && prompt.getSamples() > 0) {
+                requests.put(
+                        prompt.getOrdinal(),
+                        new Request(
+                                prompt.getGroupId(),
+                                prompt.getOrdinal(),
+                                prompt.getSamples(),
+                                prompt.getAdmittedVersion(),
+                                prompt.getReleasedAtMs(),
+                                record.partition(),
+                                record.offset()));
+            }
+        }
+
+        private void keep(long room) {
+            long samples = 0;
+            for (Request request : new ArrayList<>(requests.descendingMap().values())) {
+                if (samples >= room) {
+                    requests.remove(request.ordinal());
+                }
+                samples += request.samples();
+            }
+        }
+
+        /** Requests of this epoch with this ordinal or a later one, in their order. */
+        List<Request> releasedFrom(long ordinal) {
+            return List.copyOf(requests.tailMap(ordinal, true).values());
+        }
+
+        /** One more than the highest ordinal of the run that was read, in any epoch. */
+        long nextOrdinal() {
+            return nextOrdinal;
+        }
+
+        boolean isEmpty() {
+            return requests.isEmpty();
+        }
+
+        /** Where each partition ended. */
+        Map<TopicPartition, Long> ends() {
+            return ends;
+        }
+
+        private static @Nullable PromptRequest decoded(
+                Deserializer<PromptRequest> prompts, ConsumerRecord<byte[], byte[]> record) {
+            try {
+                return prompts.deserialize(record.topic(), record.value());
+            } catch (MalformedRecordException e) { // the generator refuses it with its reason
+                LOG.warn(
+                        "not counted, because it cannot be read: {}-{}@{}: {}",
+                        record.topic(),
+                        record.partition(),
+                        record.offset(),
+                        e.getMessage());
+                return null;
+            }
+        }
     }
 }

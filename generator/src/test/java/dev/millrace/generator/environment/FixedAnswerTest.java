@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.millrace.api.environment.Episode;
 import dev.millrace.api.environment.Prompt;
 import dev.millrace.api.environment.StepResult;
+import dev.millrace.generator.environment.BuiltInTasks.SortPrompts;
 import java.util.HashSet;
 import java.util.Set;
 import org.junit.jupiter.api.Test;

@@ -3,6 +3,7 @@ package dev.millrace.generator.gateway;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.generator.gateway.Gateway.GatewayCertificate;
 import dev.millrace.log.SecretText;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -9,6 +9,7 @@ import dev.millrace.api.environment.StepResult;
 import dev.millrace.api.environment.Transcript;
 import dev.millrace.api.environment.VerifiedReward;
 import dev.millrace.generator.environment.FixedAnswer;
+import dev.millrace.generator.sampling.ContinuousBatcher.IntakeSpeed;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.Precision;
 import dev.millrace.policy.session.Engine;

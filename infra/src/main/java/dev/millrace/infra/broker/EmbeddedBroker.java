@@ -1,22 +1,48 @@
 package dev.millrace.infra.broker;
 
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.PrintStream;
 import java.net.InetSocketAddress;
+import java.nio.channels.FileChannel;
+import java.nio.channels.FileLock;
+import java.nio.channels.OverlappingFileLockException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.time.Duration;
 import java.util.Collection;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.stream.Collectors;
 import kafka.server.BrokerServer;
 import kafka.server.ControllerServer;
 import kafka.server.KafkaConfig;
 import kafka.server.KafkaRaftServer;
 import kafka.server.Server;
 import kafka.server.SharedServer;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AlterConfigOp;
+import org.apache.kafka.clients.admin.AlterConfigOp.OpType;
+import org.apache.kafka.clients.admin.ConfigEntry;
+import org.apache.kafka.clients.admin.ListTopicsOptions;
+import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.config.TopicConfig;
 import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.metadata.storage.Formatter;
+import org.apache.kafka.raft.DynamicVoters;
 import org.apache.kafka.server.ServerSocketFactory;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -222,5 +248,165 @@ public final class EmbeddedBroker implements AutoCloseable {
         long limitMs = faults.fatal().isDone() ? AFTER_FAULT_MS : config.stopTimeoutMs() / 2;
         broker.shutdown(Duration.ofMillis(limitMs)); // first: its leave goes through the controller
         controller.shutdown();
+    }
+
+    /** One piece of work on a thread of its own, because Kafka's start and stop know no limit of time. */
+    static final class BoundedTask {
+        private final Thread thread;
+        private final AtomicReference<Throwable> failure = new AtomicReference<>();
+
+        BoundedTask(String name, Runnable work) {
+            thread = new Thread(
+                    () -> {
+                        try {
+                            work.run();
+                        } catch (Throwable e) { // an error of the broker is reported like any other failure
+                            failure.set(e);
+                        }
+                    },
+                    name);
+            thread.setDaemon(true);
+            thread.start();
+        }
+
+        /**
+         * Waits for the end; an interruption stops the waiting and stays set.
+         *
+         * @return whether the work is done
+         */
+        boolean await(long limitMs) {
+            try {
+                thread.join(limitMs);
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
+            return !thread.isAlive();
+        }
+
+        /** What the work threw, if it did. */
+        Optional<Throwable> failure() {
+            return Optional.ofNullable(failure.get());
+        }
+    }
+
+    /** The directory under which a broker keeps everything: checked before each start, formatted before the first. */
+    record BrokerDirectory(Path path) {
+        private static final String META_PROPERTIES = "meta.properties";
+        /** Kafka's own lock file; a broker that uses the directory holds it. */
+        private static final String LOCK = ".lock";
+
+        /**
+         * Makes the directory if need be.
+         *
+         * @throws BrokerException if it cannot be written to, is used by another broker or has too little space
+         */
+        void check(long minFreeBytes) {
+            try {
+                Files.createDirectories(path);
+                requireUnused();
+                long free = Files.getFileStore(path).getUsableSpace();
+                if (free < minFreeBytes) {
+                    throw new BrokerException("no space for the broker's data in " + path + ": " + (free >> 20)
+                            + " MiB are free, at least " + (minFreeBytes >> 20)
+                            + " MiB are needed; free some or choose another directory");
+                }
+            } catch (IOException e) {
+                throw new BrokerException(
+                        "cannot write the broker's data to " + path + ": " + reason(e) + "; choose another directory",
+                        e);
+            }
+        }
+
+        void formatIfNew(Membership member, String controllerListener) {
+            if (Files.exists(path.resolve(META_PROPERTIES))) {
+                return;
+            }
+            ByteArrayOutputStream said = new ByteArrayOutputStream();
+            try (PrintStream out = new PrintStream(said, true, StandardCharsets.UTF_8)) {
+                new Formatter()
+                        .setPrintStream(out)
+                        .setNodeId(member.nodeId())
+                        .setClusterId(member.clusterId())
+                        .setDirectories(List.of(path.toString()))
+                        .setMetadataLogDirectory(path.toString())
+                        .setControllerListenerName(controllerListener)
+                        .setIgnoreFormatted(true)
+                        .setHasDynamicQuorum(true)
+                        .setInitialControllers(DynamicVoters.parse(member.votersText()))
+                        .run();
+            } catch (Exception e) { // what the formatter declares
+                throw new BrokerException(
+                        "cannot prepare " + path + " for the broker: " + reason(e) + " "
+                                + said.toString(StandardCharsets.UTF_8).strip(),
+                        e);
+            }
+        }
+
+        private void requireUnused() throws IOException {
+            try (FileChannel channel =
+                            FileChannel.open(path.resolve(LOCK), StandardOpenOption.CREATE, StandardOpenOption.WRITE);
+                    FileLock lock = channel.tryLock()) {
+                if (lock == null) {
+                    throw inUse();
+                }
+            } catch (OverlappingFileLockException e) {
+                throw inUse();
+            }
+        }
+
+        private BrokerException inUse() {
+            return new BrokerException("another broker uses " + path + "; stop it or choose another directory");
+        }
+
+        private static String reason(Exception e) {
+            String type = e.getClass().getSimpleName().replace("Exception", "");
+            return e.getMessage() == null ? type : type + " " + e.getMessage();
+        }
+    }
+
+    /** Says of topics whether each record is on the disk before it is acknowledged. */
+    static final class FlushedTopics {
+        /** Where the broker keeps committed offsets and transactions. */
+        private static final List<String> OWN = List.of("__consumer_offsets", "__transaction_state");
+
+        private final String bootstrapServers;
+        private final long limitMs;
+
+        FlushedTopics(String bootstrapServers, long limitMs) {
+            this.bootstrapServers = bootstrapServers;
+            this.limitMs = limitMs;
+        }
+
+        /** @param topics those of them that are not there are left out */
+        void set(Collection<String> topics, boolean isFlushed) {
+            ConfigEntry setting = new ConfigEntry(TopicConfig.FLUSH_MESSAGES_INTERVAL_CONFIG, "1");
+            AlterConfigOp operation = new AlterConfigOp(setting, isFlushed ? OpType.SET : OpType.DELETE);
+            try (Admin admin = Admin.create(Map.of(
+                    "bootstrap.servers", bootstrapServers, "default.api.timeout.ms", Math.toIntExact(limitMs)))) {
+                // whoever asks for a group has the topic of offsets made, if nobody has yet
+                admin.listConsumerGroupOffsets("nobody")
+                        .partitionsToOffsetAndMetadata()
+                        .get(limitMs, TimeUnit.MILLISECONDS);
+                Set<String> there = new TreeSet<>(admin.listTopics(new ListTopicsOptions().listInternal(true))
+                        .names()
+                        .get(limitMs, TimeUnit.MILLISECONDS));
+                Set<String> meant = new TreeSet<>(topics);
+                meant.addAll(OWN);
+                meant.retainAll(there);
+                admin.incrementalAlterConfigs(meant.stream()
+                                .collect(Collectors.toMap(
+                                        topic -> new ConfigResource(ConfigResource.Type.TOPIC, topic),
+                                        topic -> List.of(operation))))
+                        .all()
+                        .get(limitMs, TimeUnit.MILLISECONDS);
+            } catch (ExecutionException | TimeoutException e) {
+                throw new BrokerException(
+                        "the broker did not take the setting broker.durability for " + topics + ": " + e.getMessage(),
+                        e);
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+                throw new BrokerException("interrupted while broker.durability was set");
+            }
+        }
     }
 }

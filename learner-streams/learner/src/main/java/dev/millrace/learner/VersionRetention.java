@@ -3,9 +3,19 @@ package dev.millrace.learner;
 import dev.millrace.learner.UnservedVersions.Unserved;
 import dev.millrace.log.EvaluationLog;
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.scan.LogReader;
+import dev.millrace.log.scan.ReadLimit;
 import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.TensorLocation;
 import dev.millrace.schemas.VersionEvaluation;
+import dev.millrace.schemas.VersionSpan;
+import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.schemas.serde.MalformedRecordException;
+import dev.millrace.weights.Checkpoints;
 import dev.millrace.weights.PolicyFeed;
+import dev.millrace.weights.VersionObject;
 import dev.millrace.weights.VersionUnavailableException;
 import dev.millrace.weights.WeightsConfig;
 import dev.millrace.weights.store.ObjectStore;
@@ -13,16 +23,31 @@ import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.MultiGauge;
 import io.micrometer.core.instrument.Tags;
+import java.io.IOException;
+import java.net.URI;
 import java.time.Clock;
 import java.time.Duration;
 import java.util.Collection;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.NavigableMap;
+import java.util.Objects;
 import java.util.Optional;
+import java.util.OptionalLong;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.RecordsToDelete;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.Deserializer;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -236,5 +261,220 @@ public final class VersionRetention implements AutoCloseable {
         }
         unservedSeconds.register(List.of(), true);
         registry.remove(oldestGauge);
+    }
+
+    /**
+     * The oldest version that a rollout on the log was sampled by and is still to be scored under.
+     *
+     * <p>Those are the rollouts from the scorers' committed offsets on. Only they are read, each once: what scorers have done
+     * in the meantime is passed over unread. Holds one number per rollout that waits. Used by one thread.
+     */
+    static final class UnscoredRollouts implements AutoCloseable {
+        private final RunIdentity run;
+        private final String scorers;
+        private final Admin admin;
+        private final LogReader log;
+        private final Deserializer<Rollout> rollouts;
+        private final List<TopicPartition> partitions;
+        private final Map<TopicPartition, NavigableMap<Long, Long>> oldestByOffset = new HashMap<>();
+
+        UnscoredRollouts(LogConnection connection, Admin admin) {
+            this.run = connection.run();
+            this.scorers = connection.group("scorer");
+            this.admin = admin;
+            this.rollouts = AvroSerde.of(Rollout.class, connection.registry()).deserializer();
+            this.log = new LogReader(connection);
+            this.partitions = log.fromBeginning(connection.topics().rollouts());
+            partitions.forEach(partition -> oldestByOffset.put(partition, new TreeMap<>()));
+        }
+
+        /**
+         * Reads what is new and says what is oldest among what waits.
+         *
+         * @return empty if every rollout on the log is scored
+         * @throws TimeoutException if the end was not reached, or the brokers did not answer, within the limit; what was read
+         *     is kept, and the next call goes on from there
+         */
+        OptionalLong oldestVersion(Duration limit) throws TimeoutException, InterruptedException {
+            Map<TopicPartition, Long> ends = log.consumer().endOffsets(partitions, limit);
+            Map<TopicPartition, OffsetAndMetadata> scored = scored(limit);
+            for (TopicPartition partition : partitions) {
+                OffsetAndMetadata progress = scored.get(partition);
+                if (progress != null) {
+                    Objects.requireNonNull(oldestByOffset.get(partition))
+                            .headMap(progress.offset())
+                            .clear();
+                    if (log.position(partition) < progress.offset()) {
+                        log.consumer().seek(partition, progress.offset());
+                    }
+                }
+            }
+            if (!log.readTo(ends, ReadLimit.within(limit), this::accept)) {
+                throw new TimeoutException("the rollouts that wait to be scored were not read within "
+                        + limit.toMillis() + " ms; the rest follows");
+            }
+            return oldestByOffset.values().stream()
+                    .flatMap(waiting -> waiting.values().stream())
+                    .mapToLong(Long::longValue)
+                    .min();
+        }
+
+        private Map<TopicPartition, OffsetAndMetadata> scored(Duration limit)
+                throws TimeoutException, InterruptedException {
+            try {
+                return admin.listConsumerGroupOffsets(scorers)
+                        .partitionsToOffsetAndMetadata()
+                        .get(limit.toMillis(), TimeUnit.MILLISECONDS);
+            } catch (ExecutionException e) {
+                Throwable cause = Objects.requireNonNullElse(e.getCause(), e);
+                throw new IllegalStateException("the scorers' progress cannot be read: " + cause.getMessage(), cause);
+            }
+        }
+
+        private void accept(ConsumerRecord<byte[], byte[]> record) {
+            if (record.value() == null) {
+                return;
+            }
+            try {
+                Rollout rollout = rollouts.deserialize(record.topic(), record.value());
+                if (run.owns(rollout.getRunId(), rollout.getEpoch())) {
+                    rollout.getVersionSpans().stream()
+                            .mapToLong(VersionSpan::getVersion)
+                            .min()
+                            .ifPresent(oldest -> oldestByOffset
+                                    .computeIfAbsent(
+                                            new TopicPartition(record.topic(), record.partition()),
+                                            partition -> new TreeMap<>())
+                                    .put(record.offset(), oldest));
+                }
+            } catch (MalformedRecordException e) {
+                return; // no rollout: the topology dead-letters it, and nobody scores it
+            }
+        }
+
+        @Override
+        public void close() {
+            log.close();
+        }
+    }
+
+    /**
+     * Removes the weights and optimiser states of versions that nobody needs, and objects that no version names.
+     *
+     * <p>On topics that is everything before the first chunk of the oldest version needed, or, for weights, of the anchor that
+     * its chain begins at; in an object store, the objects of those versions. What a killed learner had put and not committed
+     * is removed once its version was made by another attempt. Manifests stay, for ever: they are small, and a replay needs
+     * the history of versions even where it needs no weights.
+     *
+     * <p>Everything follows from what is committed, and to remove what is removed changes nothing, so it can be cut short at
+     * any moment. Used by one thread.
+     */
+    static final class VersionRemoval {
+        private static final Logger LOG = LoggerFactory.getLogger(VersionRemoval.class);
+
+        private final LogConnection connection;
+        private final Admin admin;
+        private final PolicyFeed feed;
+        private final List<ObjectStore> stores;
+        private final long limitMs;
+        private long removedBefore;
+
+        VersionRemoval(LogConnection connection, Admin admin, PolicyFeed feed, List<ObjectStore> stores, long limitMs) {
+            this.connection = connection;
+            this.admin = admin;
+            this.feed = feed;
+            this.stores = stores;
+            this.limitMs = limitMs;
+        }
+
+        /**
+         * Removes what lies before the oldest version needed.
+         *
+         * @param newest newest version that is committed, as the feed knows it
+         * @return the oldest version whose weights are still there
+         */
+        long remove(RetainedVersions needed, long newest) throws TimeoutException, InterruptedException {
+            PolicyVersion oldest; // training can go on from each version that is kept, if from the checkpoint before it
+            PolicyVersion anchor;
+            try {
+                oldest = Checkpoints.atOrBefore(feed::manifest, needed.oldest());
+                anchor = feed.manifest(anchorOf(oldest));
+            } catch (VersionUnavailableException e) {
+                LOG.debug("nothing is removed before version {}: {}", needed.oldest(), e.getMessage());
+                return removedBefore; // published by somebody who has forgotten, or long gone
+            }
+            if (anchor.getVersion() > removedBefore) {
+                deleteRecords(anchor.getWeights(), oldest.getOptimizer());
+                LOG.info(
+                        "removed the weights before version {}{}: {}",
+                        anchor.getVersion(),
+                        anchor.getVersion() < oldest.getVersion()
+                                ? ", the anchor of version " + oldest.getVersion()
+                                : "",
+                        needed.reason());
+            }
+            for (ObjectStore store : stores) {
+                deleteObjects(store, anchor.getVersion(), oldest.getVersion(), newest);
+            }
+            removedBefore = Math.max(removedBefore, anchor.getVersion());
+            return removedBefore;
+        }
+
+        private static long anchorOf(PolicyVersion version) {
+            Long anchor = version.getWeights().getAnchorVersion();
+            return anchor == null ? version.getVersion() : anchor;
+        }
+
+        private void deleteRecords(TensorLocation weights, TensorLocation optimizer)
+                throws TimeoutException, InterruptedException {
+            Map<TopicPartition, RecordsToDelete> before =
+                    new TreeMap<>((a, b) -> a.topic().equals(b.topic())
+                            ? Integer.compare(a.partition(), b.partition())
+                            : a.topic().compareTo(b.topic()));
+            for (TensorLocation location : new TensorLocation[] {weights, optimizer}) {
+                if (location != null && location.getUri() == null) {
+                    before.put(
+                            new TopicPartition(location.getTopic(), location.getPartition()),
+                            RecordsToDelete.beforeOffset(location.getFirstOffset()));
+                }
+            }
+            try {
+                admin.deleteRecords(before).all().get(limitMs, TimeUnit.MILLISECONDS);
+            } catch (ExecutionException e) {
+                Throwable cause = Objects.requireNonNullElse(e.getCause(), e);
+                throw new IllegalStateException(
+                        "chunks of old versions cannot be removed from " + before.keySet() + ": " + cause.getMessage(),
+                        cause);
+            }
+        }
+
+        private void deleteObjects(ObjectStore from, long oldestWeights, long oldestOptimizer, long newest) {
+            try {
+                Set<String> named = new HashSet<>();
+                for (long version = oldestWeights; version <= newest; version++) {
+                    PolicyVersion manifest = feed.manifest(version);
+                    named.add(manifest.getWeights().getUri());
+                    named.add(
+                            manifest.getOptimizer() == null
+                                    ? null
+                                    : manifest.getOptimizer().getUri());
+                }
+                for (URI uri : from.list(VersionObject.prefix(connection.run()))) {
+                    Optional<VersionObject> object = VersionObject.parse(from.nameOf(uri));
+                    if (object.isPresent() && object.get().version() <= newest) {
+                        boolean old = object.get().version()
+                                < (object.get().part() == VersionObject.Part.WEIGHTS ? oldestWeights : oldestOptimizer);
+                        if (old || !named.contains(uri.toString())) {
+                            from.delete(uri);
+                            LOG.debug("removed {}: {}", uri, old ? "no longer needed" : "no version names it");
+                        }
+                    }
+                }
+            } catch (VersionUnavailableException e) {
+                LOG.warn("no object of {} is removed, for it is not known which are named: {}", from, e.getMessage());
+            } catch (IOException e) {
+                throw new IllegalStateException("objects of old versions cannot be removed from " + from + ": " + e, e);
+            }
+        }
     }
 }

@@ -19,20 +19,24 @@ import dev.millrace.topology.state.RecordTimestampExtractor;
 import dev.millrace.topology.state.StateStores;
 import dev.millrace.topology.task.TaskSupplier;
 import dev.millrace.topology.task.TopologyMeters;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Properties;
 import java.util.Set;
 import java.util.function.Supplier;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.streams.AutoOffsetReset;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.processor.StreamPartitioner;
 
 /**
  * The topology from rollouts and scores to batches.
@@ -325,5 +329,19 @@ public final class MillraceTopology {
                 new ByteArraySerializer(),
                 new PolicyPartitioner(run.policyId()),
                 parent);
+    }
+
+    /** Sends everything to the one partition that belongs to a policy: {@code murmur2(policy id) mod partitions}. */
+    static final class PolicyPartitioner implements StreamPartitioner<byte[], byte[]> {
+        private final int hash;
+
+        PolicyPartitioner(String policyId) {
+            this.hash = Utils.toPositive(Utils.murmur2(policyId.getBytes(StandardCharsets.UTF_8)));
+        }
+
+        @Override
+        public Optional<Set<Integer>> partitions(String topic, byte[] key, byte[] value, int numPartitions) {
+            return Optional.of(Set.of(hash % numPartitions));
+        }
     }
 }

@@ -6,18 +6,43 @@ import dev.millrace.log.Patience;
 import dev.millrace.log.PatienceOverException;
 import dev.millrace.log.deadletter.Quarantines;
 import dev.millrace.log.run.TrueCause;
+import dev.millrace.log.scan.LogReader;
 import dev.millrace.log.transaction.TakenOverException;
+import dev.millrace.log.transaction.TransactionalWriter;
+import dev.millrace.topology.task.InputWaits;
+import dev.millrace.topology.task.LogStalls;
 import dev.millrace.topology.task.StallAlarms;
 import dev.millrace.topology.task.TopologyMeters;
+import dev.millrace.topology.task.Wait;
 import dev.millrace.topology.task.WaitBoard;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.binder.kafka.KafkaStreamsMetrics;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.Set;
+import java.util.TreeMap;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.BooleanSupplier;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AlterConfigOp;
+import org.apache.kafka.clients.admin.ConfigEntry;
+import org.apache.kafka.clients.admin.FinalizedVersionRange;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.KafkaException;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.errors.FencedInstanceIdException;
 import org.apache.kafka.streams.CloseOptions;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StreamsConfig;
@@ -325,5 +350,248 @@ public final class TopologyRunner implements AutoCloseable {
     @Override
     public void close() {
         stop();
+    }
+
+    /**
+     * Lets the topology of a later epoch begin where the epoch does. It would pass over what is older in any case; this spares it the
+     * reading.
+     */
+    static final class EpochOffsets {
+        private static final Logger LOG = LoggerFactory.getLogger(EpochOffsets.class);
+
+        private EpochOffsets() {}
+
+        /** @param topics that the topology reads */
+        static void begin(LogConnection connection, Set<String> topics, long limitMs) {
+            Map<TopicPartition, OffsetAndMetadata> begins =
+                    new TreeMap<>(Comparator.comparing(TopicPartition::toString));
+            connection.lineage().beganAt().forEach((name, offset) -> {
+                int dash = name.lastIndexOf('-');
+                TopicPartition partition =
+                        new TopicPartition(name.substring(0, dash), Integer.parseInt(name.substring(dash + 1)));
+                if (topics.contains(partition.topic())) {
+                    begins.put(partition, new OffsetAndMetadata(offset));
+                }
+            });
+            if (begins.isEmpty()) {
+                return;
+            }
+            String group = connection.group("topology");
+            try (Admin admin = Admin.create(connection.admin())) {
+                Map<TopicPartition, OffsetAndMetadata> committed = admin.listConsumerGroupOffsets(group)
+                        .partitionsToOffsetAndMetadata()
+                        .get(limitMs, TimeUnit.MILLISECONDS);
+                begins.keySet().removeIf(partition -> committed.get(partition) != null);
+                if (!begins.isEmpty()) {
+                    admin.alterConsumerGroupOffsets(group, begins).all().get(limitMs, TimeUnit.MILLISECONDS);
+                }
+            } catch (ExecutionException | TimeoutException e) { // an instance that is running has begun there already
+                LOG.info("the topology reads from the beginning of its topics: {}", e.toString());
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
+        }
+    }
+
+    /**
+     * Finds out which rebalance protocol an instance is to use, and tells the broker what its streams group is to be like:
+     * in that protocol session, heartbeat and standby replicas are settings of the group, kept by the broker.
+     */
+    static final class GroupSetup {
+        private static final Logger LOG = LoggerFactory.getLogger(GroupSetup.class);
+        private static final String FEATURE = "streams.version";
+
+        private final RuntimeConfig config;
+        private final LogConnection connection;
+
+        GroupSetup(RuntimeConfig config, LogConnection connection) {
+            this.config = config;
+            this.connection = connection;
+        }
+
+        /**
+         * True if the broker's streams groups are to be used; the group is then set up.
+         *
+         * @throws TopologyException if they are demanded and cannot be had, or the broker does not answer
+         */
+        boolean usesStreamsGroup() {
+            if (config.rebalanceProtocol() == RebalanceProtocol.CLASSIC) {
+                return false;
+            }
+            Optional<String> unsupportedReason = unsupportedReason();
+            if (unsupportedReason.isEmpty()) {
+                LOG.info(
+                        "the topology shares its partitions by the broker's streams group {}",
+                        connection.group("topology"));
+                return true;
+            }
+            if (config.rebalanceProtocol() == RebalanceProtocol.STREAMS) {
+                throw new TopologyException("rebalance_protocol is streams, and " + unsupportedReason.get()
+                        + "; set rebalance_protocol=classic or auto");
+            }
+            LOG.info("the topology shares its partitions by the classic protocol, since {}", unsupportedReason.get());
+            return false;
+        }
+
+        /** Why there can be no streams group; empty if there is one now, as configured. */
+        private Optional<String> unsupportedReason() {
+            if (!config.instanceId().isEmpty()) {
+                return Optional.of(
+                        "instance_id is '" + config.instanceId() + "' and a streams group has no static members");
+            }
+            try (Admin admin = Admin.create(connection.admin())) {
+                FinalizedVersionRange streams = within(admin.describeFeatures().featureMetadata())
+                        .finalizedFeatures()
+                        .get(FEATURE);
+                if (streams == null || streams.maxVersionLevel() < 1) {
+                    return Optional.of("the broker has no streams groups (feature " + FEATURE + " is "
+                            + (streams == null ? "not there" : streams.maxVersionLevel()) + ")");
+                }
+                ConfigResource group = new ConfigResource(ConfigResource.Type.GROUP, connection.group("topology"));
+                within(admin.incrementalAlterConfigs(Map.of(
+                                group,
+                                List.of(
+                                        set("streams.session.timeout.ms", config.sessionTimeoutMs()),
+                                        set("streams.heartbeat.interval.ms", config.sessionTimeoutMs() / 4),
+                                        set("streams.num.standby.replicas", config.standbyReplicas()))))
+                        .all());
+                return Optional.empty();
+            } catch (ExecutionException e) {
+                return Optional.of("the broker does not grant its streams group session_timeout_ms "
+                        + config.sessionTimeoutMs() + " or standby_replicas " + config.standbyReplicas() + ": "
+                        + Objects.requireNonNullElse(e.getCause(), e).getMessage());
+            }
+        }
+
+        private <T> T within(org.apache.kafka.common.KafkaFuture<T> answer) throws ExecutionException {
+            try {
+                return answer.get(limitMs(), TimeUnit.MILLISECONDS);
+            } catch (TimeoutException e) {
+                throw new TopologyException(
+                        "the broker did not say within start_timeout_ms " + limitMs()
+                                + " whether it has streams groups; is it out of reach?",
+                        e);
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+                throw new TopologyException("the topology was interrupted", e);
+            }
+        }
+
+        private long limitMs() {
+            return connection.limit(config.startTimeoutMs()).toMillis();
+        }
+
+        private static AlterConfigOp set(String name, int value) {
+            return new AlterConfigOp(new ConfigEntry(name, Integer.toString(value)), AlterConfigOp.OpType.SET);
+        }
+    }
+
+    /**
+     * Tells an instance that another one has replaced from one that the group takes for its own ghost.
+     *
+     * <p>A coordinator that stood still for longer than a session may find two requests of one process to join, both without a member's
+     * id, and takes the first for an older process of the same name: it fences it as it would fence one that was replaced. Who has
+     * the name is therefore written down when an instance starts, as of every other role, and looked up when it is fenced.
+     *
+     * <p>Between those two moments it holds no client.
+     */
+    static final class InstanceOwner {
+        private static final int TRANSACTION_TIMEOUT_MS = 10_000;
+
+        private final TransactionalWriter writer;
+
+        /** @param name what the instance's transactional ids begin with */
+        InstanceOwner(LogConnection connection, String name) {
+            this.writer = TransactionalWriter.of(connection, name, TRANSACTION_TIMEOUT_MS, Map.of("client.id", name));
+        }
+
+        /** Whether a failure says that the group gave the instance's name to another member. */
+        static boolean isFenced(Throwable failure) {
+            for (Throwable e = failure; e != null; e = e.getCause()) {
+                if (e instanceof FencedInstanceIdException) {
+                    return true;
+                }
+            }
+            return false;
+        }
+
+        /**
+         * Takes the name over the first time, and makes sure of it after that, as often as it takes and the patience lasts.
+         *
+         * @param stopped true gives it up
+         * @return false if it was given up
+         * @throws dev.millrace.log.transaction.TakenOverException if this instance had the name, and a newer one has it now
+         */
+        boolean own(BooleanSupplier stopped) {
+            try {
+                return writer.takeOver(stopped, () -> {});
+            } finally {
+                writer.close();
+            }
+        }
+    }
+
+    /** Looks, in one life of the engine, at what its stages wait for, and less often at what the log holds back. Used by one thread. */
+    static final class StallWatch implements AutoCloseable {
+        /** Every how many looks the log itself is looked at, and how long that may take. */
+        private static final int LOOKS_AT_LOG = 10;
+
+        private static final int LOG_ANSWERS_MS = 5_000;
+
+        private final WaitBoard waits;
+        private final StallAlarms alarms;
+        private final LogStalls log;
+        private int looks;
+
+        /** @param alarms outlive the engine */
+        StallWatch(TopologyConfig config, LogConnection connection, WaitBoard waits, StallAlarms alarms) {
+            this.waits = waits;
+            this.alarms = alarms;
+            this.log = logStalls(config, connection);
+        }
+
+        private static LogStalls logStalls(TopologyConfig config, LogConnection connection) {
+            Map<String, Object> limits = Map.of(
+                    "default.api.timeout.ms",
+                    LOG_ANSWERS_MS,
+                    "request.timeout.ms",
+                    LOG_ANSWERS_MS,
+                    "group.id",
+                    connection.group("topology"));
+            Map<String, Object> written = new HashMap<>(limits);
+            written.put("isolation.level", "read_uncommitted");
+            return new LogStalls(
+                    new LogReader(connection, limits).consumer(),
+                    new LogReader(connection, written).consumer(),
+                    MillraceTopology.inputs(config, connection.topics()),
+                    config.runtime().alarmAfterMs(),
+                    connection.alarms(),
+                    connection.command("repair --do abort-transaction"),
+                    connection.command("repair"));
+        }
+
+        /** Looks at the log. */
+        void lookAtLog() {
+            log.check(monotonicMs());
+        }
+
+        /** One look. */
+        void look(KafkaStreams streams) {
+            List<Wait> all = new ArrayList<>(waits.all());
+            all.addAll(InputWaits.of(streams));
+            alarms.check(all, monotonicMs());
+            if (++looks % LOOKS_AT_LOG == 0) {
+                lookAtLog();
+            }
+        }
+
+        private static long monotonicMs() {
+            return TimeUnit.NANOSECONDS.toMillis(System.nanoTime());
+        }
+
+        @Override
+        public void close() {
+            log.close();
+        }
     }
 }

@@ -1,8 +1,11 @@
 package dev.millrace.workloads.closed;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.sun.net.httpserver.HttpServer;
 import dev.millrace.api.environment.Prompt;
 import dev.millrace.api.environment.Task;
+import dev.millrace.generator.gateway.HttpDefaults;
 import dev.millrace.infra.broker.BrokerConfig;
 import dev.millrace.infra.broker.BrokerProcess;
 import dev.millrace.log.LogConnection;
@@ -21,20 +24,33 @@ import dev.millrace.workloads.Goal;
 import dev.millrace.workloads.topology.LoadException;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Clock;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
+import org.HdrHistogram.ConcurrentHistogram;
 import org.HdrHistogram.Histogram;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.Producer;
@@ -272,6 +288,150 @@ public final class GatewayBenchmark {
         public void end(String calls) throws IOException, InterruptedException {
             String session = calls.split("/")[4];
             lanes.post(url + "/v1/sessions/" + session + "/complete", "{\"reward\": 1}");
+        }
+    }
+
+    /**
+     * Agents side by side, each of which plays one session after the other: a call, a pause of random length, a call whose prompt goes on
+     * from the answer. Times each call from its sending to its last byte.
+     */
+    static final class AgentLanes {
+        private static final ObjectMapper JSON = new ObjectMapper();
+        private static final int TURNS = 8;
+        private static final int ADDED_TOKENS = 32;
+        private static final Duration LIMIT = Duration.ofSeconds(60);
+
+        private final HttpClient client = HttpClient.newHttpClient();
+        private final int agents;
+        private final long thinkMs;
+
+        /** @param thinkMs mean of the pauses */
+        AgentLanes(int agents, long thinkMs) {
+            this.agents = agents;
+            this.thinkMs = thinkMs;
+        }
+
+        /** Where an agent's calls go, and what is around a session. */
+        interface Target {
+            /** Begins a session; its calls' URL. */
+            String begin() throws IOException, InterruptedException;
+
+            /** Ends the session of a URL. */
+            void end(String calls) throws IOException, InterruptedException;
+        }
+
+        /** Plays for so long, and gives the calls that were sent in the last three quarters of it, in nanoseconds. */
+        Histogram play(Target target, Duration duration) throws InterruptedException {
+            Histogram nanos = new ConcurrentHistogram(3);
+            long from = System.nanoTime();
+            long until = from + duration.toNanos();
+            long counted = from + duration.toNanos() / 4;
+            each(agents, () -> {
+                pause(); // or all would call at once
+                while (System.nanoTime() < until) {
+                    session(target, until, counted, nanos);
+                }
+                return null;
+            });
+            return nanos;
+        }
+
+        /** Does something so many times, as many at once as there are agents. */
+        void each(int times, Callable<?> work) throws InterruptedException {
+            ExecutorService threads = Executors.newFixedThreadPool(agents);
+            try {
+                List<Future<?>> lanes = new ArrayList<>();
+                for (int i = 0; i < times; i++) {
+                    lanes.add(threads.submit(work));
+                }
+                for (Future<?> lane : lanes) {
+                    lane.get();
+                }
+            } catch (ExecutionException e) {
+                throw new LoadException("an agent failed: " + e.getMessage(), e);
+            } finally {
+                threads.shutdownNow();
+            }
+        }
+
+        private void session(Target target, long until, long counted, Histogram nanos)
+                throws IOException, InterruptedException {
+            String calls = target.begin();
+            List<Integer> prompt = new ArrayList<>();
+            for (int turn = 0; turn < TURNS && System.nanoTime() < until; turn++) {
+                for (int i = 0; i < ADDED_TOKENS; i++) {
+                    prompt.add(3 + (turn + i) % 10);
+                }
+                String body =
+                        "{\"model\":\"policy\",\"max_tokens\":32,\"return_token_ids\":true,\"prompt\":" + prompt + "}";
+                long sent = System.nanoTime();
+                JsonNode answer = post(calls, body);
+                if (sent > counted) {
+                    nanos.recordValue(System.nanoTime() - sent);
+                }
+                answer.at("/choices/0/token_ids").forEach(token -> prompt.add(token.intValue()));
+                pause();
+            }
+            target.end(calls);
+        }
+
+        private void pause() throws InterruptedException {
+            Thread.sleep(ThreadLocalRandom.current().nextLong(2 * thinkMs + 1));
+        }
+
+        /** Sends a call; what is refused is a failure. */
+        JsonNode post(String url, String body) throws IOException, InterruptedException {
+            HttpResponse<String> response = client.send(
+                    HttpRequest.newBuilder(URI.create(url))
+                            .timeout(LIMIT)
+                            .POST(HttpRequest.BodyPublishers.ofString(body))
+                            .build(),
+                    HttpResponse.BodyHandlers.ofString());
+            if (response.statusCode() >= 300) {
+                throw new LoadException(url + " answered " + response.statusCode() + ": " + response.body());
+            }
+            return JSON.readTree(response.body());
+        }
+    }
+
+    /** The engine without a gateway, over the same server: reads a call, waits, answers with as many tokens. */
+    static final class DirectServer implements AutoCloseable {
+        private final HttpServer server;
+        private final ExecutorService threads;
+
+        DirectServer(FixedLatencyEngine engine) throws IOException {
+            HttpDefaults.apply();
+            server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 1024);
+            threads = Executors.newCachedThreadPool(task -> {
+                Thread thread = new Thread(task, "direct");
+                thread.setDaemon(true);
+                return thread;
+            });
+            server.setExecutor(threads);
+            server.createContext("/", exchange -> {
+                try (exchange) {
+                    exchange.getRequestBody().readAllBytes();
+                    engine.waited().join();
+                    byte[] body =
+                            ("{\"choices\":[{\"index\":0,\"text\":\"\",\"finish_reason\":\"length\",\"token_ids\":"
+                                            + Arrays.toString(engine.answer()) + "}]}")
+                                    .getBytes(StandardCharsets.UTF_8);
+                    exchange.getResponseHeaders().set("Content-Type", "application/json");
+                    exchange.sendResponseHeaders(200, body.length);
+                    exchange.getResponseBody().write(body);
+                }
+            });
+            server.start();
+        }
+
+        String url() {
+            return "http://127.0.0.1:" + server.getAddress().getPort();
+        }
+
+        @Override
+        public void close() {
+            server.stop(0);
+            threads.shutdownNow();
         }
     }
 }

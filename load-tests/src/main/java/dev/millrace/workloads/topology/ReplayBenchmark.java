@@ -20,6 +20,7 @@ import dev.millrace.workloads.BoundedWait;
 import dev.millrace.workloads.Goal;
 import dev.millrace.workloads.Sample;
 import dev.millrace.workloads.TopicWatch;
+import java.lang.management.ManagementFactory;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -28,6 +29,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import java.util.function.ToDoubleFunction;
 import org.apache.kafka.common.utils.AppInfoParser;
@@ -252,5 +254,47 @@ public final class ReplayBenchmark {
             throw new LoadException("the replay of corrections is not the run: " + steps.size() + " steps");
         }
         return seconds;
+    }
+
+    /**
+     * The most live heap there was while this was open: what full collections leave in use, one every {@value #PAUSE_MS} ms. What
+     * runs meanwhile is slowed down and no matter of time.
+     */
+    static final class LiveHeap implements AutoCloseable {
+        private static final long PAUSE_MS = 50;
+
+        private final AtomicLong most = new AtomicLong();
+        private final Thread collector = new Thread(this::collect, "live heap");
+        private volatile boolean closed;
+
+        /** Begins. */
+        LiveHeap() {
+            collector.start();
+        }
+
+        private void collect() {
+            while (!closed) {
+                System.gc();
+                most.accumulateAndGet(
+                        ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed(), Math::max);
+                LockSupport.parkNanos(PAUSE_MS * 1_000_000);
+            }
+        }
+
+        /** So far, in bytes. */
+        long mostBytes() {
+            return most.get();
+        }
+
+        @Override
+        public void close() {
+            closed = true;
+            LockSupport.unpark(collector);
+            try {
+                collector.join();
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
+        }
     }
 }

@@ -11,8 +11,10 @@ import dev.millrace.policy.onnx.proto.ModelProto;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The graph that generates: a loop over token steps with the choice of the token inside, over slots that hold a sequence
@@ -238,5 +240,233 @@ public final class DecodeGraph {
         return IntStream.range(0, shape.layers())
                 .mapToObj(layer -> shape.traits().isWindowed(layer) ? windowed : pastMask)
                 .toList();
+    }
+
+    /**
+     * Attention of one new token per slot to its slot's past.
+     *
+     * <p>The past lies in two parts: the cache, which does not change during a call, and a window that grows by one key and
+     * value per step of the call. So a step copies the window, which is as long as the call, and never the cache, which is as
+     * long as the sequences.
+     */
+    static final class CachedAttention implements Attention {
+        private final DecoderShape shape;
+        private final Operators ops;
+        private final Value positions;
+        private final Value cos;
+        private final Value sin;
+        private final List<Value> pastMasks;
+        private final List<Value> past;
+        private final List<Value> window;
+        private final Dim grown;
+        private final UnaryOperator<Value> rounding;
+        private final List<Value> grownWindow = new ArrayList<>();
+
+        /**
+         * @param positions int64 [slots, 1], the position of the new token
+         * @param pastMasks of each layer, [slots, 1, 1, capacity], added to the scores of the cache
+         * @param past      keys and values of each layer, alternating, [slots, kvHeads, capacity, headSize]
+         * @param window    likewise, [slots, kvHeads, steps so far, headSize]
+         * @param grown     length of the window with the new token in it
+         * @param rounding  of queries and keys that are turned
+         */
+        CachedAttention(
+                DecoderShape shape,
+                Operators ops,
+                Value positions,
+                Value cos,
+                Value sin,
+                List<Value> pastMasks,
+                List<Value> past,
+                List<Value> window,
+                Dim grown,
+                UnaryOperator<Value> rounding) {
+            this.shape = shape;
+            this.ops = ops;
+            this.positions = positions;
+            this.cos = cos;
+            this.sin = sin;
+            this.pastMasks = pastMasks;
+            this.past = past;
+            this.window = window;
+            this.grown = grown;
+            this.rounding = rounding;
+        }
+
+        @Override
+        public Value attend(int layer, Value query, Value key, Value value) {
+            Dim slots = positions.dim(0);
+            Dim kvHeads = Dim.of(shape.kvHeads());
+            Dim headSize = Dim.of(shape.headSize());
+            Shape grouped = Shape.of(slots, kvHeads, Dim.of(shape.headsPerKvHead()), headSize);
+            Shape single = Shape.of(slots, kvHeads, Dim.ONE, headSize);
+            float scale = (float) (1 / Math.sqrt(shape.headSize()));
+
+            Value q = ops.reshape(rotated(query, shape.heads()), grouped);
+            Value keys =
+                    ops.concat(2, grown, window.get(2 * layer), ops.reshape(rotated(key, shape.kvHeads()), single));
+            Value values = ops.concat(2, grown, window.get(2 * layer + 1), ops.reshape(value, single));
+            grownWindow.add(keys);
+            grownWindow.add(values);
+
+            Value pastKeys = past.get(2 * layer);
+            long capacity = pastKeys.dim(2).length();
+            Value pastScores = ops.add(ops.fusedMatMul(q, pastKeys, false, true, scale), pastMasks.get(layer));
+            Value newScores = ops.fusedMatMul(q, keys, false, true, scale);
+            Value weights = ops.softmax(ops.concat(3, Dim.symbol("reach"), pastScores, newScores), -1);
+            Value mixed = ops.add(
+                    ops.matMul(ops.slice(weights, 3, 0, capacity), past.get(2 * layer + 1)),
+                    ops.matMul(ops.sliceFrom(weights, 3, capacity, grown), values));
+            return ops.reshape(mixed, query.shape());
+        }
+
+        private Value rotated(Value x, int heads) {
+            Shape sequences = Shape.of(positions.dim(0), Dim.ONE, Dim.of((long) heads * shape.headSize()));
+            return rounding.apply(ops.rotary(ops.reshape(x, sequences), positions, cos, sin));
+        }
+
+        /** The windows with the new token in them, once every layer has attended. */
+        List<Value> grownWindow() {
+            return grownWindow;
+        }
+    }
+
+    /** Samples from {@code softmax(logits / temperature)} itself. */
+    static final class PlainChoice implements TokenChoice {
+        private final int top;
+
+        /** @param top how many of the likeliest tokens are recorded; 0 records none */
+        PlainChoice(int top) {
+            this.top = top;
+        }
+
+        @Override
+        public Chosen choose(Operators ops, Value logits, Value forced, Value uniform) {
+            Value logProbs = ops.logSoftmax(logits, -1);
+            Value probs = ops.exp(logProbs);
+            Value wanted = ops.unsqueeze(forced, 1);
+            Value sampled = TokenChoice.inverseCdf(ops, probs, uniform);
+            Value token = ops.where(ops.less(wanted, ops.graph().scalar(0L)), sampled, wanted);
+            Value logProb = TokenChoice.pick(ops, logProbs, token);
+            return new Chosen(
+                    ops.squeeze(token, 1),
+                    logProb,
+                    ops.identity(logProb),
+                    TokenChoice.entropy(ops, probs, logProbs),
+                    new Notes(null, top(ops, logProbs, probs)));
+        }
+
+        /** The remainder is a sum of what is left, since a difference to 1 would be nothing but rounding where little is. */
+        private @Nullable Top top(Operators ops, Value logProbs, Value probs) {
+            if (top == 0) {
+                return null;
+            }
+            List<Value> largest = ops.top(logProbs, top);
+            Value ids = largest.get(1);
+            Value taken = ops.neg(ops.gatherElements(probs, ids, 1));
+            Value rest = ops.scatterElementsAdd(probs, ids, taken, 1); // p - p is exactly 0
+            return new Top(ids, largest.get(0), ops.log(ops.reduceSum(rest, false, 1)));
+        }
+    }
+
+    /**
+     * Samples from the likeliest tokens only: first the {@code k} likeliest (top-k), then of these, renormalised, the fewest
+     * whose probabilities reach {@code p} (top-p, Holtzman et al., 2020), and of these those that have at least {@code m} times the
+     * probability of the likeliest (min-p, Nguyen et al., 2024). What remains is renormalised again; ties go to the smaller id.
+     *
+     * <p>A forced token outside of what remains has a log-prob of minus infinity, which is the truth about it.
+     */
+    static final class TruncatedChoice implements TokenChoice {
+        static final Dim KEPT_OF_A_STEP = Dim.symbol("K_of_a_step");
+
+        private final Value topK;
+        private final Value topP;
+        private final Value minP;
+        private final @Nullable Value records;
+        private final int top;
+
+        /**
+         * @param topK    [slots, 1], the vocabulary's size or more to keep all
+         * @param topP    [slots, 1], above 1 to keep all: at exactly 1 the running sum's rounding would cut a tail
+         * @param minP    [slots, 1], 0 to keep all
+         * @param records [slots, 1], 1 for a slot whose kept tokens are recorded, else 0; null if there is none
+         * @param top     how many of the likeliest tokens are recorded; 0 records none
+         */
+        TruncatedChoice(Value topK, Value topP, Value minP, @Nullable Value records, int top) {
+            this.topK = topK;
+            this.topP = topP;
+            this.minP = minP;
+            this.records = records;
+            this.top = top;
+        }
+
+        @Override
+        public Chosen choose(Operators ops, Value logits, Value forced, Value uniform) {
+            Value zero = ops.graph().scalar(0f);
+            Value logProbs = ops.logSoftmax(logits, -1);
+            Value entropy = TokenChoice.entropy(ops, ops.exp(logProbs), logProbs);
+            List<Value> sorted = ops.sortDescending(logProbs);
+            Value sortedProbs = ops.exp(sorted.get(0));
+            long vocab = logits.dim(1).length();
+            Value ranks = ops.cast(
+                    ops.reshape(ops.graph().constant(LongStream.range(0, vocab).toArray()), Shape.of(1, vocab)),
+                    ElementType.FLOAT);
+
+            Value amongK = ops.where(ops.less(ranks, topK), sortedProbs, zero);
+            Value reached = ops.cumSum(amongK, 1, true);
+            Value enough = ops.mul(topP, ops.reduceSum(amongK, true, 1));
+            Value nucleus = ops.where(ops.less(reached, enough), amongK, zero);
+            Value least = ops.mul(minP, ops.slice(sortedProbs, 1, 0, 1));
+            Value kept = ops.where(ops.lessOrEqual(least, nucleus), nucleus, zero);
+
+            Value wanted = ops.unsqueeze(forced, 1);
+            Value wantedRank = ops.cast(
+                    ops.reduceSum(ops.where(ops.equal(sorted.get(1), wanted), ranks, zero), true, 1),
+                    ElementType.INT64);
+            Value rank = ops.where(
+                    ops.less(wanted, ops.graph().scalar(0L)), TokenChoice.inverseCdf(ops, kept, uniform), wantedRank);
+            Value total = ops.reduceSum(kept, false, 1);
+            return new Chosen(
+                    TokenChoice.pick(ops, sorted.get(1), rank),
+                    ops.log(ops.div(TokenChoice.pick(ops, kept, rank), total)),
+                    TokenChoice.pick(ops, sorted.get(0), rank),
+                    entropy,
+                    new Notes(
+                            kept(ops, sorted.get(1), kept, wanted), top(ops, sorted, sortedProbs, kept, total, ranks)));
+        }
+
+        /** Of the slots that draw in this step; a forced token was kept by nobody. */
+        private @Nullable Kept kept(Operators ops, Value sortedIds, Value kept, Value wanted) {
+            if (records == null) {
+                return null;
+            }
+            Value zero = ops.graph().scalar(0f);
+            Value drawn = ops.where(ops.less(wanted, ops.graph().scalar(0L)), ops.mul(kept, records), zero);
+            Value isKept = ops.less(zero, drawn);
+            Value counts = ops.cast(ops.reduceSum(ops.cast(isKept, ElementType.FLOAT), false, 1), ElementType.INT64);
+            return new Kept(ops.compress(sortedIds, isKept, KEPT_OF_A_STEP), counts);
+        }
+
+        /** Of the distribution that is compared: what was kept where that is recorded, else the one before truncation. */
+        private @Nullable Top top(
+                Operators ops, List<Value> sorted, Value sortedProbs, Value kept, Value total, Value ranks) {
+            if (top == 0) {
+                return null;
+            }
+            Value probs = sortedProbs;
+            Value logProbs = sorted.get(0);
+            if (records != null) {
+                Value cut = ops.less(ops.graph().scalar(0f), records);
+                Value renormalised = ops.div(kept, ops.unsqueeze(total, 1));
+                probs = ops.where(cut, renormalised, probs);
+                logProbs = ops.where(cut, ops.log(renormalised), logProbs);
+            }
+            Value zero = ops.graph().scalar(0f);
+            Value rest = ops.where(ops.less(ranks, ops.graph().scalar((float) top)), zero, probs);
+            return new Top(
+                    ops.slice(sorted.get(1), 1, 0, top),
+                    ops.slice(logProbs, 1, 0, top),
+                    ops.log(ops.reduceSum(rest, false, 1)));
+        }
     }
 }

@@ -9,7 +9,9 @@ import dev.millrace.policy.decoder.DecoderTraits;
 import dev.millrace.policy.decoder.Experts;
 import dev.millrace.policy.decoder.TensorSpec;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import java.util.Optional;
 import java.util.stream.IntStream;
 
 /** {@code config.json} of the supported families, to and from our description. */
@@ -349,5 +351,38 @@ final class HuggingFaceConfig {
                     "no family of Hugging Face's has a decoder of this shape, so it has no config.json: " + shape);
         }
         return family;
+    }
+
+    /** The model families whose {@code config.json} is understood; SmolLM and its second edition are Llamas by their files. */
+    enum Family {
+        LLAMA("llama", "LlamaForCausalLM"),
+        MISTRAL("mistral", "MistralForCausalLM"),
+        QWEN2("qwen2", "Qwen2ForCausalLM"),
+        QWEN3("qwen3", "Qwen3ForCausalLM"),
+        QWEN3_MOE("qwen3_moe", "Qwen3MoeForCausalLM");
+
+        private final String modelType;
+        private final String architecture;
+
+        Family(String modelType, String architecture) {
+            this.modelType = modelType;
+            this.architecture = architecture;
+        }
+
+        /** {@code model_type}. */
+        String modelType() {
+            return modelType;
+        }
+
+        /** The one of {@code architectures} that has the head of a language model. */
+        String architecture() {
+            return architecture;
+        }
+
+        static Optional<Family> of(String modelType) {
+            return Arrays.stream(values())
+                    .filter(family -> family.modelType.equals(modelType))
+                    .findFirst();
+        }
     }
 }

@@ -1,18 +1,24 @@
 package dev.millrace.policy.tokenizer;
 
 import ai.djl.huggingface.tokenizers.jni.TokenizersLibrary;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.millrace.api.tokenizer.ChatMessage;
 import dev.millrace.api.tokenizer.Conversation;
 import dev.millrace.api.tokenizer.Tokenizer;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.HexFormat;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.concurrent.Semaphore;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
@@ -210,6 +216,114 @@ public final class HuggingFaceTokenizer implements Tokenizer {
             return HexFormat.of().formatHex(sha256.digest());
         } catch (NoSuchAlgorithmException e) {
             throw new IllegalStateException("every Java platform must have SHA-256, this one has not", e);
+        }
+    }
+
+    /** Where the tokenizer library unpacks its native part: in the home folder, or, where that cannot be written, in the temporary one. */
+    static final class NativeLibraryFolder {
+        /** The library's own names of the folder, as environment variables or system properties. */
+        private static final String KEY = "ENGINE_CACHE_DIR";
+
+        private static final String OLDER_KEY = "DJL_CACHE_DIR";
+        private static final String NAME = ".djl.ai";
+
+        private NativeLibraryFolder() {}
+
+        /** Decides it, before the library's first class is loaded; what somebody set stays. */
+        static void choose() {
+            if (isSet(KEY) || isSet(OLDER_KEY) || isWritable(Path.of(System.getProperty("user.home"), NAME))) {
+                return;
+            }
+            String folder = Path.of(System.getProperty("java.io.tmpdir"), NAME).toString();
+            System.setProperty(KEY, folder);
+            System.setProperty(OLDER_KEY, folder);
+        }
+
+        private static boolean isSet(String key) {
+            return System.getProperty(key) != null || System.getenv(key) != null;
+        }
+
+        /** Tried, since permissions do not tell of folders that are not there or lie on a file system without room. */
+        static boolean isWritable(Path folder) {
+            try {
+                Files.createDirectories(folder);
+                Files.delete(Files.createTempFile(folder, "probe", ""));
+                return true;
+            } catch (IOException e) {
+                return false;
+            }
+        }
+
+        /** What to do where it did not work, as the end of a sentence. */
+        static String remedy() {
+            return "; its native part is unpacked into " + NAME
+                    + " of the home folder, or of the temporary folder where the former cannot be"
+                    + " written; name another folder with the environment variable " + KEY;
+        }
+    }
+
+    /**
+     * What the library does not tell of a {@code tokenizer.json}.
+     *
+     * @param highestId that has a token
+     * @param longestToken in UTF-16 characters; 0 where a token may stand for more of a text than its own characters, as where unknown ones are put
+     *     together or left out
+     */
+    record TokenizerFile(int highestId, int longestToken) {
+        /** Those that leave a text as long as it was, or shorter by letters and their marks that are put together. */
+        private static final Set<String> KEEPING = Set.of("Prepend", "Replace", "NFC", "Lowercase");
+
+        private static final ObjectMapper JSON = new ObjectMapper();
+
+        /** @param name of the file, for a sentence */
+        static TokenizerFile read(byte[] json, String name) {
+            try {
+                JsonNode file = JSON.readTree(json);
+                int highest = -1;
+                int longest = 1;
+                for (JsonNode added : file.path("added_tokens")) {
+                    highest = Math.max(highest, added.path("id").asInt(-1));
+                    longest = Math.max(longest, added.path("content").asText().length());
+                }
+                JsonNode vocabulary = file.at("/model/vocab");
+                for (JsonNode id :
+                        vocabulary) { // a unigram model has a list of token and score, in the order of the ids
+                    highest = Math.max(highest, id.asInt(-1));
+                    longest = Math.max(longest, id.path(0).asText().length());
+                }
+                for (Iterator<String> token = vocabulary.fieldNames(); token.hasNext(); ) {
+                    longest = Math.max(longest, token.next().length());
+                }
+                return new TokenizerFile(
+                        vocabulary.isArray() ? Math.max(highest, vocabulary.size() - 1) : highest,
+                        coversAll(file) && isKeeping(file.path("normalizer")) ? longest : 0);
+            } catch (IOException e) {
+                throw new IllegalArgumentException(name + " is not JSON: " + e.getMessage(), e);
+            }
+        }
+
+        /** Whether each byte of a text is in a token, and no token takes the white space beside it. */
+        private static boolean coversAll(JsonNode file) {
+            for (JsonNode added : file.path("added_tokens")) {
+                if (added.path("lstrip").asBoolean() || added.path("rstrip").asBoolean()) {
+                    return false;
+                }
+            }
+            return file.at("/model/byte_fallback").asBoolean()
+                    || file.path("pre_tokenizer").findValuesAsText("type").contains("ByteLevel");
+        }
+
+        private static boolean isKeeping(JsonNode normalizer) {
+            boolean isKeeping = !normalizer.has("type")
+                    || KEEPING.contains(normalizer.path("type").asText())
+                            && !normalizer.path("pattern").has("Regex")
+                            && normalizer.at("/pattern/String").asText().length()
+                                    <= normalizer.path("content").asText().length()
+                    || normalizer.path("type").asText().equals("Sequence");
+            for (JsonNode each : normalizer.path("normalizers")) {
+                isKeeping &= isKeeping(each);
+            }
+            return isKeeping;
         }
     }
 }

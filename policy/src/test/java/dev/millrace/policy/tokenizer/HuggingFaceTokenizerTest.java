@@ -8,6 +8,8 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.millrace.api.tokenizer.ChatMessage;
 import dev.millrace.api.tokenizer.Tokenizer;
+import dev.millrace.policy.tokenizer.HuggingFaceTokenizer.NativeLibraryFolder;
+import dev.millrace.policy.tokenizer.HuggingFaceTokenizer.TokenizerFile;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.charset.StandardCharsets;

@@ -5,7 +5,10 @@ import dev.millrace.api.environment.RewardFunction;
 import dev.millrace.api.environment.TaskSettings;
 import dev.millrace.api.step.StepObserver;
 import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.algorithm.RoutingReplay;
 import dev.millrace.corrections.algorithm.StalenessRules;
+import dev.millrace.corrections.stage.Stage;
+import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.generator.engine.EngineConfig;
 import dev.millrace.generator.environment.Environments;
 import dev.millrace.generator.environment.FixedAnswer;
@@ -21,6 +24,7 @@ import dev.millrace.generator.staleness.SamplingConfig;
 import dev.millrace.generator.staleness.StalenessControllerConfig;
 import dev.millrace.infra.broker.BrokerConfig;
 import dev.millrace.learner.LearnerConfig;
+import dev.millrace.learner.step.LoraConfig;
 import dev.millrace.learner.step.LoraStart;
 import dev.millrace.log.SecretException;
 import dev.millrace.log.SecretSettings;
@@ -31,13 +35,16 @@ import dev.millrace.schemas.SamplingParameters;
 import dev.millrace.scorer.FixedPolicyConfig;
 import dev.millrace.scorer.ScorerConfig;
 import dev.millrace.topology.TopologyConfig;
+import dev.millrace.topology.join.JoinConfig;
 import dev.millrace.weights.VersionSize;
 import dev.millrace.weights.WeightsConfig;
+import dev.millrace.weights.store.ObjectStore;
 import java.security.SecureRandom;
 import java.time.LocalDateTime;
 import java.time.ZoneId;
 import java.time.format.DateTimeFormatter;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 
@@ -352,5 +359,170 @@ public record MillraceConfig(
                 evaluation,
                 metrics,
                 kafka);
+    }
+
+    /** What does not go with training an adapter in place of the weights. */
+    static final class AdapterRules {
+        private AdapterRules() {}
+
+        /** @throws ConfigException naming both keys, both values and a way out */
+        static void require(
+                DecoderShape shape,
+                LoraConfig lora,
+                ModelConfig model,
+                Algorithm algorithm,
+                WeightsConfig weights,
+                TopicsConfig topics) {
+            if (model.checkpoint().isEmpty()) {
+                throw new ConfigException(
+                        "learner.lora.rank is " + lora.rank()
+                                + " and model.checkpoint is empty: random weights with a few trained directions stay random, so"
+                                + " give a pretrained checkpoint, --model DIR, or train the weights themselves, learner.lora.rank=0");
+            }
+            MillraceConfig.refuseWith(
+                    "learner.lora", () -> lora.shape().orElseThrow().tensors(shape));
+            if (algorithm.advantage().optionalInputs().contains(StageInput.GRADIENT_NORMS)) {
+                throw new ConfigException("learner.lora.rank is " + lora.rank()
+                        + " and algorithm.advantage.kind is opob, whose norms are those of the gradient by all weights; choose"
+                        + " another advantage, or train the weights themselves, learner.lora.rank=0");
+            }
+            if (topics.weightsRetentionBytes() > 0
+                    && ObjectStore.of(weights.store()).isEmpty()) {
+                throw new ConfigException("topics.weights_retention_bytes is " + topics.weightsRetentionBytes()
+                        + " and learner.lora.rank is " + lora.rank()
+                        + ": every adapter is put upon version 0, which lies first on the topic and would be the first to go;"
+                        + " leave the former at 0, or set it to -1");
+            }
+        }
+    }
+
+    /**
+     * Whether what the algorithm's stages read is made, and what is scored for them is read: a stage without its input would have
+     * every rollout refused, and what nobody reads is work for nothing. What only the record has, such as the reference's
+     * log-probs, credit and the generator's own likeliest tokens, may be recorded for later.
+     */
+    static final class InputSources {
+        private final Algorithm algorithm;
+
+        private InputSources(Algorithm algorithm) {
+            this.algorithm = algorithm;
+        }
+
+        /** @throws ConfigException naming the stage and the key that do not go together */
+        static void require(
+                Algorithm algorithm,
+                RewardFunction reward,
+                SamplingConfig sampling,
+                ScorerConfig scorer,
+                JoinConfig join) {
+            InputSources sources = new InputSources(algorithm);
+            boolean credit = join.reward() || !(reward instanceof OwnVerdict own) || own.credit();
+            sources.requireMade(StageInput.TURN_REWARDS, credit, "reward.credit is false", "set it to true");
+            sources.requireMade(StageInput.TOKEN_REWARDS, credit, "reward.credit is false", "set it to true");
+            sources.requireMade(
+                    StageInput.DISTRIBUTIONS,
+                    sampling.topLogProbs() > 0,
+                    "admission.sampling.top_log_probs is 0",
+                    "set it to how many tokens are compared");
+            sources.requireBoth(StageInput.DISTRIBUTIONS, scorer.topLogProbs(), "scorer.top_log_probs", "true");
+            sources.requireBoth(StageInput.ENTROPIES, scorer.entropies(), "scorer.entropies", "true");
+            sources.requireBoth(
+                    StageInput.SQUARED_PROBABILITIES, scorer.sumSquaredProbs(), "scorer.sum_squared_probs", "true");
+            sources.requireBoth(
+                    StageInput.TEACHER,
+                    join.teacher(),
+                    "topology.join.teacher",
+                    "true, and scorer.teacher to a policy");
+            sources.requireMade(
+                    StageInput.REFERENCE,
+                    join.reference(),
+                    "topology.join.reference is false",
+                    "set it to true, and scorer.reference to a policy");
+            for (StageInput partners : new StageInput[] {StageInput.VALUES, StageInput.GREEDY_REWARDS}) {
+                sources.requireMade(
+                        partners,
+                        join.reward(),
+                        "topology.join.reward is false",
+                        "set it to true and have a partner's reward records bring them in their credit");
+            }
+            sources.requireMade(
+                    StageInput.FORCED_TOKENS,
+                    false,
+                    "no part of a run makes them",
+                    "decide with it over vectors in a file (correct)");
+        }
+
+        private boolean reads(StageInput input) {
+            return algorithm.inputs().contains(input);
+        }
+
+        private void requireBoth(StageInput input, boolean made, String key, String value) {
+            if (made && !reads(input)) {
+                throw new ConfigException(unread(input, key));
+            }
+            requireMade(input, made, key + " is false", "set it to " + value);
+        }
+
+        private static String unread(StageInput input, String key) {
+            return key + " is true, and no stage of the algorithm reads " + input.text()
+                    + ", so they would be made and never used; leave it out, or choose a stage that reads them";
+        }
+
+        private void requireMade(StageInput input, boolean made, String why, String wayOut) {
+            if (!made && reads(input)) {
+                String stage = algorithm.stages().stream()
+                        .filter(one -> one.inputs().contains(input))
+                        .map(Stage::name)
+                        .findFirst()
+                        .orElseThrow();
+                throw new ConfigException("algorithm: stage " + stage + " reads " + input.text() + ", and " + why + "; "
+                        + wayOut + ", or leave the stage out");
+            }
+        }
+    }
+
+    /** What a mixture of experts asks of the rest of a run, and what asks for one. */
+    static final class RoutingRules {
+        private RoutingRules() {}
+
+        /** @throws ConfigException naming the keys that do not go together */
+        static void require(
+                DecoderShape shape,
+                Algorithm algorithm,
+                GeneratorConfig generator,
+                GatewayConfig gateway,
+                EngineConfig engine) {
+            RoutingReplay replay = algorithm.routingReplay();
+            boolean hasExperts = shape.traits().experts().present();
+            if (hasExperts && algorithm.advantage().optionalInputs().contains(StageInput.GRADIENT_NORMS)) {
+                throw new ConfigException(
+                        "the model is a mixture of experts and algorithm.advantage.kind is opob, whose norms of"
+                                + " single gradients are not found for one; choose another advantage");
+            }
+            if (replay == RoutingReplay.NONE) {
+                return;
+            }
+            String key = "algorithm.routing_replay is " + replay.name().toLowerCase(Locale.ROOT);
+            if (!hasExperts) {
+                throw new ConfigException(
+                        key + ", and the model has no experts whose choice could be replayed; leave the key out, or"
+                                + " give a model with experts");
+            }
+            if (replay == RoutingReplay.GENERATOR) {
+                if (engine.isRemote()) {
+                    throw new ConfigException(key
+                            + " and engine.kind is another program's engine, of whose answers no routing is recorded;"
+                            + " choose routing_replay=none or learner, or leave engine.kind out");
+                }
+                if (gateway.enabled()) {
+                    throw new ConfigException(
+                            key + " and gateway.enabled is true, and of the answers that agents ask for no"
+                                    + " routing is recorded; choose routing_replay=none or learner, or leave the gateway out");
+                }
+                generator.twoRoutings().ifPresent(why -> {
+                    throw new ConfigException(key + ": " + why);
+                });
+            }
+        }
     }
 }

@@ -7,10 +7,15 @@ import dev.millrace.runtime.config.MetricsConfig;
 import dev.millrace.runtime.metrics.EventFiles;
 import dev.millrace.runtime.metrics.Reading;
 import dev.millrace.runtime.metrics.ReadingMeters;
+import dev.millrace.schemas.DifficultyLengths;
+import dev.millrace.schemas.PassAtKEstimate;
 import dev.millrace.schemas.VersionEvaluation;
 import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.Tags;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -79,6 +84,135 @@ final class EvaluationOutputs implements AutoCloseable {
         meters.close();
         if (files != null) {
             files.close();
+        }
+    }
+
+    /**
+     * Every figure of an evaluation's record and of where it stands among those before it, each with its gauge and its curve; what has no value is absent. The mean reward has verl's
+     * name of a validation, {@code val-core/held_out/reward/mean@N} with N responses to each prompt; what verl does not have, or computes
+     * otherwise, is under {@code evaluation/}.
+     */
+    static final class EvaluationReadings {
+        private static final String REWARD = "millrace.evaluator.reward";
+        private static final String BEST = "millrace.evaluator.best.";
+        private static final String PASS_AT_K = "millrace.evaluator.pass.at.k";
+
+        private final List<Reading> readings = new ArrayList<>();
+
+        private EvaluationReadings() {}
+
+        /** @param standing of this one among those of earlier versions */
+        static List<Reading> of(VersionEvaluation record, EvaluationStanding standing) {
+            EvaluationReadings all = new EvaluationReadings();
+            all.add(
+                    REWARD,
+                    "mean reward of the version evaluated last on held-out prompts",
+                    "val-core/held_out/reward/mean@" + record.getSamplesPerPrompt(),
+                    record.getRewardMean());
+            all.add(
+                    REWARD + ".low",
+                    "lower end of its interval of 95 %",
+                    "evaluation/reward_low",
+                    record.getRewardLow());
+            all.add(
+                    REWARD + ".high",
+                    "upper end of its interval of 95 %",
+                    "evaluation/reward_high",
+                    record.getRewardHigh());
+            record.getPassAtK().forEach(all::addPassAtK);
+            record.getDifficulties().forEach(all::addDifficulty);
+            int responses = EvaluationRecords.responses(record);
+            all.add(
+                    "millrace.evaluator.response.tokens.mean",
+                    "tokens that the policy wrote in a response, mean over responses",
+                    "evaluation/response_length_mean",
+                    responses == 0 ? null : (double) EvaluationRecords.tokens(record) / responses);
+            all.add(
+                    "millrace.evaluator.truncated.ratio",
+                    "share of the responses that were cut off",
+                    "evaluation/truncated_share",
+                    record.getTruncatedShare());
+            all.add(
+                    "millrace.evaluator.start.log.prob",
+                    "mean log-prob of a token of the responses under the weights of version 0, in nats",
+                    "evaluation/start_log_prob",
+                    record.getStartLogProb());
+            all.add(
+                    "millrace.evaluator.evaluated.version",
+                    "version evaluated last on held-out prompts",
+                    "evaluation/version",
+                    (double) record.getVersion());
+            all.add(standing);
+            return all.readings;
+        }
+
+        private void add(EvaluationStanding standing) {
+            VersionEvaluation best = standing.best();
+            add(
+                    BEST + "version",
+                    "version with the highest mean reward on held-out prompts so far, of several the earliest",
+                    "evaluation/best_version",
+                    (double) best.getVersion());
+            add(BEST + "reward", "its mean reward", "evaluation/best_reward", best.getRewardMean());
+            add(
+                    BEST + "reward.low",
+                    "lower end of its interval of 95 %",
+                    "evaluation/best_reward_low",
+                    best.getRewardLow());
+            add(
+                    "millrace.evaluator.evaluations.since.best",
+                    "evaluations of later versions, of which none was better",
+                    "evaluation/evaluations_since_best",
+                    (double) standing.sinceBest());
+            add(
+                    "millrace.evaluator.first.start.log.prob",
+                    "mean log-prob under version 0 of the first evaluation that has it, in nats",
+                    "evaluation/first_start_log_prob",
+                    standing.firstStartLogProb());
+        }
+
+        private void addPassAtK(PassAtKEstimate estimate) {
+            addPassAtK(estimate.getK(), "unbiased", "", estimate.getUnbiased());
+            addPassAtK(estimate.getK(), "low", "_low", estimate.getLow());
+            addPassAtK(estimate.getK(), "high", "_high", estimate.getHigh());
+            addPassAtK(estimate.getK(), "bernoulli", "_bernoulli", estimate.getBernoulli());
+            addPassAtK(estimate.getK(), "beta_binomial", "_beta_binomial", estimate.getBetaBinomial());
+        }
+
+        private void addPassAtK(int k, String estimate, String ending, @Nullable Double value) {
+            add(
+                    PASS_AT_K,
+                    Tags.of("k", Integer.toString(k), "estimate", estimate),
+                    "how often one of k responses is correct: unbiased with its interval, and extrapolated in two ways",
+                    "evaluation/pass_at_" + k + ending,
+                    value);
+        }
+
+        private void addDifficulty(DifficultyLengths bin) {
+            String shares = String.format(Locale.ROOT, "%.2f-%.2f", bin.getFrom(), bin.getTo());
+            Tags tags = Tags.of("solved", shares);
+            add(
+                    "millrace.evaluator.difficulty.prompts",
+                    tags,
+                    "prompts of which such a share of the responses is correct",
+                    "evaluation/solved_" + shares + "/prompts",
+                    (double) bin.getPrompts());
+            add(
+                    "millrace.evaluator.difficulty.tokens.mean",
+                    tags,
+                    "tokens that the policy wrote in a response to one of them, mean over responses",
+                    "evaluation/solved_" + shares + "/response_length_mean",
+                    bin.getTokensMean());
+        }
+
+        private void add(String meter, String meaning, String curve, @Nullable Double value) {
+            add(meter, Tags.empty(), meaning, curve, value);
+        }
+
+        private void add(String meter, Tags tags, String meaning, String curve, @Nullable Double value) {
+            if (value != null && Double.isFinite(value)) {
+                readings.add(new Reading(meter, tags, "", meaning, curve, value));
+            }
         }
     }
 }

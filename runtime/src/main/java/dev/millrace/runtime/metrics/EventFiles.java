@@ -1,10 +1,18 @@
 package dev.millrace.runtime.metrics;
 
+import com.google.protobuf.CodedInputStream;
+import com.google.protobuf.CodedOutputStream;
+import com.google.protobuf.WireFormat;
 import dev.millrace.log.Alarms;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.schemas.run.RunIdentity;
+import java.io.BufferedInputStream;
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
 import java.nio.channels.OverlappingFileLockException;
 import java.nio.file.Files;
@@ -12,7 +20,9 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.List;
 import java.util.Locale;
+import java.util.function.Consumer;
 import java.util.stream.Stream;
+import java.util.zip.CRC32C;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -190,6 +200,143 @@ public final class EventFiles implements AutoCloseable {
             }
         } catch (IOException e) {
             throw new RefusedRequestException("cannot close TensorBoard's files in " + folder + ": " + e, e);
+        }
+    }
+
+    /**
+     * TensorFlow's framing of records: length as 8 bytes, its checksum as 4, the record, its checksum as 4, all little-endian. A checksum
+     * is a CRC-32C, rotated and moved so that a checksum of bytes with checksums in them means something.
+     */
+    static final class EventFraming {
+        private static final int HEAD = Long.BYTES + Integer.BYTES;
+        private static final int MASK_DELTA = 0xa282ead8;
+        private static final int MOST_BYTES = 16 << 20;
+
+        private EventFraming() {}
+
+        /** A record in its frame. */
+        static byte[] framed(byte[] record) {
+            ByteBuffer framed =
+                    ByteBuffer.allocate(HEAD + record.length + Integer.BYTES).order(ByteOrder.LITTLE_ENDIAN);
+            framed.putLong(record.length);
+            framed.putInt(masked(framed.array(), 0, Long.BYTES));
+            framed.put(record);
+            framed.putInt(masked(record, 0, record.length));
+            return framed.array();
+        }
+
+        /** Tells every whole record of a file, in order; what a killed process has left half at the end is no record. */
+        static void read(Path file, Consumer<byte[]> told) throws IOException {
+            try (InputStream in = new BufferedInputStream(Files.newInputStream(file))) {
+                byte[] head = new byte[HEAD];
+                while (isWhole(in, head)) {
+                    ByteBuffer read = ByteBuffer.wrap(head).order(ByteOrder.LITTLE_ENDIAN);
+                    long length = read.getLong();
+                    if (read.getInt() != masked(head, 0, Long.BYTES) || length < 0 || length > MOST_BYTES) {
+                        return;
+                    }
+                    byte[] record = new byte[(int) length];
+                    byte[] checksum = new byte[Integer.BYTES];
+                    if (!isWhole(in, record)
+                            || !isWhole(in, checksum)
+                            || ByteBuffer.wrap(checksum)
+                                            .order(ByteOrder.LITTLE_ENDIAN)
+                                            .getInt()
+                                    != masked(record, 0, record.length)) {
+                        return;
+                    }
+                    told.accept(record);
+                }
+            }
+        }
+
+        private static boolean isWhole(InputStream in, byte[] bytes) throws IOException {
+            return in.readNBytes(bytes, 0, bytes.length) == bytes.length;
+        }
+
+        private static int masked(byte[] bytes, int from, int length) {
+            CRC32C crc = new CRC32C();
+            crc.update(bytes, from, length);
+            return Integer.rotateRight((int) crc.getValue(), 15) + MASK_DELTA;
+        }
+    }
+
+    /**
+     * TensorBoard's message {@code Event}, as far as we write it: wall time (1), step (2), version of the file (3), and a summary (5) of
+     * values (1), each with a tag (1) and a number (2). The fields in brackets are those of TensorFlow's {@code event.proto} and
+     * {@code summary.proto}.
+     */
+    static final class EventRecord {
+        private static final String VERSION = "brain.Event:2";
+
+        private static final int WALL_TIME = 1;
+        private static final int STEP = 2;
+        private static final int FILE_VERSION = 3;
+        private static final int SUMMARY = 5;
+        private static final int VALUE = 1;
+        private static final int TAG = 1;
+        private static final int SIMPLE_VALUE = 2;
+
+        /** That of a record without a step, such as the one that a file begins with. */
+        static final long NO_STEP = -1;
+
+        private EventRecord() {}
+
+        /** What every file begins with. */
+        static byte[] ofVersion(double wallSeconds) {
+            return message(out -> {
+                out.writeDouble(WALL_TIME, wallSeconds);
+                out.writeString(FILE_VERSION, VERSION);
+            });
+        }
+
+        /** All numbers of a step: together in one record, so that a step is there whole or not at all. */
+        static byte[] ofStep(double wallSeconds, long step, List<Reading> readings) {
+            byte[] summary = message(out -> {
+                for (Reading reading : readings) {
+                    out.writeByteArray(VALUE, message(value -> {
+                        value.writeString(TAG, reading.curve());
+                        value.writeFloat(SIMPLE_VALUE, (float) reading.value());
+                    }));
+                }
+            });
+            return message(out -> {
+                out.writeDouble(WALL_TIME, wallSeconds);
+                out.writeInt64(STEP, step);
+                out.writeByteArray(SUMMARY, summary);
+            });
+        }
+
+        /** The step of a record; {@link #NO_STEP} of one without. */
+        static long step(byte[] record) {
+            try {
+                CodedInputStream in = CodedInputStream.newInstance(record);
+                for (int tag = in.readTag(); tag != 0; tag = in.readTag()) {
+                    if (WireFormat.getTagFieldNumber(tag) == STEP) {
+                        return in.readInt64();
+                    }
+                    in.skipField(tag);
+                }
+                return NO_STEP;
+            } catch (IOException e) {
+                throw new UncheckedIOException("a record with a right checksum is no event", e);
+            }
+        }
+
+        private interface Fields {
+            void write(CodedOutputStream out) throws IOException;
+        }
+
+        private static byte[] message(Fields fields) {
+            ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+            try {
+                CodedOutputStream out = CodedOutputStream.newInstance(bytes);
+                fields.write(out);
+                out.flush();
+            } catch (IOException e) {
+                throw new UncheckedIOException(e);
+            }
+            return bytes.toByteArray();
         }
     }
 }

@@ -1,16 +1,26 @@
 package dev.millrace.runtime.train;
 
+import dev.millrace.audit.ledger.Account;
+import dev.millrace.audit.ledger.LedgerReader;
 import dev.millrace.generator.environment.text.TextTask;
 import dev.millrace.infra.broker.BrokerException;
 import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.log.Alarm;
+import dev.millrace.log.EvaluationLog;
 import dev.millrace.log.Evaluations;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.log.transaction.TakenOverException;
+import dev.millrace.policy.session.Device;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.InferenceException;
 import dev.millrace.policy.tokenizer.TokenizerDirectory;
 import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.runtime.config.CheckpointModel;
 import dev.millrace.runtime.config.ConfigBinder;
+import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.runtime.config.GoalConfig;
 import dev.millrace.runtime.config.LearnerMemory;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.config.ModelSizes;
@@ -21,16 +31,21 @@ import dev.millrace.runtime.metrics.ClientMeters;
 import dev.millrace.runtime.metrics.HttpEndpoint;
 import dev.millrace.runtime.metrics.Meters;
 import dev.millrace.runtime.metrics.RunMeters;
+import dev.millrace.runtime.pipeline.EndModels;
 import dev.millrace.runtime.pipeline.EpochEnd;
 import dev.millrace.runtime.pipeline.Pipeline;
 import dev.millrace.runtime.pipeline.Role;
+import dev.millrace.runtime.pipeline.RoleFailedException;
 import dev.millrace.runtime.pipeline.RoleThreads;
 import dev.millrace.runtime.pipeline.RunLookup;
 import dev.millrace.runtime.pipeline.StopRequest;
 import dev.millrace.runtime.pipeline.TokenizerFiles;
+import dev.millrace.runtime.report.RunSummary;
 import dev.millrace.runtime.report.StepRow;
 import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.stages.IdleStages;
 import io.micrometer.core.instrument.Counter;
+import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -43,6 +58,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
@@ -361,5 +378,286 @@ public final class TrainRun {
             idle.put(role, counter == null ? 0 : Math.max(0, Math.min(1, counter.count() / seconds)));
         }
         return idle;
+    }
+
+    /** What a run that has ended says of itself: read from the log, written into its folder, and printed. */
+    static final class EndReport {
+        private static final Duration LEDGER_PATIENCE = Duration.ofSeconds(30);
+
+        private final MillraceConfig config;
+        private final LogConnection connection;
+        private final RunDirectory directory;
+        private final @Nullable Path summaryCopy;
+        private final long startedAtMs;
+        private final ElapsedTime elapsed;
+        private final PrintWriter out;
+        private final PrintWriter err;
+
+        /** @param startedAtMs steps that ended later are new */
+        EndReport(
+                MillraceConfig config,
+                LogConnection connection,
+                RunDirectory directory,
+                @Nullable Path summaryCopy,
+                long startedAtMs,
+                ElapsedTime elapsed,
+                PrintWriter out,
+                PrintWriter err) {
+            this.config = config;
+            this.connection = connection;
+            this.directory = directory;
+            this.summaryCopy = summaryCopy;
+            this.startedAtMs = startedAtMs;
+            this.elapsed = elapsed;
+            this.out = out;
+            this.err = err;
+        }
+
+        /**
+         * Of a run that ended well.
+         *
+         * @param idle what part of the time each role had nothing to do
+         * @param stop once it is made, models are no longer written
+         */
+        RunSummary ended(RunEnd end, Map<String, Double> idle, StopRequest stop) {
+            RunSummary summary = summary(idle, end.reason(), end == RunEnd.GOAL_REACHED);
+            if (config.goal().exportModels()) {
+                exportModels(summary, stop);
+            }
+            if (summary.newSteps() == 0 && end != RunEnd.INTERRUPTED && end != RunEnd.TIME_OVER) {
+                say("there was nothing left to do: "
+                        + (end == RunEnd.LAST_STEP
+                                ? "learner.max_steps is " + config.learner().maxSteps()
+                                        + "; a larger --max-steps goes on"
+                                : "goal.mean_reward is " + config.goal().meanReward()
+                                        + "; --set goal.mean_reward=... with a larger one goes on"));
+            }
+            return summary;
+        }
+
+        /** What can be told of a run that failed; that it cannot be told must not hide why it failed. */
+        void failed(RoleFailedException failure, Map<String, Double> idle) {
+            try {
+                summary(idle, "a role failed", false);
+            } catch (RuntimeException e) {
+                failure.addSuppressed(e);
+                err.println("there is no summary: " + e.getMessage());
+            }
+        }
+
+        /** The run has ended well by now, and a model that cannot be written does not change that. */
+        private void exportModels(RunSummary summary, StopRequest stop) {
+            EndModels models = new EndModels(connection, config, directory.models());
+            Map<String, Long> versions = new LinkedHashMap<>();
+            versions.put("last", summary.policyVersion());
+            versions.put("best", summary.bestVersion());
+            versions.forEach((name, version) -> {
+                String later = "; millrace model export --run-dir " + directory.path() + " --version " + version
+                        + " --to DIR writes it";
+                if (stop.isMade()) {
+                    say("  the " + name + " model is not written, since the run was to stop" + later);
+                    return;
+                }
+                try {
+                    say("  " + models.write(name, version));
+                } catch (RefusedRequestException e) {
+                    err.println("the " + name + " model is not written: " + e.getMessage() + later);
+                    err.flush();
+                }
+            });
+        }
+
+        private RunSummary summary(Map<String, Double> idle, String stoppedBecause, boolean goalReached) {
+            Account account = new LedgerReader(connection).read(LEDGER_PATIENCE);
+            List<StepRow> steps = account.steps().stream().map(StepRow::of).toList();
+            IdleStages stages = new IdleStages(IdleStages.STEPS);
+            account.steps().forEach(stages::add);
+            double[] secondsOfNew = steps.stream()
+                    .filter(step -> step.finishedAtMs() >= startedAtMs)
+                    .mapToDouble(step -> (step.finishedAtMs() - startedAtMs) / 1e3)
+                    .toArray();
+            RunSummary summary = new RunSummary(
+                    config.run().id(),
+                    steps,
+                    stages.idle(),
+                    secondsOfNew.length,
+                    secondsOfNew.length == 0 ? Double.NaN : secondsOfNew[0],
+                    elapsed.seconds(),
+                    new RunSummary.Tokens(account.generatedTokens(), account.scoredTokens(), account.trainedTokens()),
+                    account.balance(),
+                    idle,
+                    EvaluationLog.read(connection, LEDGER_PATIENCE),
+                    connection.alarms().standing(),
+                    goalReached,
+                    stoppedBecause);
+            RunResults results = new RunResults(directory);
+            results.write(summary, err);
+            out.println("the run stopped because " + stoppedBecause);
+            RunResults.print(summary, out);
+            say("  all of it is in " + directory.path() + ": config.yaml, summary.json, steps.csv, run.png");
+            if (!goalReached && config.learner().maxSteps() != summary.steps().size()) {
+                say("  millrace train --run-dir " + directory.path() + " goes on from here");
+            }
+            if (summaryCopy != null) {
+                results.writeCopy(summary, summaryCopy);
+            }
+            return summary;
+        }
+
+        private void say(String line) {
+            out.println(line);
+            out.flush();
+        }
+    }
+
+    /** Puts together what is known of a run at one moment: its steps, its meters, its lag. Used by one thread. */
+    static final class RunMonitor {
+        private static final Logger LOG = LoggerFactory.getLogger(RunMonitor.class);
+        private static final double LAG_PERIOD_SECONDS = 1.5;
+
+        private final String runId;
+        private final GoalConfig goal;
+        private final long maxSteps;
+        private final List<StepRow> steps;
+        private final Rates rates;
+        private final ConsumerLag consumerLag;
+        private final Supplier<List<Alarm>> alarms;
+        private final Supplier<List<IdleStages.Idle>> idleStages;
+        private final Supplier<Evaluations> evaluations;
+        private Map<String, Long> lag = Map.of();
+        private boolean clusterSilent;
+        private double lagReadAt = Double.NEGATIVE_INFINITY;
+
+        RunMonitor(
+                String runId,
+                GoalConfig goal,
+                long maxSteps,
+                List<StepRow> steps,
+                MeterRegistry meters,
+                ConsumerLag consumerLag,
+                Supplier<List<Alarm>> alarms,
+                Supplier<List<IdleStages.Idle>> idleStages,
+                Supplier<Evaluations> evaluations) {
+            this.evaluations = evaluations;
+            this.idleStages = idleStages;
+            this.runId = runId;
+            this.goal = goal;
+            this.maxSteps = maxSteps;
+            this.steps = steps;
+            this.rates = new Rates(meters);
+            this.consumerLag = consumerLag;
+            this.alarms = alarms;
+        }
+
+        /** Mean reward over the goal's window; NaN while there are fewer steps than that. */
+        double windowMean() {
+            return steps.size() < goal.overSteps() ? Double.NaN : meanOfLast(goal.overSteps());
+        }
+
+        /** True once the goal is reached. */
+        boolean goalReached() {
+            return goal.meanReward() > 0 && windowMean() >= goal.meanReward();
+        }
+
+        private double meanOfLast(int count) {
+            List<StepRow> all = List.copyOf(steps);
+            return all.subList(Math.max(0, all.size() - count), all.size()).stream()
+                    .mapToDouble(StepRow::reward)
+                    .average()
+                    .orElse(Double.NaN);
+        }
+
+        RunStatus status(double elapsedSeconds, String phase) throws InterruptedException {
+            rates.sample(elapsedSeconds);
+            if (elapsedSeconds - lagReadAt >= LAG_PERIOD_SECONDS && phase.isEmpty()) {
+                lagReadAt = elapsedSeconds;
+                readLag();
+            }
+            String awaited = clusterSilent ? "the cluster to answer" : phase;
+            List<StepRow> all = List.copyOf(steps);
+            StepRow last = all.isEmpty() ? null : all.get(all.size() - 1);
+            double mean = meanOfLast(goal.overSteps());
+            double first = all.isEmpty() ? Double.NaN : all.get(0).reward();
+            double progress = goal.meanReward() <= 0 || Double.isNaN(mean)
+                    ? 0
+                    : goal.meanReward() <= first ? 1 : (mean - first) / (goal.meanReward() - first);
+            return new RunStatus(
+                    runId,
+                    elapsedSeconds,
+                    awaited,
+                    goal.meanReward() > 0 ? goal.meanReward() : Double.NaN,
+                    Math.max(0, Math.min(1, progress)),
+                    all.size(),
+                    maxSteps,
+                    last == null ? 0 : last.version(),
+                    all.stream().map(StepRow::reward).toList(),
+                    mean,
+                    last,
+                    starvedInARow(all),
+                    idleStages.get().stream().map(IdleStages.Idle::sentence).toList(),
+                    rates.tokensPerSecond(),
+                    rates.idle(),
+                    lag,
+                    rates.serving(),
+                    rates.unserved(),
+                    alarms.get(),
+                    evaluations.get(),
+                    rates.lost());
+        }
+
+        private static long starvedInARow(List<StepRow> steps) {
+            int unstarved = steps.size();
+            while (unstarved > 0 && steps.get(unstarved - 1).starved()) {
+                unstarved--;
+            }
+            return (long) steps.size() - unstarved;
+        }
+
+        private void readLag() throws InterruptedException {
+            try {
+                lag = consumerLag.read();
+                clusterSilent = false;
+            } catch (ExecutionException | TimeoutException e) {
+                LOG.warn("the lag cannot be read: {}", e.toString());
+                lag = Map.of(); // shown as unknown, not as the last value
+                clusterSilent = true;
+            }
+        }
+    }
+
+    /** Whatever a run needs and can be tried is tried before anything is started. */
+    static final class StartCheck {
+        private StartCheck() {}
+
+        /**
+         * @param resumed whether the run goes on, and has its first weights on the log
+         * @throws ConfigException if a key says what cannot be
+         * @throws RefusedRequestException if something is not to be had here
+         */
+        static void require(MillraceConfig config, boolean resumed) {
+            try {
+                new Engine(Device.parse(config.run().device()), 1).requireUsable();
+            } catch (IllegalArgumentException e) {
+                throw new ConfigException("run.device: " + e.getMessage(), e);
+            } catch (InferenceException e) {
+                throw new RefusedRequestException(
+                        "run.device " + config.run().device() + " cannot be used: " + e.getMessage()
+                                + "; mend that, or choose --device cpu",
+                        e);
+            }
+            config.requireData();
+            if (!(config.task() instanceof TextTask text)
+                    || !(text.tokenizer() instanceof TokenizerDirectory folder)
+                    || text.files().contents().isEmpty()
+                    || TokenizerFiles.isHere(folder)) {
+                config.requireTokenizer(); // otherwise the log has it
+            }
+            config.requireHeldOutFiles();
+            RunLog.requireRegistry(
+                    config.topics(), config.run().schemaRegistryUrl().written());
+            if (!resumed && !config.model().checkpoint().isEmpty()) {
+                new CheckpointModel(config.model()).check();
+            }
+        }
     }
 }

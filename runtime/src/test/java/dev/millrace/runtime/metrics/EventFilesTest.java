@@ -6,6 +6,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.millrace.log.Alarm;
 import dev.millrace.log.Alarms;
 import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.runtime.metrics.EventFiles.EventFraming;
+import dev.millrace.runtime.metrics.EventFiles.EventRecord;
 import dev.millrace.runtime.report.StepRow;
 import dev.millrace.runtime.report.StepRows;
 import dev.millrace.schemas.run.RunIdentity;

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.runtime.config.MetricsConfig;
+import dev.millrace.runtime.metrics.Meters.SeriesBound;
 import dev.millrace.runtime.report.KnownFigures;
 import dev.millrace.runtime.report.StepFigure;
 import dev.millrace.runtime.report.StepRow;

@@ -14,6 +14,8 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.function.Predicate;
 import java.util.function.Supplier;
 import org.apache.kafka.clients.admin.Admin;
@@ -25,6 +27,7 @@ import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.KafkaFuture;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.config.TopicConfig;
 import org.apache.kafka.common.errors.RetriableException;
 import org.apache.kafka.common.errors.TopicExistsException;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
@@ -317,6 +320,177 @@ public final class TopicAdministration implements AutoCloseable {
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw new LogSetupException("interrupted while waiting for topics", e);
+        }
+    }
+
+    /** Waits for the cluster's answers, at most so long, and says what it waited for. */
+    static final class ClusterCalls {
+        /** The client has the same limit and gives a better reason; its answer should come first. */
+        private static final long SLACK_MS = 2_000;
+
+        private final long timeoutMs;
+
+        ClusterCalls(long timeoutMs) {
+            this.timeoutMs = timeoutMs;
+        }
+
+        /**
+         * The answer.
+         *
+         * @param what the rest of "the cluster could not ...", such as "create topic x"
+         * @throws ExecutionException with the cluster's refusal as its cause
+         */
+        <T> T answer(KafkaFuture<T> future, String what) throws ExecutionException {
+            try {
+                return future.get(timeoutMs + SLACK_MS, TimeUnit.MILLISECONDS);
+            } catch (TimeoutException e) {
+                throw new LogSetupException("the cluster did not " + what + " within timeout_ms=" + timeoutMs, e);
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+                throw new LogSetupException("interrupted while waiting for the cluster to " + what, e);
+            }
+        }
+
+        /** The answer, where every refusal is one for the user. */
+        <T> T required(KafkaFuture<T> future, String what) {
+            try {
+                return answer(future, what);
+            } catch (ExecutionException e) {
+                Throwable cause = cause(e);
+                throw new LogSetupException("the cluster could not " + what + ": " + cause.getMessage(), cause);
+            }
+        }
+
+        /** Why a call failed; what Kafka wraps it in says nothing. */
+        static Throwable cause(ExecutionException e) {
+            return Objects.requireNonNullElse(e.getCause(), e);
+        }
+    }
+
+    /** The settings of each topic of a run. */
+    static final class RunTopicSettings {
+        /** A version's chunks leave the log segment by segment, so a segment must not hold many versions. */
+        private static final int WEIGHTS_SEGMENT_BYTES = 64 << 20;
+        /** Compacted topics of a run are small; a segment that is never closed is never compacted. */
+        private static final int COMPACTED_SEGMENT_BYTES = 16 << 20;
+
+        /** A refused record is larger than it was by the headers that say why; the largest one must still fit. */
+        private static final int ERROR_HEADERS_BYTES = 64 << 10;
+
+        private final TopicsConfig config;
+
+        RunTopicSettings(TopicsConfig config) {
+            this.config = config;
+        }
+
+        /** The one topic that says whose the others are. */
+        TopicSettings claim(RunTopics topics) {
+            return compacted(topics.run());
+        }
+
+        /** Every other topic of a run that has these topics of partners. */
+        List<TopicSettings> others(RunTopics topics, Set<String> partnerTopics) {
+            return possible(topics).stream()
+                    .filter(topic ->
+                            !topics.ofPartners().contains(topic.name()) || partnerTopics.contains(topic.name()))
+                    .toList();
+        }
+
+        private List<TopicSettings> possible(RunTopics topics) {
+            int partitions = config.partitions();
+            return List.of(
+                    kept(topics.prompts(), partitions, config.passingRetentionMs()),
+                    kept(topics.rollouts(), partitions, config.recordRetentionMs()),
+                    kept(topics.scores(), partitions, config.recordRetentionMs()),
+                    kept(topics.rewards(), partitions, config.recordRetentionMs()),
+                    kept(topics.referenceScores(), partitions, config.recordRetentionMs()),
+                    kept(topics.teacherScores(), partitions, config.recordRetentionMs()),
+                    kept(topics.trajectories(), 1, config.passingRetentionMs()),
+                    kept(topics.batches(), 1, config.recordRetentionMs()),
+                    compacted(topics.policyVersions()),
+                    window(topics.weights(), config.weightsRetentionBytes()),
+                    window(topics.optimizerState(), config.optimizerRetentionBytes()),
+                    kept(topics.trainingLog(), 1, config.recordRetentionMs()),
+                    compacted(topics.serving()),
+                    kept(topics.outcomes(), partitions, config.recordRetentionMs()),
+                    compacted(topics.admission()),
+                    kept(topics.sessions(), partitions, config.recordRetentionMs()),
+                    compacted(topics.files()),
+                    compacted(topics.evaluations()),
+                    kept(topics.deadLetters(), 1, config.recordRetentionMs())
+                            .with(TopicConfig.MAX_MESSAGE_BYTES_CONFIG, config.maxRecordBytes() + ERROR_HEADERS_BYTES));
+        }
+
+        /** The registry's topic, which is the cluster's and not the run's. */
+        TopicSettings schemas() {
+            return new TopicSettings(
+                    config.schemasTopic(),
+                    1,
+                    Map.of(TopicConfig.CLEANUP_POLICY_CONFIG, TopicConfig.CLEANUP_POLICY_COMPACT));
+        }
+
+        private TopicSettings kept(String name, int partitions, long retentionMs) {
+            return base(name, partitions)
+                    .with(TopicConfig.CLEANUP_POLICY_CONFIG, TopicConfig.CLEANUP_POLICY_DELETE)
+                    .with(TopicConfig.RETENTION_MS_CONFIG, retentionMs)
+                    .with(TopicConfig.RETENTION_BYTES_CONFIG, -1);
+        }
+
+        private TopicSettings window(String name, long retentionBytes) {
+            TopicSettings kept = base(name, 1)
+                    .with(TopicConfig.CLEANUP_POLICY_CONFIG, TopicConfig.CLEANUP_POLICY_DELETE)
+                    .with(TopicConfig.RETENTION_MS_CONFIG, -1)
+                    .with(TopicConfig.SEGMENT_BYTES_CONFIG, WEIGHTS_SEGMENT_BYTES);
+            // whoever does not know the model asks for nothing
+            return retentionBytes == 0 ? kept : kept.with(TopicConfig.RETENTION_BYTES_CONFIG, retentionBytes);
+        }
+
+        private TopicSettings compacted(String name) {
+            return base(name, 1)
+                    .with(TopicConfig.CLEANUP_POLICY_CONFIG, TopicConfig.CLEANUP_POLICY_COMPACT)
+                    .with(TopicConfig.SEGMENT_BYTES_CONFIG, COMPACTED_SEGMENT_BYTES);
+        }
+
+        private TopicSettings base(String name, int partitions) {
+            TopicSettings settings = new TopicSettings(
+                    name,
+                    partitions,
+                    Map.of(TopicConfig.MAX_MESSAGE_BYTES_CONFIG, Integer.toString(config.maxRecordBytes())));
+            return config.minInsyncReplicas() == -1
+                    ? settings
+                    : settings.with(TopicConfig.MIN_IN_SYNC_REPLICAS_CONFIG, config.minInsyncReplicas());
+        }
+    }
+
+    /** When a setting of an existing topic does as well as the one that a run would have made it with. */
+    static final class SettingCheck {
+        /** Settings that keep records: more is as good, -1 is without end. */
+        private static final Map<String, String> KEYS = Map.of(
+                TopicConfig.RETENTION_MS_CONFIG, "must be at least",
+                TopicConfig.RETENTION_BYTES_CONFIG, "must be at least",
+                TopicConfig.MAX_MESSAGE_BYTES_CONFIG, "must be at least",
+                TopicConfig.MIN_IN_SYNC_REPLICAS_CONFIG, "must be at least",
+                TopicConfig.CLEANUP_POLICY_CONFIG, "must be");
+
+        private SettingCheck() {}
+
+        /** Refuses an existing value that keeps less, takes less or cleans otherwise than the run needs. */
+        static void require(String topic, String key, String needed, String existing) {
+            String bound = KEYS.get(key);
+            if (bound == null || existing.equals(needed)) {
+                return;
+            }
+            boolean fits = !key.equals(TopicConfig.CLEANUP_POLICY_CONFIG) && asBound(existing) >= asBound(needed);
+            if (!fits) {
+                throw new LogSetupException("topic " + topic + " has " + key + "=" + existing + ", it " + bound + " "
+                        + needed + "; alter the topic, change the setting under 'topics' in the configuration, "
+                        + "or choose another topic prefix");
+            }
+        }
+
+        private static long asBound(String value) {
+            long number = Long.parseLong(value);
+            return number == -1 ? Long.MAX_VALUE : number;
         }
     }
 }

@@ -1,21 +1,25 @@
 package dev.millrace.schemas.rollout;
 
+import dev.millrace.schemas.BlobReference;
 import dev.millrace.schemas.Branch;
 import dev.millrace.schemas.BranchReason;
 import dev.millrace.schemas.FinishReason;
 import dev.millrace.schemas.ImageReference;
 import dev.millrace.schemas.LogProbDistribution;
+import dev.millrace.schemas.RecordedRouting;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Sampler;
 import dev.millrace.schemas.SamplingParameters;
 import dev.millrace.schemas.SamplingTrace;
 import dev.millrace.schemas.Speaker;
 import dev.millrace.schemas.Turn;
+import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedMask;
 import dev.millrace.schemas.run.RunIdentity;
 import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.Map;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -371,6 +375,69 @@ public final class RolloutValidator {
                     RefusalReason.UNKNOWN_SYMBOL,
                     field,
                     field + " has a value that this release does not know; update it, then redrive the record");
+        }
+    }
+
+    /** Whether a reference can name a blob; the blob itself is not looked at. */
+    static final class BlobCheck {
+        private static final Pattern SHA256 = Pattern.compile("[0-9a-f]{64}");
+
+        private BlobCheck() {}
+
+        static void require(BlobReference blob, String field) throws RefusedException {
+            if (!SHA256.matcher(blob.getSha256()).matches()) {
+                throw blob(field + ".sha256", "64 lower-case hex digits", blob.getSha256());
+            }
+            if (blob.getUri().isEmpty()) {
+                throw blob(field + ".uri", "where the bytes are", "''");
+            }
+            if (blob.getBytes() < 0) {
+                throw blob(field + ".bytes", "at least 0", blob.getBytes());
+            }
+            for (long extent : blob.getShape()) {
+                if (extent < 0) {
+                    throw blob(field + ".shape", "extents of at least 0", blob.getShape());
+                }
+            }
+        }
+
+        private static RefusedException blob(String field, String bound, Object value) {
+            return new RefusedException(RefusalReason.BLOB, field, field + " must be " + bound + ": " + value);
+        }
+    }
+
+    /** Whether a recorded routing is one of as many tokens as were fed. Which experts a model has, the scorer knows. */
+    static final class RoutingCheck {
+        private static final int NOT_NOTED = -1;
+
+        private RoutingCheck() {}
+
+        static void require(RecordedRouting routing, int fed, String field) throws RefusedException {
+            long size = (long) fed * routing.getLayers() * routing.getExpertsPerToken();
+            ByteBuffer experts = routing.getExperts();
+            if (routing.getLayers() < 1
+                    || routing.getExpertsPerToken() < 1
+                    || experts.remaining() != size
+                    || routing.getWeights().remaining() != size * Float.BYTES) {
+                throw new RefusedException(
+                        RefusalReason.LENGTHS,
+                        field,
+                        "a routing has an expert and a weight for each of " + fed + " fed tokens, "
+                                + routing.getLayers() + " layers and " + routing.getExpertsPerToken()
+                                + " experts of a token: " + experts.remaining() + " experts, "
+                                + routing.getWeights().remaining() / Float.BYTES + " weights");
+            }
+            for (int i = 0; i < experts.remaining(); i++) {
+                if (experts.get(experts.position() + i) < NOT_NOTED
+                        || !Float.isFinite(PackedFloats.get(routing.getWeights(), i))) {
+                    throw new RefusedException(
+                            RefusalReason.SAMPLING,
+                            field,
+                            "an expert is " + NOT_NOTED + " or more and its weight finite: expert "
+                                    + experts.get(experts.position() + i) + ", weight "
+                                    + PackedFloats.get(routing.getWeights(), i) + " at place " + i);
+                }
+            }
         }
     }
 }

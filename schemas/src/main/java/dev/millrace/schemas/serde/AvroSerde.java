@@ -2,6 +2,7 @@ package dev.millrace.schemas.serde;
 
 import dev.millrace.schemas.registry.SchemaRegistry;
 import org.apache.avro.specific.SpecificRecord;
+import org.apache.avro.util.ClassSecurityValidator;
 import org.apache.kafka.common.serialization.Serde;
 
 /**
@@ -35,5 +36,26 @@ public final class AvroSerde<T extends SpecificRecord> implements Serde<T> {
     @Override
     public AvroRecordDeserializer<T> deserializer() {
         return deserializer;
+    }
+
+    /**
+     * Lets Avro make instances of the generated records.
+     *
+     * <p>Avro makes no instance of a class that is named in a schema unless the class is trusted, because a schema
+     * may come from anywhere. We trust exactly the package of the generated records, in addition to whatever was
+     * trusted before.
+     */
+    static final class TrustedRecords {
+        private static final String PACKAGE = "dev.millrace.schemas";
+
+        static {
+            ClassSecurityValidator.setGlobal(ClassSecurityValidator.composite(
+                    ClassSecurityValidator.getGlobal(), type -> PACKAGE.equals(type.getPackageName())));
+        }
+
+        private TrustedRecords() {}
+
+        /** Has an effect once per JVM, when this class is loaded. */
+        static void trust() {}
     }
 }

@@ -6,6 +6,7 @@ import dev.millrace.log.run.ClaimedRun;
 import dev.millrace.log.run.LogSetupException;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.log.scan.RecordFetcher;
+import dev.millrace.replay.archive.ArchiveException;
 import dev.millrace.replay.archive.ArchivedSchemas;
 import dev.millrace.replay.archive.CursorFetcher;
 import dev.millrace.replay.archive.RecordedRun;
@@ -21,12 +22,27 @@ import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
+import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Collections;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.Iterator;
 import java.util.List;
+import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.Stream;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.header.internals.RecordHeaders;
+import org.apache.kafka.common.record.internal.FileLogInputStream.FileChannelRecordBatch;
+import org.apache.kafka.common.record.internal.Record;
+import org.apache.kafka.common.utils.Utils;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A run that has ended in its folder, by its broker's files. Only what is asked for is read: of a partition nobody asks of, nothing. Thread-safe; its
@@ -202,5 +218,175 @@ public final class FolderRun implements RecordedRun {
     @Override
     public void close() {
         registry.close();
+    }
+
+    /** The folder in which a broker of Kafka keeps everything: a folder for each partition, and where each one's log begins. Thread-safe. */
+    static final class BrokerFiles {
+        private static final String BEGINNINGS = "log-start-offset-checkpoint";
+
+        private final Path folder;
+        private final Map<TopicPartition, Path> partitions;
+        private final Map<TopicPartition, Long> beginnings;
+        private final Map<TopicPartition, PartitionFiles> read = new ConcurrentHashMap<>();
+
+        private BrokerFiles(Path folder, Map<TopicPartition, Path> partitions, Map<TopicPartition, Long> beginnings) {
+            this.folder = folder;
+            this.partitions = partitions;
+            this.beginnings = beginnings;
+        }
+
+        /** @throws ArchiveException if there is no such folder */
+        static BrokerFiles in(Path folder) {
+            Map<TopicPartition, Path> partitions = new HashMap<>();
+            try (Stream<Path> entries = Files.list(folder)) {
+                entries.filter(Files::isDirectory).forEach(entry -> {
+                    String name = entry.getFileName().toString();
+                    int at = name.lastIndexOf('-');
+                    // one that is being deleted has a suffix of letters
+                    if (at > 0 && name.substring(at + 1).matches("\\d{1,9}")) {
+                        partitions.put(
+                                new TopicPartition(name.substring(0, at), Integer.parseInt(name.substring(at + 1))),
+                                entry);
+                    }
+                });
+                return new BrokerFiles(folder, partitions, beginnings(folder.resolve(BEGINNINGS)));
+            } catch (IOException e) {
+                throw new ArchiveException(
+                        "there are no files of a broker in " + folder + " (" + e.getMessage() + ")", e);
+            }
+        }
+
+        /** Lines of topic, partition and offset, behind one with the form and one with their number. */
+        private static Map<TopicPartition, Long> beginnings(Path file) throws IOException {
+            Map<TopicPartition, Long> beginnings = new HashMap<>();
+            if (Files.exists(file)) {
+                Files.readAllLines(file).stream()
+                        .map(line -> line.split(" ", -1))
+                        .filter(fields -> fields.length == 3)
+                        .forEach(fields -> beginnings.put(
+                                new TopicPartition(fields[0], Integer.parseInt(fields[1])), Long.valueOf(fields[2])));
+            }
+            return beginnings;
+        }
+
+        /** The partitions of a topic, in order; none where there is no such topic. */
+        List<TopicPartition> partitions(String topic) {
+            return partitions.keySet().stream()
+                    .filter(partition -> partition.topic().equals(topic))
+                    .sorted(Comparator.comparingInt(TopicPartition::partition))
+                    .toList();
+        }
+
+        /** Of a partition, whose batches' heads are read when it is first asked for. */
+        PartitionFiles of(TopicPartition partition) {
+            return read.computeIfAbsent(partition, unread -> {
+                Path path = partitions.get(unread);
+                if (path == null) {
+                    throw new ArchiveException("the broker's files in " + folder + " have no " + unread);
+                }
+                return new PartitionFiles(path, beginnings.getOrDefault(unread, 0L));
+            });
+        }
+
+        /** As much of the partitions as was looked at so far. */
+        int partitionsRead() {
+            return read.size();
+        }
+    }
+
+    /** Reads committed records of a partition's files, from one offset on to where they end. */
+    static final class FilesCursor implements SeekingCursor {
+        private final TopicPartition partition;
+        private final PartitionFiles files;
+        private long from;
+        private int segment;
+        private Segment.@Nullable Batches batches;
+        private @Nullable FileChannelRecordBatch batch;
+        private Iterator<Record> records = Collections.emptyIterator();
+
+        FilesCursor(TopicPartition partition, PartitionFiles files, long from) {
+            this.partition = partition;
+            this.files = files;
+            seek(from);
+        }
+
+        @Override
+        public void seek(long offset) {
+            close();
+            from = Math.max(offset, files.range().from());
+            records = Collections.emptyIterator();
+            PartitionFiles.Place place = files.before(from);
+            segment = place.segment();
+            if (segment < files.segments().size()) {
+                batches = files.segments().get(segment).open(place.position());
+            }
+        }
+
+        @Override
+        public Optional<ConsumerRecord<byte[], byte[]>> next() {
+            while (true) {
+                while (records.hasNext()) {
+                    Record record = records.next();
+                    if (record.offset() >= files.range().end()) {
+                        return Optional.empty();
+                    }
+                    if (record.offset() >= from) {
+                        return Optional.of(consumed(record));
+                    }
+                }
+                if (!nextBatch()) {
+                    return Optional.empty();
+                }
+            }
+        }
+
+        private boolean nextBatch() {
+            while (batches != null) {
+                if (!batches.hasNext()) {
+                    batches.close();
+                    segment++;
+                    batches = segment < files.segments().size()
+                            ? files.segments().get(segment).open(0)
+                            : null;
+                    continue;
+                }
+                FileChannelRecordBatch read = batches.next();
+                if (read.baseOffset() >= files.range().end()) {
+                    return false;
+                }
+                if (read.lastOffset() >= from && files.isCommitted(read)) {
+                    batch = read;
+                    records = read.iterator();
+                    return true;
+                }
+            }
+            return false;
+        }
+
+        private ConsumerRecord<byte[], byte[]> consumed(Record record) {
+            FileChannelRecordBatch of = Objects.requireNonNull(batch);
+            byte[] key = Utils.toNullableArray(record.key());
+            byte[] value = Utils.toNullableArray(record.value());
+            return new ConsumerRecord<>(
+                    partition.topic(),
+                    partition.partition(),
+                    record.offset(),
+                    record.timestamp(),
+                    of.timestampType(),
+                    key == null ? ConsumerRecord.NULL_SIZE : key.length,
+                    value == null ? ConsumerRecord.NULL_SIZE : value.length,
+                    key,
+                    value,
+                    new RecordHeaders(record.headers()),
+                    Optional.of(of.partitionLeaderEpoch()));
+        }
+
+        @Override
+        public void close() {
+            if (batches != null) {
+                batches.close();
+                batches = null;
+            }
+        }
     }
 }

@@ -3,18 +3,61 @@ package dev.millrace.view.http;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.audit.doctor.Doctor;
+import dev.millrace.audit.doctor.Examination;
+import dev.millrace.audit.doctor.ExaminationReader;
+import dev.millrace.audit.doctor.Finding;
+import dev.millrace.corrections.diagnostics.Diagnosis;
+import dev.millrace.log.Alarm;
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.deadletter.DeadLetterHeaders;
+import dev.millrace.replay.Alternative;
+import dev.millrace.replay.StepRange;
+import dev.millrace.replay.WhatIf;
+import dev.millrace.replay.retrain.TrialLimit;
+import dev.millrace.report.Report;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.pipeline.RunTokenizer;
+import dev.millrace.runtime.report.RecordJson;
+import dev.millrace.runtime.report.Treatment;
+import dev.millrace.runtime.report.TreatmentReport;
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.Outcome;
+import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.PromptRequest;
+import dev.millrace.schemas.Reward;
+import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.Score;
+import dev.millrace.schemas.Serving;
+import dev.millrace.schemas.TrainingStep;
+import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.VersionEvaluation;
+import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.view.follow.OpenRun;
 import dev.millrace.view.follow.RunSource;
 import dev.millrace.view.follow.ViewedRun;
 import dev.millrace.view.follow.ViewedRun.Known;
 import dev.millrace.view.follow.ViewedRuns;
 import dev.millrace.view.index.RunIndex;
+import java.nio.charset.StandardCharsets;
+import java.time.Clock;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.apache.avro.specific.SpecificRecord;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.TopicPartition;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -241,6 +284,288 @@ final class Answers {
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             return JsonNodeFactory.instance.objectNode();
+        }
+    }
+
+    /** A batch: its members, and what became of each. */
+    static final class BatchAnswer {
+        private BatchAnswer() {}
+
+        /**
+         * The batch.
+         *
+         * @param batch its number; -1 for the newest that a step was taken on
+         * @return empty if the index has no such batch
+         */
+        public static Optional<ObjectNode> of(RunIndex index, int epoch, long batch) {
+            ObjectNode json = JsonNodeFactory.instance.objectNode();
+            index.read(
+                    "SELECT batch.batch, assembled_version, expected_version, assembled_ms, batch.partition, batch.offset, step.version,"
+                            + " step.partition, step.offset, step.finished_ms, step.starved FROM batch LEFT JOIN step USING(epoch, batch)"
+                            + " WHERE epoch = ? AND (batch = ? OR ? < 0 AND step.version IS NOT NULL) ORDER BY batch DESC LIMIT 1",
+                    List.of(epoch, batch, batch),
+                    row -> {
+                        json.put("batch", row.getLong(1))
+                                .put("assembled_version", row.getLong(2))
+                                .put("expected_version", row.getLong(3))
+                                .put("assembled_ms", row.getLong(4))
+                                .put("offset", row.getLong(6))
+                                .put("place", "batches-" + row.getLong(5) + "@" + row.getLong(6));
+                        if (row.getObject(7) != null) {
+                            json.put("version", row.getLong(7))
+                                    .put("step_place", "training-log-" + row.getLong(8) + "@" + row.getLong(9))
+                                    .put("finished_ms", row.getLong(10))
+                                    .put("starved", row.getInt(11) == 1);
+                        }
+                    });
+            if (!json.has("batch")) {
+                return Optional.empty();
+            }
+            json.put(
+                    "last",
+                    index.numbers("SELECT coalesce(max(batch), -1) FROM batch WHERE epoch = ?", epoch)
+                            .get(0));
+            index.read(
+                    "SELECT partition, offset, published_ms FROM version WHERE epoch = ? AND batch = ?",
+                    List.of(epoch, json.path("batch").asLong()),
+                    row -> json.putObject("published")
+                            .put("place", "policy-versions-" + row.getLong(1) + "@" + row.getLong(2))
+                            .put("published_ms", row.getLong(3)));
+            ArrayNode entries = json.putArray("entries");
+            index.read(
+                    "SELECT id, grp, reward, policy_tokens, advantage, staleness, trained_tokens, masked_by, log_ratio FROM rollout"
+                            + " WHERE epoch = ? AND batch = ? ORDER BY entry",
+                    List.of(epoch, json.path("batch").asLong()),
+                    row -> entries.addObject()
+                            .put("id", row.getString(1))
+                            .put("group", row.getString(2))
+                            .put("reward", row.getObject(3) == null ? null : row.getDouble(3))
+                            .put("tokens", row.getObject(4) == null ? null : row.getInt(4))
+                            .put("advantage", row.getDouble(5))
+                            .put("staleness", row.getLong(6))
+                            .put("trained_tokens", row.getInt(7))
+                            .put("masked_by", row.getString(8))
+                            .put("ratio", row.getObject(9) == null ? null : row.getDouble(9)));
+            return Optional.of(json);
+        }
+    }
+
+    /** What the doctor has to say: of a log everything, of an archive what its batches tell. */
+    static final class DiagnosisAnswer {
+        private static final Duration PATIENCE = Duration.ofSeconds(30);
+        /** On one thread, beside a run that may go on. */
+        private static final TrialLimit TRIED = new TrialLimit(128, Duration.ofSeconds(10));
+
+        private DiagnosisAnswer() {}
+
+        /** Of a run's log, read from beginning to end, as {@code millrace doctor} does. */
+        public static ObjectNode of(OpenRun run, LogConnection connection, Map<String, Long> lags, List<Alarm> alarms)
+                throws InterruptedException {
+            Examination examination = new ExaminationReader(connection, PATIENCE, Clock.systemUTC()).read(lags, alarms);
+            return treated(
+                    json(new Doctor().findings(examination), examination.steps().size()), run, examination.offPolicy());
+        }
+
+        /** Of an archive. */
+        public static ObjectNode of(OpenRun run) throws InterruptedException {
+            Diagnosis[] last = new Diagnosis[1];
+            int[] steps = new int[1];
+            new WhatIf(
+                            run.recorded(),
+                            StepRange.ALL,
+                            List.of(new Alternative("recorded", run.config().algorithm())))
+                    .replay(1, step -> {
+                        steps[0]++;
+                        step.diagnoses().get(0).ifPresent(found -> last[0] = found);
+                    });
+            Optional<Diagnosis> found = Optional.ofNullable(last[0]);
+            return treated(json(found.map(Doctor::offPolicy).orElse(List.of()), steps[0]), run, found);
+        }
+
+        /** With what the smallest fix would have done, as a part of a report; nothing where nothing is to be answered. */
+        private static ObjectNode treated(ObjectNode json, OpenRun run, Optional<Diagnosis> diagnosis)
+                throws InterruptedException {
+            if (diagnosis.filter(found -> !found.isHealthy()).isPresent()) {
+                Treatment treatment = Treatment.of(run.recorded(), run.config(), diagnosis.get(), TRIED, 1);
+                json.set(
+                        "treatment",
+                        Report.of("The smallest change", List.of())
+                                .concluding(TreatmentReport.conclusion(treatment))
+                                .with(TreatmentReport.section(treatment))
+                                .tree());
+            }
+            return json;
+        }
+
+        private static ObjectNode json(List<Finding> findings, int steps) {
+            ObjectNode json = JsonNodeFactory.instance.objectNode().put("steps", steps);
+            ArrayNode array = json.putArray("findings");
+            findings.forEach(finding -> array.addObject()
+                    .put("weight", finding.weight().name().toLowerCase(Locale.ROOT))
+                    .put("subject", finding.subject())
+                    .put("sentence", finding.sentence())
+                    .put("advice", finding.advice()));
+            return json;
+        }
+    }
+
+    /** One record as it lies on the log, by its place. */
+    static final class RecordAnswer {
+        private static final Pattern PLACE = Pattern.compile("([a-z-]{1,60})-(\\d{1,6})@(\\d{1,18})");
+        private static final int MOST_BYTES = 4096;
+
+        private RecordAnswer() {}
+
+        /**
+         * The record.
+         *
+         * @param place such as {@code rollouts-3@19}, without the topics' prefix
+         */
+        public static ObjectNode of(OpenRun run, String place) {
+            ObjectNode json = JsonNodeFactory.instance.objectNode().put("place", place);
+            Matcher matcher = PLACE.matcher(place);
+            Map<String, Class<? extends SpecificRecord>> types =
+                    types(run.recorded().topics());
+            String topic = matcher.matches() ? run.recorded().topics().prefix() + matcher.group(1) : "";
+            if (!matcher.matches()
+                    || !types.containsKey(topic)
+                            && !topic.equals(run.recorded().topics().deadLetters())) {
+                return json.put("problem", place + " is no place of a record of a run, such as rollouts-3@19");
+            }
+            Optional<ConsumerRecord<byte[], byte[]>> found = RolloutTrace.fetch(
+                    run,
+                    new TopicPartition(topic, Integer.parseInt(matcher.group(2))),
+                    Long.parseLong(matcher.group(3)));
+            if (found.isEmpty()) {
+                return json.put("problem", "there is no record at " + place + ", or not any more");
+            }
+            ConsumerRecord<byte[], byte[]> record = found.get();
+            json.put("topic", topic)
+                    .put("partition", record.partition())
+                    .put("offset", record.offset())
+                    .put("timestamp_ms", record.timestamp())
+                    .put("key", record.key() == null ? null : new String(record.key(), StandardCharsets.UTF_8))
+                    .put("bytes", record.value() == null ? 0 : record.value().length);
+            ObjectNode headers = json.putObject("headers");
+            record.headers()
+                    .forEach(header -> headers.put(
+                            header.key(),
+                            header.value() == null ? null : new String(header.value(), StandardCharsets.UTF_8)));
+            String source = DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.SOURCE_TOPIC);
+            Class<? extends SpecificRecord> type = types.get(source.isEmpty() ? topic : source);
+            if (record.value() != null && type != null) {
+                try {
+                    json.set(
+                            "record",
+                            RecordJson.of(Objects.requireNonNull(
+                                    AvroSerde.of(type, run.recorded().registry())
+                                            .deserializer()
+                                            .deserialize(source.isEmpty() ? topic : source, record.value()))));
+                    return json;
+                } catch (MalformedRecordException e) {
+                    json.put("unreadable", e.getMessage());
+                }
+            }
+            if (record.value() != null) {
+                json.put(
+                        "hex",
+                        HexFormat.of().formatHex(record.value(), 0, Math.min(MOST_BYTES, record.value().length)));
+            }
+            return json;
+        }
+
+        private static Map<String, Class<? extends SpecificRecord>> types(RunTopics topics) {
+            Map<String, Class<? extends SpecificRecord>> types = new HashMap<>();
+            types.put(topics.prompts(), PromptRequest.class);
+            types.put(topics.rollouts(), Rollout.class);
+            types.put(topics.scores(), Score.class);
+            types.put(topics.referenceScores(), Score.class);
+            types.put(topics.teacherScores(), Score.class);
+            types.put(topics.rewards(), Reward.class);
+            types.put(topics.trajectories(), Trajectory.class);
+            types.put(topics.batches(), LearnerBatch.class);
+            types.put(topics.outcomes(), Outcome.class);
+            types.put(topics.trainingLog(), TrainingStep.class);
+            types.put(topics.policyVersions(), PolicyVersion.class);
+            types.put(topics.serving(), Serving.class);
+            types.put(topics.evaluations(), VersionEvaluation.class);
+            return types;
+        }
+    }
+
+    /** How stale the rollouts were that the newest steps trained on. */
+    static final class StalenessAnswer {
+        private static final int STEPS = 8;
+
+        private StalenessAnswer() {}
+
+        /**
+         * Rollouts by the staleness of their oldest token at the step, over the newest steps that the index has, without those that were masked: version
+         * at the start of the step less the oldest version that sampled a token.
+         */
+        public static ObjectNode of(RunIndex index, int epoch) {
+            List<Long> batches = index.numbers(
+                    "SELECT batch FROM batch JOIN step USING(epoch, batch) WHERE epoch = ? ORDER BY batch DESC LIMIT "
+                            + STEPS,
+                    epoch);
+            ObjectNode json = JsonNodeFactory.instance.objectNode();
+            ArrayNode histogram = json.putArray("histogram");
+            if (batches.isEmpty()) {
+                return json;
+            }
+            long from = batches.get(batches.size() - 1);
+            json.put("from_batch", from).put("to_batch", batches.get(0));
+            index.read(
+                    "SELECT step.version - (1 - step.starved) - rollout.version_min, count(*) FROM rollout JOIN step USING(epoch, batch)"
+                            + " WHERE rollout.epoch = ? AND batch BETWEEN ? AND ? AND trained_tokens > 0 AND version_min IS NOT NULL"
+                            + " GROUP BY 1 ORDER BY 1",
+                    List.of(epoch, from, batches.get(0)),
+                    row -> histogram.addArray().add(row.getLong(1)).add(row.getLong(2)));
+            return json;
+        }
+    }
+
+    /** Versions: how large, when published, and how long after that each server served them. */
+    static final class WeightsRows {
+        private static final int MOST = 500;
+
+        private WeightsRows() {}
+
+        /** The newest versions of an epoch, oldest first, and who began to serve them when. */
+        public static ObjectNode of(RunIndex index, int epoch) {
+            ObjectNode json = JsonNodeFactory.instance.objectNode();
+            List<ObjectNode> versions = new ArrayList<>();
+            index.read(
+                    "SELECT version, parent, batch, published_ms, bytes, base, anchor, sha256, optimizer, partition, offset FROM version"
+                            + " WHERE epoch = ? ORDER BY version DESC LIMIT " + MOST,
+                    List.of(epoch),
+                    row -> {
+                        ObjectNode version = JsonNodeFactory.instance
+                                .objectNode()
+                                .put("version", row.getLong(1))
+                                .put("parent", row.getLong(2))
+                                .put("batch", row.getLong(3))
+                                .put("published_ms", row.getLong(4))
+                                .put("bytes", row.getLong(5))
+                                .put("base", row.getObject(6) == null ? null : row.getLong(6))
+                                .put("sha256", row.getString(8))
+                                .put("optimizer_bytes", row.getObject(9) == null ? null : row.getLong(9))
+                                .put("place", "policy-versions-" + row.getLong(10) + "@" + row.getLong(11));
+                        versions.add(version);
+                    });
+            Collections.reverse(versions);
+            json.putArray("versions").addAll(versions);
+            long from = versions.isEmpty() ? 0 : versions.get(0).path("version").asLong();
+            ArrayNode served = json.putArray("served");
+            index.read(
+                    "SELECT server, role, version, since_ms FROM served WHERE epoch = ? AND version >= ? ORDER BY version",
+                    List.of(epoch, from),
+                    row -> served.addObject()
+                            .put("server", row.getString(1))
+                            .put("role", row.getString(2))
+                            .put("version", row.getLong(3))
+                            .put("since_ms", row.getLong(4)));
+            return json;
         }
     }
 }

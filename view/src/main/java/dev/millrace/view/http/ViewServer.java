@@ -7,18 +7,27 @@ import com.sun.net.httpserver.HttpServer;
 import dev.millrace.generator.gateway.HttpDefaults;
 import dev.millrace.generator.gateway.LocalCallers;
 import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.view.follow.Events;
+import dev.millrace.view.follow.Events.Event;
 import dev.millrace.view.follow.ViewedRun;
 import dev.millrace.view.follow.ViewedRuns;
 import java.io.IOException;
+import java.io.OutputStream;
 import java.net.BindException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.Lock;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Consumer;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -167,5 +176,70 @@ public final class ViewServer implements AutoCloseable {
         server.stop(0);
         threads.shutdownNow();
         runs.close();
+    }
+
+    /** Sends what is new of a run for as long as somebody listens. Of several events of a kind that wait, the newest alone is sent. */
+    static final class EventStream implements Consumer<Event> {
+        private static final long BREATH_SECONDS = 5;
+
+        private final Lock lock = new ReentrantLock();
+        private final Condition came = lock.newCondition();
+        private final Map<String, Event> waiting = new LinkedHashMap<>();
+
+        @Override
+        public void accept(Event event) {
+            lock.lock();
+            try {
+                waiting.put(event.name(), event);
+                came.signal();
+            } finally {
+                lock.unlock();
+            }
+        }
+
+        /** Answers until the listener goes away, or the server is closed, which interrupts the thread. */
+        static void answer(HttpExchange exchange, Events events) throws IOException {
+            exchange.getResponseHeaders().set("Content-Type", "text/event-stream; charset=utf-8");
+            exchange.getResponseHeaders().set("Cache-Control", "no-store");
+            exchange.sendResponseHeaders(200, 0);
+            EventStream stream = new EventStream();
+            events.add(stream);
+            try (OutputStream out = exchange.getResponseBody()) {
+                out.write("retry: 1000\n\n".getBytes(StandardCharsets.UTF_8));
+                out.flush();
+                while (!Thread.currentThread().isInterrupted()) {
+                    out.write(stream.next().getBytes(StandardCharsets.UTF_8));
+                    out.flush();
+                }
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            } finally {
+                events.remove(stream);
+            }
+        }
+
+        private String next() throws InterruptedException {
+            lock.lock();
+            try {
+                long left = TimeUnit.SECONDS.toNanos(BREATH_SECONDS);
+                while (waiting.isEmpty() && left > 0) {
+                    left = came.awaitNanos(left);
+                }
+                if (waiting.isEmpty()) {
+                    return ": \n\n"; // so that one who went away is noticed
+                }
+                StringBuilder text = new StringBuilder();
+                waiting.values()
+                        .forEach(event -> text.append("event: ")
+                                .append(event.name())
+                                .append("\ndata: ")
+                                .append(event.json())
+                                .append("\n\n"));
+                waiting.clear();
+                return text.toString();
+            } finally {
+                lock.unlock();
+            }
+        }
     }
 }

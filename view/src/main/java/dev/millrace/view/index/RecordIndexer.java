@@ -1,13 +1,32 @@
 package dev.millrace.view.index;
 
+import dev.millrace.audit.trace.DeadLetter;
+import dev.millrace.log.deadletter.RedriveMark;
+import dev.millrace.schemas.BatchEntry;
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.Outcome;
+import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.PromptRequest;
+import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.Serving;
+import dev.millrace.schemas.TensorEntry;
+import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.VersionSpan;
+import dev.millrace.schemas.packed.PackedFloats;
+import dev.millrace.schemas.packed.PackedInts;
+import dev.millrace.schemas.packed.PackedMask;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.schemas.run.VersionKey;
+import dev.millrace.view.index.StepIndexer.LastWord;
+import java.nio.ByteBuffer;
 import java.sql.SQLException;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Puts records of a run into its index, in whatever order they come, also twice. What does not decode or is of another run is passed over: the run's
@@ -112,6 +131,334 @@ public final class RecordIndexer {
             found[0] |= evaluations.evaluation(record, statements);
         } else if (topic.equals(topics.deadLetters())) {
             found[1] |= letters.letter(record, statements);
+        }
+    }
+
+    /** Dead letters, and which of them were redriven. */
+    static final class LetterIndexer {
+        private final RunTopics topics;
+
+        LetterIndexer(RunTopics topics) {
+            this.topics = topics;
+        }
+
+        /** @return whether it is a letter or a mark */
+        boolean letter(ConsumerRecord<byte[], byte[]> record, IndexStatements statements) throws SQLException {
+            Optional<RedriveMark> mark = RedriveMark.of(record);
+            if (mark.isPresent()) {
+                statements.run(
+                        "UPDATE letter SET redriven = ? WHERE partition = ? AND offset = ?",
+                        mark.get().newOffset(),
+                        mark.get().letterPartition(),
+                        mark.get().letterOffset());
+                if (mark.get().sourceTopic().equals(topics.rollouts())) {
+                    statements.run(
+                            "UPDATE rollout SET redriven = ? WHERE partition = ? AND offset = ?",
+                            mark.get().newOffset(),
+                            mark.get().sourcePartition(),
+                            mark.get().sourceOffset());
+                }
+                return true;
+            }
+            Optional<DeadLetter> found = DeadLetter.of(record);
+            if (found.isEmpty()) {
+                return false;
+            }
+            DeadLetter letter = found.get();
+            statements.run(
+                    "INSERT INTO letter(partition, offset, written_ms, reason, field, message, source, rollout, redriven)"
+                            + " VALUES(?, ?, ?, ?, ?, ?, ?, ?, -1) ON CONFLICT DO NOTHING",
+                    letter.partition(),
+                    letter.offset(),
+                    letter.writtenAtMs(),
+                    letter.reason(),
+                    letter.field(),
+                    letter.message(),
+                    letter.source(),
+                    letter.rolloutId());
+            if (letter.sourceTopic().equals(topics.rollouts())) {
+                statements.run(
+                        "INSERT INTO rollout(partition, offset, id, grp, refused) VALUES(?, ?, ?, ?, ?)"
+                                + " ON CONFLICT DO UPDATE SET refused = excluded.refused",
+                        letter.sourcePartition(),
+                        letter.sourceOffset(),
+                        letter.rolloutId(),
+                        letter.rolloutId().contains("/")
+                                ? letter.rolloutId()
+                                        .substring(0, letter.rolloutId().lastIndexOf('/'))
+                                : "",
+                        letter.reason());
+            }
+            return true;
+        }
+    }
+
+    /** A row for each rollout, to which prompt, rollout, trajectory, batch and outcome add in whatever order they come. */
+    static final class RolloutIndexer {
+        private final RunTopics topics;
+        private final OwnRecords records;
+
+        RolloutIndexer(RunTopics topics, OwnRecords records) {
+            this.topics = topics;
+            this.records = records;
+        }
+
+        void prompt(ConsumerRecord<byte[], byte[]> record, IndexStatements statements) throws SQLException {
+            Optional<PromptRequest> decoded = records.decoded(record, PromptRequest.class, PromptRequest::getRunId);
+            if (decoded.isPresent()) {
+                PromptRequest prompt = decoded.get();
+                statements.run(
+                        "INSERT INTO prompt(grp, epoch, ordinal, partition, offset, released_ms, samples) VALUES(?, ?, ?, ?, ?, ?, ?)"
+                                + " ON CONFLICT DO NOTHING",
+                        prompt.getGroupId(),
+                        prompt.getEpoch(),
+                        prompt.getOrdinal(),
+                        record.partition(),
+                        record.offset(),
+                        prompt.getReleasedAtMs(),
+                        prompt.getSamples());
+            }
+        }
+
+        void rollout(ConsumerRecord<byte[], byte[]> record, IndexStatements statements) throws SQLException {
+            Optional<Rollout> decoded = records.decoded(record, Rollout.class, Rollout::getRunId);
+            if (decoded.isEmpty()) {
+                return;
+            }
+            Rollout rollout = decoded.get();
+            statements.run(
+                    "INSERT INTO rollout(partition, offset, epoch, id, grp, sample, ordinal, generator, version_min, version_max, reward,"
+                            + " tokens, policy_tokens, prompt_tokens, finish, started_ms, finished_ms)"
+                            + " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET epoch = excluded.epoch,"
+                            + " id = excluded.id, grp = excluded.grp, sample = excluded.sample, ordinal = excluded.ordinal,"
+                            + " generator = excluded.generator, version_min = excluded.version_min, version_max = excluded.version_max,"
+                            + " reward = excluded.reward, tokens = excluded.tokens, policy_tokens = excluded.policy_tokens,"
+                            + " prompt_tokens = excluded.prompt_tokens, finish = excluded.finish, started_ms = excluded.started_ms,"
+                            + " finished_ms = excluded.finished_ms",
+                    record.partition(),
+                    record.offset(),
+                    rollout.getEpoch(),
+                    rollout.getRolloutId(),
+                    rollout.getGroupId(),
+                    rollout.getSampleIndex(),
+                    rollout.getOrdinal(),
+                    rollout.getGeneratorId(),
+                    rollout.getVersionSpans().stream()
+                            .mapToLong(VersionSpan::getVersion)
+                            .min()
+                            .orElse(-1),
+                    rollout.getVersionSpans().stream()
+                            .mapToLong(VersionSpan::getVersion)
+                            .max()
+                            .orElse(-1),
+                    rollout.getReward(),
+                    PackedInts.length(rollout.getResponseTokens()),
+                    PackedMask.count(rollout.getMask()),
+                    PackedInts.length(rollout.getPromptTokens()),
+                    rollout.getFinishReason().name(),
+                    rollout.getStartedAtMs(),
+                    rollout.getFinishedAtMs());
+        }
+
+        void trajectory(ConsumerRecord<byte[], byte[]> record, IndexStatements statements) throws SQLException {
+            Optional<Trajectory> decoded = records.decoded(record, Trajectory.class, Trajectory::getRunId);
+            if (decoded.isEmpty()) {
+                return;
+            }
+            Trajectory trajectory = decoded.get();
+            statements.run(
+                    "INSERT INTO rollout(partition, offset, epoch, id, grp, log_ratio, proximal_version, trajectory_partition,"
+                            + " trajectory_offset) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET log_ratio = excluded.log_ratio,"
+                            + " proximal_version = excluded.proximal_version, trajectory_partition = excluded.trajectory_partition,"
+                            + " trajectory_offset = excluded.trajectory_offset",
+                    trajectory.getRolloutSource().getPartition(),
+                    trajectory.getRolloutSource().getOffset(),
+                    trajectory.getEpoch(),
+                    trajectory.getRolloutId(),
+                    trajectory.getGroupId(),
+                    logRatio(trajectory),
+                    trajectory.getProximalVersion(),
+                    record.partition(),
+                    record.offset());
+        }
+
+        /** Mean of proximal less behavior over the tokens that may be trained on; null without one. */
+        private static @Nullable Double logRatio(Trajectory trajectory) {
+            ByteBuffer mask = trajectory.getMask();
+            int length = PackedMask.length(mask);
+            if (PackedFloats.length(trajectory.getProximalLogProbs()) != length
+                    || PackedFloats.length(trajectory.getBehaviorLogProbs()) != length) {
+                return null; // refused, as nobody trains on it
+            }
+            double sum = 0;
+            int count = 0;
+            for (int t = 0; t < length; t++) {
+                if (PackedMask.get(mask, t) == 1) {
+                    sum += PackedFloats.get(trajectory.getProximalLogProbs(), t)
+                            - PackedFloats.get(trajectory.getBehaviorLogProbs(), t);
+                    count++;
+                }
+            }
+            return count == 0 || !Double.isFinite(sum) ? null : sum / count;
+        }
+
+        void batch(ConsumerRecord<byte[], byte[]> record, IndexStatements statements) throws SQLException {
+            Optional<LearnerBatch> decoded = records.decoded(record, LearnerBatch.class, LearnerBatch::getRunId);
+            if (decoded.isEmpty()) {
+                return;
+            }
+            LearnerBatch batch = decoded.get();
+            long expected = batch.getExpectedVersion() < 0 ? batch.getAssembledVersion() : batch.getExpectedVersion();
+            int known = statements.run(
+                    "INSERT INTO batch(epoch, batch, assembled_version, expected_version, assembled_ms, partition, offset)"
+                            + " VALUES(?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                    batch.getEpoch(),
+                    batch.getBatchId(),
+                    batch.getAssembledVersion(),
+                    expected,
+                    batch.getAssembledAtMs(),
+                    record.partition(),
+                    record.offset());
+            if (known == 0) {
+                return; // a copy: the first is the one that counts
+            }
+            List<LastWord> lastWords = StepIndexer.lastWords(statements, batch.getEpoch(), batch.getBatchId());
+            for (int e = 0; e < batch.getEntries().size(); e++) {
+                BatchEntry entry = batch.getEntries().get(e);
+                boolean anew = e < lastWords.size();
+                statements.run(
+                        "INSERT INTO rollout(partition, offset, epoch, id, grp, batch, entry, advantage, staleness, trained_tokens, masked_by,"
+                                + " trajectory_partition, trajectory_offset) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                                + " ON CONFLICT DO UPDATE SET batch = excluded.batch, entry = excluded.entry, advantage = excluded.advantage,"
+                                + " staleness = excluded.staleness, trained_tokens = excluded.trained_tokens, masked_by = excluded.masked_by,"
+                                + " trajectory_partition = excluded.trajectory_partition, trajectory_offset = excluded.trajectory_offset"
+                                + " WHERE rollout.batch IS NULL", // another batch that has it is refused
+                        entry.getRolloutPartition(),
+                        entry.getRolloutOffset(),
+                        batch.getEpoch(),
+                        entry.getRolloutId(),
+                        entry.getGroupId(),
+                        batch.getBatchId(),
+                        e,
+                        entry.getAdvantage(),
+                        expected - entry.getOldestVersion(),
+                        anew ? lastWords.get(e).trainedTokens() : entry.getTrainedTokens(),
+                        anew ? lastWords.get(e).maskedBy() : entry.getMaskedBy(),
+                        entry.getPartition(),
+                        entry.getOffset());
+            }
+        }
+
+        void outcome(ConsumerRecord<byte[], byte[]> record, IndexStatements statements) throws SQLException {
+            Optional<Outcome> decoded = records.decoded(record, Outcome.class, Outcome::getRunId)
+                    .filter(outcome -> outcome.getSource().getTopic().equals(topics.rollouts()));
+            if (decoded.isPresent()) {
+                Outcome outcome = decoded.get();
+                statements.run(
+                        "INSERT INTO rollout(partition, offset, epoch, id, grp, dropped, outcome_partition, outcome_offset)"
+                                + " VALUES(?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET dropped = excluded.dropped,"
+                                + " outcome_partition = excluded.outcome_partition, outcome_offset = excluded.outcome_offset",
+                        outcome.getSource().getPartition(),
+                        outcome.getSource().getOffset(),
+                        outcome.getEpoch(),
+                        outcome.getRolloutId(),
+                        outcome.getGroupId(),
+                        outcome.getReason(),
+                        record.partition(),
+                        record.offset());
+            }
+        }
+    }
+
+    /** Published versions, and who serves which since when. */
+    static final class VersionIndexer {
+        /** The version that the first gap of an epoch follows; takes the epoch. */
+        private static final String BEFORE_GAP =
+                "(SELECT min(version) FROM version AS last WHERE epoch = ? AND NOT EXISTS"
+                        + " (SELECT 1 FROM version AS next WHERE next.epoch = last.epoch AND next.version = last.version + 1))";
+
+        private final OwnRecords records;
+
+        VersionIndexer(OwnRecords records) {
+            this.records = records;
+        }
+
+        void version(ConsumerRecord<byte[], byte[]> record, IndexStatements statements) throws SQLException {
+            if (record.value() == null) {
+                forget(record, statements);
+                return;
+            }
+            Optional<PolicyVersion> decoded = records.decoded(record, PolicyVersion.class, PolicyVersion::getRunId);
+            if (decoded.isPresent()) {
+                PolicyVersion version = decoded.get();
+                statements.run(
+                        "INSERT INTO version(epoch, version, parent, batch, published_ms, bytes, base, anchor, sha256, optimizer, partition,"
+                                + " offset) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                        version.getEpoch(),
+                        version.getVersion(),
+                        version.getParentVersion(),
+                        version.getBatchId(),
+                        version.getPublishedAtMs(),
+                        version.getWeights().getTensors().stream()
+                                .mapToLong(VersionIndexer::bytes)
+                                .sum(),
+                        version.getWeights().getBaseVersion(),
+                        version.getWeights().getAnchorVersion(),
+                        version.getWeights().getSha256(),
+                        version.getOptimizer() == null
+                                ? null
+                                : version.getOptimizer().getTensors().stream()
+                                        .mapToLong(VersionIndexer::bytes)
+                                        .sum(),
+                        record.partition(),
+                        record.offset());
+            }
+        }
+
+        /** A learner deletes what does not extend its chain; what is on the chain stays. */
+        private static void forget(ConsumerRecord<byte[], byte[]> record, IndexStatements statements)
+                throws SQLException {
+            Optional<VersionKey> key = VersionKey.parse(record.key());
+            if (key.isPresent()) {
+                statements.run(
+                        "DELETE FROM version WHERE epoch = ? AND version = ? AND version > " + BEFORE_GAP,
+                        key.get().epoch(),
+                        key.get().version(),
+                        key.get().epoch());
+            }
+        }
+
+        /** On the log: a delta's where it is one. */
+        private static long bytes(TensorEntry tensor) {
+            return tensor.getEncodedBytes() == null ? tensor.getBytes() : tensor.getEncodedBytes();
+        }
+
+        void serving(ConsumerRecord<byte[], byte[]> record, IndexStatements statements) throws SQLException {
+            Optional<Serving> decoded = records.decoded(record, Serving.class, Serving::getRunId);
+            if (decoded.isPresent()) {
+                Serving serving = decoded.get();
+                statements.run(
+                        "INSERT INTO server(server, role, version, since_ms, heartbeat_ms, tokens, left, tokens_before, heartbeat_before_ms)"
+                                + " VALUES(?, ?, ?, ?, ?, ?, ?, NULL, NULL) ON CONFLICT DO UPDATE SET tokens_before = tokens,"
+                                + " heartbeat_before_ms = heartbeat_ms, role = excluded.role, version = excluded.version,"
+                                + " since_ms = excluded.since_ms, heartbeat_ms = excluded.heartbeat_ms, tokens = excluded.tokens,"
+                                + " left = excluded.left WHERE excluded.heartbeat_ms > heartbeat_ms",
+                        serving.getServerId(),
+                        serving.getRole().name(),
+                        serving.getVersion(),
+                        serving.getSinceMs(),
+                        serving.getHeartbeatMs(),
+                        serving.getTokens(),
+                        serving.getLeft() ? 1 : 0);
+                statements.run(
+                        "INSERT INTO served(server, epoch, version, role, since_ms) VALUES(?, ?, ?, ?, ?)"
+                                + " ON CONFLICT DO UPDATE SET since_ms = min(since_ms, excluded.since_ms)",
+                        serving.getServerId(),
+                        serving.getEpoch(),
+                        serving.getVersion(),
+                        serving.getRole().name(),
+                        serving.getSinceMs());
+            }
         }
     }
 }

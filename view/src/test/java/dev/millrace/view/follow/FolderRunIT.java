@@ -13,6 +13,8 @@ import dev.millrace.replay.archive.RecordedRun;
 import dev.millrace.runtime.train.RunDirectory;
 import dev.millrace.view.ImportedRun;
 import dev.millrace.view.RecordedArchive;
+import dev.millrace.view.follow.FolderRun.BrokerFiles;
+import dev.millrace.view.follow.FolderRun.FilesCursor;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;

@@ -8,6 +8,7 @@ import dev.millrace.runtime.report.KnownFigures;
 import dev.millrace.runtime.report.StepFigure;
 import dev.millrace.view.RecordedArchive;
 import dev.millrace.view.follow.ViewedRuns;
+import dev.millrace.view.http.CourseAnswer.HeldOutCourse;
 import dev.millrace.view.index.RunIndex;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -6,6 +6,10 @@ import java.net.URI;
 import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.Optional;
+import software.amazon.awssdk.core.checksums.RequestChecksumCalculation;
+import software.amazon.awssdk.core.checksums.ResponseChecksumValidation;
+import software.amazon.awssdk.http.urlconnection.UrlConnectionHttpClient;
+import software.amazon.awssdk.services.s3.S3Client;
 
 /**
  * Holds weights that are too large for the cluster; the manifest on the log names them by URI (claim check).
@@ -62,5 +66,28 @@ public interface ObjectStore {
                 location.startsWith(S3ObjectStore.SCHEME)
                         ? S3ObjectStore.at(location, S3ObjectStore.PART_BYTES, S3Clients::make)
                         : new FileObjectStore(FileObjectStore.directory(location)));
+    }
+
+    /** Clients as the surroundings say; see {@link S3ObjectStore}. */
+    static final class S3Clients {
+        private S3Clients() {}
+
+        static S3Client make() {
+            return S3Client.builder()
+                    .httpClientBuilder(UrlConnectionHttpClient.builder())
+                    // what is not Amazon's own has no host name of its own for each bucket, and does not know every
+                    // checksum
+                    .forcePathStyle(hasOwnEndpoint())
+                    .requestChecksumCalculation(RequestChecksumCalculation.WHEN_REQUIRED)
+                    .responseChecksumValidation(ResponseChecksumValidation.WHEN_REQUIRED)
+                    .build();
+        }
+
+        private static boolean hasOwnEndpoint() {
+            return System.getenv("AWS_ENDPOINT_URL_S3") != null
+                    || System.getenv("AWS_ENDPOINT_URL") != null
+                    || System.getProperty("aws.endpointUrlS3") != null
+                    || System.getProperty("aws.endpointUrl") != null;
+        }
     }
 }

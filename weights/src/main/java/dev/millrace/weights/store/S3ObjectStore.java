@@ -10,6 +10,7 @@ import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -251,5 +252,43 @@ final class S3ObjectStore implements ObjectStore {
     @Override
     public String toString() {
         return SCHEME + bucket + "/" + prefix;
+    }
+
+    /** The bytes of buffers, one after the other, without moving these. */
+    static final class BuffersStream extends InputStream {
+        private final List<ByteBuffer> buffers;
+        private int next;
+
+        BuffersStream(List<ByteBuffer> buffers) {
+            this.buffers = buffers.stream().map(ByteBuffer::duplicate).toList();
+        }
+
+        @Override
+        public int read() {
+            ByteBuffer from = current();
+            return from == null ? -1 : from.get() & 0xff;
+        }
+
+        @Override
+        public int read(byte[] into, int offset, int length) {
+            Objects.checkFromIndexSize(offset, length, into.length);
+            if (length == 0) {
+                return 0;
+            }
+            ByteBuffer from = current();
+            if (from == null) {
+                return -1;
+            }
+            int count = Math.min(length, from.remaining());
+            from.get(into, offset, count);
+            return count;
+        }
+
+        private @Nullable ByteBuffer current() {
+            while (next < buffers.size() && !buffers.get(next).hasRemaining()) {
+                next++;
+            }
+            return next < buffers.size() ? buffers.get(next) : null;
+        }
     }
 }

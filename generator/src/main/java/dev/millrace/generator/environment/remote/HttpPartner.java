@@ -1,6 +1,7 @@
 package dev.millrace.generator.environment.remote;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.net.ConnectException;
 import java.net.URI;
@@ -9,12 +10,17 @@ import java.net.http.HttpConnectTimeoutException;
 import java.net.http.HttpRequest;
 import java.net.http.HttpRequest.BodyPublishers;
 import java.net.http.HttpResponse;
+import java.net.http.HttpResponse.BodySubscriber;
+import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.Deque;
+import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Flow;
 import java.util.concurrent.Future;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
@@ -195,6 +201,68 @@ final class HttpPartner implements Partner {
         private void over(Runnable complete) {
             complete.run();
             next();
+        }
+    }
+
+    /** The bytes of an answer, up to a limit; what is longer is not read to its end. */
+    static final class BoundedBody implements BodySubscriber<byte[]> {
+
+        /** The answer is longer than it may be. */
+        static final class TooLongException extends IOException {
+            private static final long serialVersionUID = 1;
+
+            TooLongException(int limit) {
+                super("its answer is longer than " + limit + " bytes (answer_bytes)");
+            }
+        }
+
+        private final int limit;
+        private final ByteArrayOutputStream read = new ByteArrayOutputStream();
+        private final CompletableFuture<byte[]> body = new CompletableFuture<>();
+        private Flow.@Nullable Subscription subscription;
+
+        BoundedBody(int limit) {
+            this.limit = limit;
+        }
+
+        @Override
+        public CompletionStage<byte[]> getBody() {
+            return body;
+        }
+
+        @Override
+        public void onSubscribe(Flow.Subscription begun) {
+            subscription = begun;
+            begun.request(Long.MAX_VALUE);
+        }
+
+        @Override
+        public void onNext(List<ByteBuffer> buffers) {
+            for (ByteBuffer buffer : buffers) {
+                if (body.isDone()) {
+                    return;
+                }
+                if (read.size() + buffer.remaining() > limit) {
+                    if (subscription != null) {
+                        subscription.cancel();
+                    }
+                    body.completeExceptionally(new TooLongException(limit));
+                    return;
+                }
+                byte[] bytes = new byte[buffer.remaining()];
+                buffer.get(bytes);
+                read.writeBytes(bytes);
+            }
+        }
+
+        @Override
+        public void onError(Throwable failure) {
+            body.completeExceptionally(failure);
+        }
+
+        @Override
+        public void onComplete() {
+            body.complete(read.toByteArray());
         }
     }
 }

@@ -1,17 +1,31 @@
 package dev.millrace.generator.environment.text;
 
+import dev.millrace.api.dataset.DataRow;
 import dev.millrace.api.dataset.Dataset;
 import dev.millrace.api.dataset.DatasetSettings;
 import dev.millrace.api.environment.Environment;
+import dev.millrace.api.environment.Episode;
+import dev.millrace.api.environment.Prompt;
+import dev.millrace.api.environment.PromptDataset;
 import dev.millrace.api.environment.RewardFunction;
+import dev.millrace.api.environment.StepResult;
 import dev.millrace.api.environment.Task;
 import dev.millrace.api.environment.TaskSettings;
+import dev.millrace.api.environment.Transcript;
+import dev.millrace.api.environment.VerifiedReward;
+import dev.millrace.api.tokenizer.ChatMessage;
+import dev.millrace.api.tokenizer.Conversation;
 import dev.millrace.api.tokenizer.Tokenizer;
 import dev.millrace.api.tokenizer.TokenizerSettings;
+import dev.millrace.generator.sampling.CounterBasedRandom;
 import dev.millrace.policy.tokenizer.TokenizerDirectory;
 import java.util.List;
+import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Task {@code text}: the policy goes on with prompts of data, one turn each, in the vocabulary of its checkpoint.
@@ -235,5 +249,290 @@ public record TextTask(
         if (eval.isOwnData()) {
             new RecordedDataset(eval.data(), files.evalSha256(), "task.eval.data").requireAsRecorded();
         }
+    }
+
+    /**
+     * Which rows are never trained on, so that a policy can be evaluated by them: those of data of their own, or a share of the task's data.
+     *
+     * @param data with the held-out prompts; without a file there is none
+     * @param share of the task's data that is held out, at least 0 and below 1; 0 holds out none
+     * @param seed by which that share is drawn; the same for every run that is to be compared
+     */
+    record HeldOutRows(DatasetSettings data, double share, long seed) {
+
+        public HeldOutRows {
+            Objects.requireNonNull(data, "data");
+            if (!(share >= 0 && share < 1)) {
+                throw new IllegalArgumentException("share must be at least 0 and below 1: " + share);
+            }
+            if (share > 0 && isGiven(data)) {
+                throw new IllegalArgumentException(
+                        "share is " + share
+                                + " and data names held-out prompts of their own; give one of the two, the other stays 0 or without a file");
+            }
+        }
+
+        /** None. */
+        public static HeldOutRows defaults() {
+            return new HeldOutRows(JsonLines.defaults(), 0, 0);
+        }
+
+        private static boolean isGiven(DatasetSettings data) {
+            return !data.equals(JsonLines.defaults());
+        }
+
+        /** Whether they are data of their own. */
+        boolean isOwnData() {
+            return isGiven(data);
+        }
+
+        /**
+         * How many of so many rows are held out.
+         *
+         * @throws IllegalArgumentException if none would be left
+         */
+        int of(int rows) {
+            if (share == 0) {
+                return 0;
+            }
+            int held = (int) Math.max(1, Math.round(share * rows));
+            if (held >= rows) {
+                throw new IllegalArgumentException("share of " + share + " holds out " + held + " of " + rows
+                        + " rows, and none is left to train on; give more rows, or a smaller share");
+            }
+            return held;
+        }
+    }
+
+    /**
+     * A run's data, opened when the first row is asked for, and then for the whole process.
+     *
+     * @param sha256 of the rows that the run began with
+     * @param key that names it, for a sentence
+     */
+    record RecordedDataset(DatasetSettings settings, String sha256, String key) implements Dataset {
+        private static final Map<RecordedDataset, Dataset> OPENED = new ConcurrentHashMap<>();
+
+        /** Reads it now, whatever was read before. */
+        void requireAsRecorded() {
+            OPENED.put(this, open());
+        }
+
+        private Dataset opened() {
+            return OPENED.computeIfAbsent(this, RecordedDataset::open);
+        }
+
+        private Dataset open() {
+            Dataset found = settings.open();
+            if (!found.hash().equals(sha256)) {
+                throw new IllegalArgumentException(
+                        key + ": the rows of " + settings + " are others than those the run began with (sha-256 "
+                                + found.hash() + ", then " + sha256
+                                + "); put these back, or name the new ones under another file name: --set " + key
+                                + ".file=FILE");
+            }
+            return found;
+        }
+
+        @Override
+        public int size() {
+            return opened().size();
+        }
+
+        @Override
+        public DataRow row(int index) {
+            return opened().row(index);
+        }
+
+        @Override
+        public String place(int index) {
+            return opened().place(index);
+        }
+
+        @Override
+        public String hash() {
+            return sha256;
+        }
+    }
+
+    /**
+     * A run's tokenizer, opened when the first text is asked for, and then for the whole process: who only counts tokens or compares
+     * vocabularies needs none of its files.
+     */
+    record RecordedTokenizer(TokenizerSettings settings, TextFiles files) implements Tokenizer {
+        private static final Map<RecordedTokenizer, Tokenizer> OPENED = new ConcurrentHashMap<>();
+
+        /** Reads it now, whatever was read before. */
+        void requireAsRecorded() {
+            OPENED.put(this, open());
+        }
+
+        private Tokenizer opened() {
+            return OPENED.computeIfAbsent(this, RecordedTokenizer::open);
+        }
+
+        private Tokenizer open() {
+            Tokenizer found = settings.open();
+            if (!found.hash().equals(files.tokenizerSha256())) {
+                throw new IllegalArgumentException("task.tokenizer: " + settings
+                        + " is another tokenizer than the one the run began with (sha-256 " + found.hash() + ", then "
+                        + files.tokenizerSha256()
+                        + "); its tokens would mean other texts, so put that one back, name the copy in the run's folder"
+                        + " (--set task.tokenizer.directory=RUN/tokenizer), or begin another run");
+            }
+            if (!found.chatHash().equals(files.chatSha256())) {
+                throw new IllegalArgumentException("task.tokenizer: " + settings
+                        + " has another chat template, special tokens or date than the run began with; put those back, or name"
+                        + " the copy in the run's folder (--set task.tokenizer.directory=RUN/tokenizer)");
+            }
+            return found;
+        }
+
+        @Override
+        public int vocabSize() {
+            return files.vocabulary();
+        }
+
+        @Override
+        public int mostCharacters(int tokens) {
+            return opened().mostCharacters(tokens);
+        }
+
+        @Override
+        public int[] encode(String text) {
+            return opened().encode(text);
+        }
+
+        @Override
+        public int[] encode(List<ChatMessage> messages) {
+            return opened().encode(messages);
+        }
+
+        @Override
+        public String render(Conversation conversation) {
+            return opened().render(conversation);
+        }
+
+        @Override
+        public int[] encodeRendered(String text) {
+            return opened().encodeRendered(text);
+        }
+
+        @Override
+        public String chatHash() {
+            return files.chatSha256();
+        }
+
+        @Override
+        public String decode(int[] tokens) {
+            return opened().decode(tokens);
+        }
+
+        @Override
+        public String text(int[] tokens) {
+            return opened().text(tokens);
+        }
+
+        @Override
+        public List<Integer> stopTokens() {
+            return files.stopTokens().stream().map(Math::toIntExact).toList();
+        }
+
+        @Override
+        public String hash() {
+            return files.tokenizerSha256();
+        }
+    }
+
+    /**
+     * One turn of text, which ends with a stop token, when its text has a stop text, or at the token limit. It finds nothing right or wrong: that is
+     * what {@code reward} is for. The state is the row of data without its prompt, a JSON object.
+     *
+     * @param stopTokens that end a response
+     * @param stopTexts that end it, wherever tokens begin and end
+     * @param tokenizer of the response
+     */
+    record TextEnvironment(List<Long> stopTokens, List<String> stopTexts, Tokenizer tokenizer) implements Environment {
+        @Override
+        public String name() {
+            return "text";
+        }
+
+        @Override
+        public int endToken() {
+            return stopTokens.size() == 1 ? Math.toIntExact(stopTokens.get(0)) : -1; // of several, the episode knows
+        }
+
+        @Override
+        public Episode begin(String state) {
+            RowState.parse(state);
+            return new Turn(
+                    new StopRule(stopTokens.stream().mapToInt(Math::toIntExact).toArray(), stopTexts, tokenizer));
+        }
+
+        private record Turn(StopRule stop) implements Episode {
+
+            @Override
+            public StepResult afterToken(Transcript response) {
+                return stop.endsAt(response) ? StepResult.END : StepResult.GO_ON;
+            }
+
+            @Override
+            public VerifiedReward verify(Transcript response) {
+                return new VerifiedReward(0, Map.of());
+            }
+        }
+    }
+
+    /**
+     * Rows of data, pass after pass. The row at a position follows from seed, position and number of rows, so a run that goes on at a position
+     * goes on with the rows it would have had.
+     */
+    static final class TextPrompts implements PromptDataset {
+        private static final long ORDER = 0x6F72646572L; // a stream that no sample draws from
+
+        private final Dataset data;
+        private final Tokenizer tokenizer;
+        private final boolean shuffle;
+        private @Nullable Pass pass;
+
+        TextPrompts(Dataset data, Tokenizer tokenizer, boolean shuffle) {
+            this.data = data;
+            this.tokenizer = tokenizer;
+            this.shuffle = shuffle;
+        }
+
+        @Override
+        public Prompt prompt(long seed, long ordinal) {
+            int rows = data.size();
+            int place = (int) (ordinal % rows);
+            int row = shuffle ? order(seed, ordinal / rows)[place] : place;
+            return new Prompt(encoded(data, row, tokenizer), data.row(row).state());
+        }
+
+        static int[] encoded(Dataset data, int index, Tokenizer tokenizer) {
+            DataRow row = data.row(index);
+            int[] tokens = row.messages().isEmpty() ? tokenizer.encode(row.prompt()) : tokenizer.encode(row.messages());
+            if (tokens.length == 0) {
+                throw new IllegalArgumentException("the prompt has no token: '"
+                        + (row.messages().isEmpty() ? row.prompt() : row.messages()) + "'");
+            }
+            return tokens;
+        }
+
+        private synchronized int[] order(long seed, long number) {
+            Pass now = pass;
+            if (now == null || now.seed() != seed || now.number() != number) {
+                now = new Pass(
+                        seed,
+                        number,
+                        CounterBasedRandom.permutation(CounterBasedRandom.stream(seed, number, ORDER), data.size()));
+                pass = now;
+            }
+            return now.order();
+        }
+
+        /** One pass over the data; the last one is kept, since positions come one after the other. */
+        private record Pass(long seed, long number, int[] order) {}
     }
 }

@@ -16,6 +16,8 @@ import dev.millrace.api.tokenizer.Tokenizer;
 import dev.millrace.api.tokenizer.TokenizerSettings;
 import dev.millrace.generator.environment.Symbols;
 import dev.millrace.generator.environment.remote.RemoteEnvironment;
+import dev.millrace.generator.environment.text.TextTask.HeldOutRows;
+import dev.millrace.generator.environment.text.TextTask.TextEnvironment;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.file.Files;

@@ -1,14 +1,26 @@
 package dev.millrace.audit.doctor;
 
 import dev.millrace.audit.doctor.Finding.Weight;
+import dev.millrace.audit.ledger.Balance;
+import dev.millrace.audit.ledger.Tally;
 import dev.millrace.corrections.diagnostics.Cause;
 import dev.millrace.corrections.diagnostics.Diagnosis;
 import dev.millrace.corrections.diagnostics.Diagnosis.Branch;
 import dev.millrace.corrections.diagnostics.Fix;
+import dev.millrace.corrections.diagnostics.MeanInterval;
 import dev.millrace.log.Alarm;
+import dev.millrace.log.Evaluations;
+import dev.millrace.schemas.EvaluatedPrompt;
+import dev.millrace.schemas.ServerRole;
+import dev.millrace.schemas.Serving;
+import dev.millrace.schemas.TrainingStep;
+import dev.millrace.schemas.VersionEvaluation;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Optional;
 
 /**
  * Judges an examination. Pure and thread-safe; each rule is a method, and says nothing where nothing is wrong.
@@ -67,5 +79,405 @@ public final class Doctor {
             case POLICY_STALENESS, TOKEN_DRIFT -> Weight.WEAK;
             case NONE -> Weight.NOTE;
         };
+    }
+
+    /** What evaluations on held-out prompts say that training itself cannot. Pure. */
+    static final class HeldOutRules {
+        /** Nats a token: below it the policy's text is, token by token, e times less likely under the start than the start's own. */
+        static final double START_LOG_PROB_FALL = 1;
+
+        private static final double STANDARD_ERRORS = 2;
+
+        private HeldOutRules() {}
+
+        static void heldOut(Examination examination, List<Finding> findings) {
+            Evaluations evaluations = examination.heldOut().evaluations();
+            fallen(evaluations, examination.steps(), findings);
+            unlikelyText(evaluations, findings);
+            if (!examination.heldOut().isBestKept()) {
+                VersionEvaluation best = evaluations.best().orElseThrow();
+                findings.add(
+                        new Finding(
+                                Weight.WEAK,
+                                "best version",
+                                Finding.say(
+                                        "version %d, the best on held-out prompts (reward %.3f), is not on the log any more",
+                                        best.getVersion(), best.getRewardMean()),
+                                "a topic's own limit takes it (retention.bytes): topics.weights_retention_bytes=-1 keeps the next one"));
+            }
+        }
+
+        /**
+         * The last version against the best one, prompt by prompt. The best of many is best by chance, too: so one half of the prompts says
+         * which it is, and the other half how far the last one is below it.
+         */
+        private static void fallen(Evaluations evaluations, List<TrainingStep> steps, List<Finding> findings) {
+            List<VersionEvaluation> all = evaluations.onSamePrompts();
+            if (all.size() < 2) {
+                return;
+            }
+            VersionEvaluation last = all.get(all.size() - 1);
+            VersionEvaluation then = all.stream()
+                    .max(Comparator.comparingDouble((VersionEvaluation of) -> mean(of, 0))
+                            .thenComparing(VersionEvaluation::getVersion, Comparator.reverseOrder()))
+                    .orElseThrow();
+            double[] differences = differences(then, last);
+            MeanInterval fall = MeanInterval.of(differences);
+            if (differences.length == 0 || !fall.isKnown() || !(fall.low() > 0)) {
+                return;
+            }
+            Optional<Double> rise = rise(steps, then.getVersion());
+            findings.add(new Finding(
+                    rise.isPresent() ? Weight.SICK : Weight.WEAK,
+                    "held out",
+                    Finding.say(
+                                    "the reward on held-out prompts is %.3f lower at version %d than at version %d (%.3f to %.3f with 95 %%,"
+                                            + " over the %d prompts that did not choose that version)",
+                                    fall.mean(),
+                                    last.getVersion(),
+                                    then.getVersion(),
+                                    fall.low(),
+                                    fall.high(),
+                                    differences.length)
+                            + rise.map(by -> Finding.say(", while the reward in training rose by %.3f", by))
+                                    .orElse(""),
+                    (rise.isPresent() ? "it learns its prompts by heart, or what only they reward: " : "")
+                            + "millrace evaluate --version best shows what there was, and millrace rollback --to-version "
+                            + then.getVersion()
+                            + " goes on from there; more prompts, a KL term against the start, or a smaller rate"));
+        }
+
+        /** Mean reward over every second prompt, from one on; −∞ without one. */
+        private static double mean(VersionEvaluation of, int from) {
+            List<EvaluatedPrompt> prompts = of.getPrompts();
+            double sum = 0;
+            int count = 0;
+            for (int i = from; i < prompts.size(); i += 2) {
+                if (prompts.get(i).getSamples() > 0) {
+                    sum += reward(prompts.get(i));
+                    count++;
+                }
+            }
+            return count == 0 ? Double.NEGATIVE_INFINITY : sum / count;
+        }
+
+        /** How much better the earlier one was, on every prompt of the half that did not choose it and that both answered. */
+        private static double[] differences(VersionEvaluation earlier, VersionEvaluation later) {
+            List<Double> differences = new ArrayList<>();
+            int prompts =
+                    Math.min(earlier.getPrompts().size(), later.getPrompts().size());
+            for (int i = 1; i < prompts; i += 2) {
+                EvaluatedPrompt before = earlier.getPrompts().get(i);
+                EvaluatedPrompt after = later.getPrompts().get(i);
+                if (before.getSamples() > 0 && after.getSamples() > 0) {
+                    differences.add(reward(before) - reward(after));
+                }
+            }
+            return differences.stream().mapToDouble(Double::doubleValue).toArray();
+        }
+
+        private static double reward(EvaluatedPrompt prompt) {
+            return prompt.getRewardSum() / prompt.getSamples();
+        }
+
+        /** By how much the reward of the last steps is above that of those up to a version; empty where that may be chance. */
+        private static Optional<Double> rise(List<TrainingStep> steps, long version) {
+            List<TrainingStep> upTo =
+                    steps.stream().filter(step -> step.getVersion() <= version).toList();
+            double[] before = rewards(
+                    upTo.size() < StepRules.WINDOW
+                            ? steps.subList(0, Math.min(StepRules.WINDOW, steps.size()))
+                            : upTo.subList(upTo.size() - StepRules.WINDOW, upTo.size()));
+            double[] now = rewards(steps.subList(Math.max(0, steps.size() - StepRules.WINDOW), steps.size()));
+            if (before.length < 2 || now.length < 2) {
+                return Optional.empty();
+            }
+            double by = mean(now) - mean(before);
+            double error = Math.sqrt(variance(before) / before.length + variance(now) / now.length);
+            return by > 0 && by > STANDARD_ERRORS * error ? Optional.of(by) : Optional.empty();
+        }
+
+        private static double[] rewards(List<TrainingStep> steps) {
+            return steps.stream().mapToDouble(TrainingStep::getRewardMean).toArray();
+        }
+
+        private static double mean(double[] values) {
+            double sum = 0;
+            for (double value : values) {
+                sum += value;
+            }
+            return sum / values.length;
+        }
+
+        private static double variance(double[] values) {
+            double mean = mean(values);
+            double squares = 0;
+            for (double value : values) {
+                squares += (value - mean) * (value - mean);
+            }
+            return squares / (values.length - 1);
+        }
+
+        private static void unlikelyText(Evaluations evaluations, List<Finding> findings) {
+            List<VersionEvaluation> known = evaluations.onSamePrompts().stream()
+                    .filter(of -> of.getStartLogProb() != null)
+                    .toList();
+            if (known.size() < 2) {
+                return;
+            }
+            VersionEvaluation first = known.get(0);
+            VersionEvaluation last = known.get(known.size() - 1);
+            double fall = startLogProb(first) - startLogProb(last);
+            if (fall > START_LOG_PROB_FALL) {
+                findings.add(new Finding(
+                        Weight.WEAK,
+                        "text",
+                        Finding.say(
+                                "under the model that the run began with, a token that version %d writes has a log-prob of %.3f on average,"
+                                        + " %.3f nats below that of version %d (more than %.0f)",
+                                last.getVersion(), startLogProb(last), fall, first.getVersion(), START_LOG_PROB_FALL),
+                        "it earns its reward with text that the model would not have written: read some of it (millrace view),"
+                                + " and hold it with a KL term against the start (algorithm.kl)"));
+            }
+        }
+
+        private static double startLogProb(VersionEvaluation of) {
+            Double known = of.getStartLogProb();
+            return known == null ? Double.NaN : known;
+        }
+    }
+
+    /** What became of the rollouts: whether their account adds up, and how many of them nobody trains on. */
+    static final class LedgerRules {
+        private static final double MANY_DROPPED = 0.1;
+        private static final double MANY_REFUSED = 0.01;
+        private static final double MANY_MASKED = 0.5;
+
+        private LedgerRules() {}
+
+        static void ledger(Balance balance, List<Finding> findings) {
+            if (!balance.addsUp()) {
+                findings.add(
+                        new Finding(
+                                Weight.BROKEN,
+                                "ledger",
+                                Finding.say(
+                                        "the ledger does not add up: %s, the first: %s",
+                                        Finding.count(balance.contradictionCount(), "contradiction"),
+                                        balance.contradictions().isEmpty()
+                                                ? "the sum"
+                                                : balance.contradictions().get(0)),
+                                "look at 'millrace ledger' and trace what it names; two topologies or learners may write to one run"));
+            }
+            balance.gaps()
+                    .forEach(gap -> findings.add(new Finding(
+                            Weight.NOTE,
+                            "retention",
+                            gap,
+                            "raise topics.record_retention_ms, or export what is to be kept")));
+            if (!balance.copies().isEmpty()) {
+                findings.add(
+                        new Finding(
+                                Weight.NOTE,
+                                "copies",
+                                "records are on the log once more, and count once: " + reasons(balance.copies()),
+                                "somebody else than the run's roles writes to these topics; nothing of the run is wrong by it"));
+            }
+            if (!balance.strays().isEmpty()) {
+                findings.add(new Finding(
+                        Weight.NOTE,
+                        "strays",
+                        "records name no place of the rollouts topic, and count for nothing: "
+                                + reasons(balance.strays()),
+                        "somebody else than the run's roles writes to these topics, or the topic was made again with fewer"
+                                + " partitions, which millrace repair tells"));
+            }
+        }
+
+        static void lost(Examination examination, List<Finding> findings) {
+            Balance balance = examination.account().balance();
+            Tally all = examination.tally();
+            if (share(all.deadLetteredInAll(), all.generated()) > MANY_REFUSED) {
+                findings.add(new Finding(
+                        Weight.SICK,
+                        "refused",
+                        Finding.say(
+                                "%,d of %,d rollouts were refused: %s",
+                                all.deadLetteredInAll(), all.generated(), reasons(all.deadLettered())),
+                        "millrace dead-letters list; replay puts them back once the cause is mended"));
+            } else if (all.deadLetteredInAll() > 0
+                    || !balance.otherDeadLetters().isEmpty()) {
+                findings.add(new Finding(
+                        Weight.NOTE,
+                        "refused",
+                        Finding.say(
+                                "%s (%s) and %s were refused",
+                                Finding.count(all.deadLetteredInAll(), "rollout"),
+                                reasons(all.deadLettered()),
+                                Finding.count(
+                                        balance.otherDeadLetters().values().stream()
+                                                .mapToLong(Long::longValue)
+                                                .sum(),
+                                        "other record")),
+                        "millrace dead-letters list"));
+            }
+            if (share(all.droppedInAll(), all.generated()) > MANY_DROPPED) {
+                findings.add(new Finding(
+                        Weight.WEAK,
+                        "dropped",
+                        Finding.say(
+                                "%,d of %,d rollouts left before a batch: %s",
+                                all.droppedInAll(), all.generated(), reasons(all.dropped())),
+                        "what was sampled for them is lost; the reason says which deadline or limit"));
+            }
+            if (share(all.maskedInAll(), all.trained() + all.maskedInAll()) > MANY_MASKED) {
+                findings.add(new Finding(
+                        Weight.WEAK,
+                        "masked",
+                        Finding.say(
+                                "%,d of %,d batched rollouts have no token left to train on: %s",
+                                all.maskedInAll(), all.trained() + all.maskedInAll(), reasons(all.masked())),
+                        "loosen the stage that masks most, or lower admission.eta"));
+            }
+        }
+
+        private static double share(long part, long whole) {
+            return whole == 0 ? 0 : (double) part / whole;
+        }
+
+        private static String reasons(Map<String, Long> counts) {
+            return counts.isEmpty()
+                    ? "none"
+                    : counts.entrySet().stream()
+                            .sorted(Map.Entry.<String, Long>comparingByValue().reversed())
+                            .map(e -> Finding.say("%s %,d", e.getKey(), e.getValue()))
+                            .reduce((a, b) -> a + ", " + b)
+                            .orElseThrow();
+        }
+    }
+
+    /** Whether the run gets on: its steps, what waits, and who serves which version. */
+    static final class ProgressRules {
+        private static final long SILENT_MS = 60_000;
+        private static final long STALLED_MS = 120_000;
+        private static final long VERSIONS_BEHIND = 4;
+
+        private ProgressRules() {}
+
+        /** A run that has ended has nothing in flight that anybody waits for; one that hangs has. */
+        static void progress(Examination examination, List<Finding> findings) {
+            boolean alive = isAlive(examination);
+            List<TrainingStep> steps = examination.steps();
+            long lastMs = steps.isEmpty()
+                    ? Long.MIN_VALUE
+                    : steps.get(steps.size() - 1).getFinishedAtMs();
+            if (alive && !steps.isEmpty() && examination.atMs() - lastMs > STALLED_MS) {
+                findings.add(new Finding(
+                        Weight.SICK,
+                        "progress",
+                        Finding.say(
+                                "the last step, to version %d, was %,d s ago, and servers are up",
+                                steps.get(steps.size() - 1).getVersion(), (examination.atMs() - lastMs) / 1000),
+                        waitsWhere(examination.tally())));
+            }
+            if (alive) {
+                examination.account().balance().oldestWaiting().stream()
+                        .filter(waiting -> examination.atMs() - waiting.sinceMs() > STALLED_MS)
+                        .forEach(waiting -> findings.add(new Finding(
+                                Weight.WEAK,
+                                "waiting",
+                                Finding.say(
+                                        "rollout %s has waited for %s for %,d s",
+                                        waiting.rolloutId(),
+                                        waiting.stage(),
+                                        (examination.atMs() - waiting.sinceMs()) / 1000),
+                                "millrace trace " + waiting.rolloutId())));
+            }
+            if (!examination.lags().isEmpty()) {
+                findings.add(new Finding(
+                        Weight.NOTE,
+                        "lag",
+                        "records behind: "
+                                + examination.lags().entrySet().stream()
+                                        .sorted(Map.Entry.comparingByKey())
+                                        .map(e -> Finding.say("%s %,d", e.getKey(), e.getValue()))
+                                        .reduce((a, b) -> a + ", " + b)
+                                        .orElse(""),
+                        ""));
+            }
+        }
+
+        private static String waitsWhere(Tally all) {
+            if (all.waitingForStep() > 0) {
+                return "batches wait for the learner: is it up?";
+            }
+            if (all.waitingForBatch() > all.waitingForScore()) {
+                return "scored rollouts wait for their group or batch: is the topology up, and are groups complete?";
+            }
+            return all.waitingForScore() > 0
+                    ? "rollouts wait for scores: is a scorer up?"
+                    : "nothing is in flight: is a generator up, and admission?";
+        }
+
+        /** A manifest behind a gap, which whoever reads versions passes over. */
+        static void strayVersion(Examination examination, List<Finding> findings) {
+            examination
+                    .strayVersion()
+                    .ifPresent(
+                            stray -> findings.add(
+                                    new Finding(
+                                            Weight.WEAK,
+                                            "versions",
+                                            Finding.say(
+                                                    "a manifest names version %d, and the run's chain ends with %s; it is passed over",
+                                                    stray,
+                                                    examination.newestVersion().isPresent()
+                                                            ? "version "
+                                                                    + examination
+                                                                            .newestVersion()
+                                                                            .getAsLong()
+                                                            : "no version"),
+                                            "somebody else than the run's learner writes versions: stop whoever that is; a learner that runs deletes it")));
+        }
+
+        static void serving(Examination examination, List<Finding> findings) {
+            long newest = examination.newestVersion().orElse(0);
+            for (Serving server : examination.serving()) {
+                long silentMs = examination.atMs() - server.getHeartbeatMs();
+                if (server.getLeft()) {
+                    continue; // in order
+                }
+                if (silentMs > SILENT_MS) {
+                    if (isAlive(examination)) {
+                        findings.add(new Finding(
+                                Weight.WEAK,
+                                "serving",
+                                Finding.say(
+                                        "%s %s was last heard of %,d s ago",
+                                        lower(server), server.getServerId(), silentMs / 1000),
+                                "if it is not meant to be down, start it again"));
+                    }
+                } else if (server.getRole()
+                                != ServerRole.EVALUATOR // which stays with a version for as long as that takes
+                        && newest - server.getVersion() > VERSIONS_BEHIND) {
+                    findings.add(new Finding(
+                            Weight.SICK,
+                            "serving",
+                            Finding.say(
+                                    "%s %s serves version %d, the newest is %d",
+                                    lower(server), server.getServerId(), server.getVersion(), newest),
+                            "what it makes is stale when it comes: look at its log, or give it fewer tokens at once"));
+                }
+            }
+        }
+
+        private static boolean isAlive(Examination examination) {
+            return examination.serving().stream()
+                    .anyMatch(server -> !server.getLeft() && examination.atMs() - server.getHeartbeatMs() < SILENT_MS);
+        }
+
+        private static String lower(Serving server) {
+            return server.getRole().name().toLowerCase(Locale.ROOT);
+        }
     }
 }

@@ -3,14 +3,17 @@ package dev.millrace.replay.archive;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.scan.KafkaRecordFetcher;
 import dev.millrace.log.scan.LogReader;
+import dev.millrace.log.scan.ReadLimit;
 import dev.millrace.log.scan.RecordFetcher;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import java.time.Duration;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.Deque;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -19,6 +22,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentSkipListMap;
 import org.apache.kafka.clients.consumer.Consumer;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
 
@@ -205,5 +209,42 @@ public final class LiveRun implements RecordedRun {
     @Override
     public void close() {
         // the connection belongs to whoever made it
+    }
+
+    /** Reads a partition with a consumer of its own, from one offset to another. */
+    static final class LogCursor implements RecordCursor {
+        private final LogReader log;
+        private final TopicPartition partition;
+        private final long end;
+        private final Duration patience;
+        private final Deque<ConsumerRecord<byte[], byte[]>> fetched = new ArrayDeque<>();
+
+        /** @param log closed with the cursor */
+        LogCursor(LogReader log, TopicPartition partition, long from, long end, Duration patience) {
+            this.log = log;
+            this.partition = partition;
+            this.end = end;
+            this.patience = patience;
+            log.from(partition, from);
+        }
+
+        @Override
+        public Optional<ConsumerRecord<byte[], byte[]>> next() {
+            if (fetched.isEmpty()
+                    && !log.readUntil(
+                            () -> !fetched.isEmpty() || log.position(partition) >= end,
+                            ReadLimit.withoutProgress(patience),
+                            fetched::add)) {
+                throw new ArchiveException(
+                        "nothing came from " + partition + " at offset " + log.position(partition) + " for "
+                                + patience.toSeconds() + " s; is the broker out of reach, or a transaction left open?");
+            }
+            return Optional.ofNullable(fetched.poll()).filter(record -> record.offset() < end);
+        }
+
+        @Override
+        public void close() {
+            log.close();
+        }
     }
 }

@@ -3,6 +3,8 @@ package dev.millrace.audit.ledger;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.audit.ledger.LedgerReader.StrayOutcomes;
+import dev.millrace.audit.ledger.TrainedBatches.StepWords;
 import dev.millrace.log.scan.OffsetRange;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;

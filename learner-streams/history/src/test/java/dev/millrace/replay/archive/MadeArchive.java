@@ -1,6 +1,7 @@
 package dev.millrace.replay.archive;
 
 import dev.millrace.replay.archive.ArchiveIndex.PartitionFile;
+import dev.millrace.replay.archive.ArchivedRun.FileCursor;
 import dev.millrace.replay.archive.RecordedRun.Range;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;

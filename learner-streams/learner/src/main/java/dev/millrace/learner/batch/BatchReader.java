@@ -1,26 +1,33 @@
 package dev.millrace.learner.batch;
 
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.deadletter.DeadLetters;
 import dev.millrace.log.scan.LogReader;
 import dev.millrace.log.scan.ReadLimit;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.rollout.RefusalReason;
 import dev.millrace.schemas.rollout.RefusedException;
+import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.weights.PolicyPartition;
 import java.time.Duration;
 import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.NavigableMap;
 import java.util.Optional;
 import java.util.Queue;
 import java.util.Set;
+import java.util.TreeMap;
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.consumer.OffsetOutOfRangeException;
+import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.TimeoutException;
 import org.apache.kafka.common.errors.WakeupException;
@@ -338,5 +345,259 @@ public final class BatchReader implements AutoCloseable {
     @Override
     public void close() {
         log.close();
+    }
+
+    /**
+     * Batches that came before one that is still to come, and wait for it: the record of that one may have been sent again from the
+     * dead letters.
+     *
+     * <p>One behind which many came that go before it is out of place: nobody writes it there who counts. Of those that wait so many
+     * bytes are held; what is beyond is found again on the log when it is due. Not thread-safe.
+     */
+    static final class AheadBatches {
+        private static final int MANY = 8;
+        private static final long CAPACITY_BYTES = 64L << 20;
+
+        private static final class Waiting {
+            private final ConsumerRecord<byte[], byte[]> record;
+            private int overtaken;
+
+            private Waiting(ConsumerRecord<byte[], byte[]> record) {
+                this.record = record;
+            }
+        }
+
+        private final NavigableMap<Long, Waiting> byId = new TreeMap<>();
+        private long bytes;
+        private boolean forgot;
+
+        /** Has a batch wait; the first of an id stays. */
+        void add(long batchId, ConsumerRecord<byte[], byte[]> record) {
+            if (byId.containsKey(batchId)) {
+                return;
+            }
+            byId.put(batchId, new Waiting(record));
+            bytes += record.value().length;
+            while (bytes > CAPACITY_BYTES && byId.size() > 1) {
+                bytes -= byId.pollLastEntry().getValue().record.value().length;
+                forgot = true;
+            }
+        }
+
+        /** The one of this id, which waits no longer. */
+        Optional<ConsumerRecord<byte[], byte[]>> take(long batchId) {
+            Waiting found = byId.remove(batchId);
+            if (found != null) {
+                bytes -= found.record.value().length;
+            }
+            return Optional.ofNullable(found).map(waiting -> waiting.record);
+        }
+
+        /**
+         * A batch was consumed that lay at this offset.
+         *
+         * @return those that are out of place, which wait no longer
+         */
+        List<ConsumerRecord<byte[], byte[]>> consumed(long offset) {
+            List<ConsumerRecord<byte[], byte[]>> misplaced = new ArrayList<>();
+            for (Iterator<Waiting> all = byId.values().iterator(); all.hasNext(); ) {
+                Waiting waiting = all.next();
+                if (waiting.record.offset() < offset && ++waiting.overtaken > MANY) {
+                    misplaced.add(waiting.record);
+                    bytes -= waiting.record.value().length;
+                    all.remove();
+                }
+            }
+            return misplaced;
+        }
+
+        /** Whether some are no longer held, so that the log must be searched for them; asked once for each time. */
+        boolean takeForgot() {
+            boolean some = forgot;
+            forgot = false;
+            return some;
+        }
+
+        /** The ids that wait, lowest first. */
+        List<Long> ids() {
+            return List.copyOf(byId.keySet());
+        }
+    }
+
+    /**
+     * Where on the log the due batch is looked for, and up to where everything was read.
+     *
+     * <p>Where the log has lost records, an alarm says so, and the due batch is looked for before the place that is lost. Used by one
+     * thread.
+     */
+    static final class BatchCursor {
+        private static final Logger LOG = LoggerFactory.getLogger(BatchCursor.class);
+        private static final int FIRST_LOOK_BACK = 8;
+
+        private final LogConnection connection;
+        private final LogReader log;
+        private final TopicPartition partition;
+        private final Duration limit;
+        private final BatchSequence sequence;
+        private final Deserializer<LearnerBatch> batches;
+        private final BatchAlarms alarms;
+        /** Every record before this offset was read before, by this learner or an earlier one. */
+        private long readBefore;
+
+        /**
+         * Goes to where the due batch is.
+         *
+         * @param log has the partition assigned
+         * @param limit of every question to the log
+         * @param committed offset, of which readers of this group have read everything before
+         */
+        BatchCursor(
+                LogConnection connection,
+                LogReader log,
+                TopicPartition partition,
+                Duration limit,
+                BatchSequence sequence,
+                Deserializer<LearnerBatch> batches,
+                BatchAlarms alarms,
+                Optional<OffsetAndMetadata> committed) {
+            this.connection = connection;
+            this.log = log;
+            this.partition = partition;
+            this.limit = limit;
+            this.sequence = sequence;
+            this.batches = batches;
+            this.alarms = alarms;
+            long begin = begin();
+            this.readBefore = committed.map(OffsetAndMetadata::offset).orElse(begin);
+            place(begin);
+        }
+
+        /** Goes to where the due batch is to be looked for: not behind the first batch that was not consumed. */
+        void toDue() {
+            place(begin());
+        }
+
+        /** Goes to where the epoch's batches begin. */
+        void toBeginning() {
+            log.consumer().seek(partition, begin());
+        }
+
+        /** What lies before it is gone, or of an older epoch. */
+        private long begin() {
+            return Math.max(
+                    log.begin(partition, limit),
+                    connection.lineage().beginning(partition.topic(), partition.partition()));
+        }
+
+        private void place(long begin) {
+            long end = log.end(partition, limit);
+            long from = readBefore;
+            if (from > end) {
+                alarms.tailLost(end, readBefore, sequence.next());
+                from = end;
+                readBefore = end;
+            } else if (from < begin) {
+                LOG.warn(
+                        "{} begins at offset {}, behind offset {}, up to which it was read: what lay between was removed by the"
+                                + " topic's retention (topics.record_retention_ms)",
+                        partition,
+                        begin,
+                        from);
+                if (begin - from > 1) { // more than the marker behind the last batch
+                    alarms.removed(begin, from, sequence.next());
+                }
+                from = begin;
+            }
+            log.consumer().seek(partition, lookedBack(from, begin));
+        }
+
+        /** An offset from which on the due batch lies, if it lies before {@code from} at all: that of a batch before it. */
+        private long lookedBack(long from, long begin) {
+            long start = from;
+            for (long back = FIRST_LOOK_BACK; start > begin; back *= 4) {
+                start = Math.max(begin, from - back);
+                Optional<Long> first = firstBatch(start, from);
+                if (first.isPresent() && first.get() <= sequence.next()) {
+                    return start;
+                }
+            }
+            return start;
+        }
+
+        private Optional<Long> firstBatch(long start, long end) {
+            log.consumer().seek(partition, start);
+            List<Long> ids = new ArrayList<>();
+            log.readUntil(
+                    () -> !ids.isEmpty() || log.position(partition) >= end,
+                    ReadLimit.withoutProgress(limit),
+                    record -> ours(record).ifPresent(batch -> ids.add(batch.getBatchId())));
+            return ids.stream().findFirst();
+        }
+
+        private Optional<LearnerBatch> ours(ConsumerRecord<byte[], byte[]> record) {
+            try {
+                LearnerBatch batch = batches.deserialize(record.topic(), record.value());
+                if (batch != null) {
+                    sequence.placeOf(batch);
+                    return Optional.of(batch);
+                }
+            } catch (MalformedRecordException | RefusedException e) {
+                return Optional.empty(); // refused when it is its turn
+            }
+            return Optional.empty();
+        }
+
+        /** A record was read; false if it was read before, by this learner or an earlier one. */
+        boolean read(ConsumerRecord<byte[], byte[]> record) {
+            boolean isNew = record.offset() >= readBefore;
+            readBefore = Math.max(readBefore, record.offset() + 1);
+            return isNew;
+        }
+
+        /** The offset to commit with a batch: behind everything that was read. */
+        OffsetAndMetadata behind(ConsumerRecord<byte[], byte[]> batch) {
+            return new OffsetAndMetadata(
+                    readBefore, readBefore == batch.offset() + 1 ? batch.leaderEpoch() : Optional.empty(), "");
+        }
+    }
+
+    /**
+     * Records on {@code batches} that were refused and wait for the next commit, with which their dead letters are written.
+     *
+     * <p>Their offsets are committed only then, so a learner that dies before reads and refuses them again, and each dead
+     * letter is written exactly once.
+     */
+    static final class RefusedBatches {
+        private static final Logger LOG = LoggerFactory.getLogger(RefusedBatches.class);
+
+        private final String topic;
+        private final RunIdentity run;
+        private final List<ProducerRecord<byte[], byte[]>> letters = new ArrayList<>();
+
+        /** @param run that refuses them */
+        RefusedBatches(String topic, RunIdentity run) {
+            this.topic = topic;
+            this.run = run;
+        }
+
+        void add(ConsumerRecord<byte[], byte[]> record, RefusedException refused) {
+            LOG.warn(
+                    "refused {}-{}@{}, dead letter follows with the next version: {}",
+                    record.topic(),
+                    record.partition(),
+                    record.offset(),
+                    refused.getMessage());
+            letters.add(DeadLetters.of(record, refused.refusal(), run, topic));
+        }
+
+        /** Everything that waits. */
+        List<ProducerRecord<byte[], byte[]>> waiting() {
+            return List.copyOf(letters);
+        }
+
+        /** These are committed. */
+        void written(int count) {
+            letters.subList(0, count).clear();
+        }
     }
 }

@@ -1,5 +1,6 @@
 package dev.millrace.learner.repair;
 
+import dev.millrace.learner.batch.BatchProgress;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.deadletter.RefusedPlaces;
 import dev.millrace.log.run.ClaimedRun;
@@ -8,9 +9,12 @@ import dev.millrace.log.run.LostOffsets;
 import dev.millrace.log.run.TopicAdministration;
 import dev.millrace.log.run.TopicsConfig;
 import dev.millrace.log.scan.ConsistentCut;
+import dev.millrace.log.scan.OffsetRange;
 import dev.millrace.log.scan.TopicScan;
 import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TrainingStep;
+import dev.millrace.schemas.run.EpochLineage.Ancestor;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.run.VersionKey;
 import dev.millrace.schemas.serde.AvroSerde;
@@ -26,7 +30,9 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.ConcurrentSkipListSet;
+import java.util.function.Consumer;
 import java.util.stream.Collectors;
+import java.util.stream.LongStream;
 import java.util.stream.Stream;
 import org.apache.avro.specific.SpecificRecord;
 import org.apache.kafka.clients.admin.Admin;
@@ -242,6 +248,247 @@ public final class RunExaminer {
                                 : "topic " + topic + " was deleted and made again: what it held is gone",
                         ways.newEpoch()));
             }
+        }
+    }
+
+    /** Whether the chain of versions and the training log tell the same story. */
+    static final class ChainCheck {
+        private final LogConnection connection;
+        private final RunTopics topics;
+        private final TrainingPast past;
+        private final boolean hasLostFirstSteps;
+        private final WaysOut ways;
+
+        /** @param hasLostFirstSteps whether the training log no longer begins with the run's first step */
+        ChainCheck(LogConnection connection, TrainingPast past, boolean hasLostFirstSteps, WaysOut ways) {
+            this.connection = connection;
+            this.topics = connection.topics();
+            this.past = past;
+            this.hasLostFirstSteps = hasLostFirstSteps;
+            this.ways = ways;
+        }
+
+        List<Inconsistency> compare(LoadableVersions versions) {
+            if (versions.tip().isEmpty()) {
+                return withoutVersion();
+            }
+            PolicyVersion tip = versions.tip().get();
+            long newest = tip.getVersion();
+            List<Inconsistency> found = new ArrayList<>();
+            if (past.newestVersion() > newest) {
+                List<Way> out = new ArrayList<>();
+                long due = tip.getBatchId() + 1;
+                if (past.hasBatches(due, past.lastBatch())) {
+                    out.add(WaysOut.await("the learner learns batches " + due + " to " + past.lastBatch()
+                            + " again, which gives the same weights"));
+                }
+                out.addAll(ways.newEpoch());
+                found.add(new Inconsistency(
+                        "versions-lost",
+                        "the training log made version " + past.newestVersion() + ", and " + topics.policyVersions()
+                                + " ends with version " + newest,
+                        out));
+            }
+            boolean isFirstOfEpoch = tip.getParentEpoch() != null;
+            if (!isFirstOfEpoch && past.lastBatch() < tip.getBatchId() && !(past.isEmpty() && hasLostFirstSteps)) {
+                found.add(new Inconsistency(
+                        "steps-lost",
+                        "version " + newest + " was made from batch " + tip.getBatchId() + ", and "
+                                + topics.trainingLog()
+                                + (past.isEmpty()
+                                        ? " has no step of this epoch"
+                                        : " ends with the step on batch " + past.lastBatch()),
+                        List.of(WaysOut.await(
+                                "training goes on; what became of the rollouts of these batches the ledger tells by the batches"
+                                        + " alone"))));
+            }
+            if (!versions.unreadable().isEmpty()) {
+                found.add(new Inconsistency("version-lost", versions.unreadable(), ways.newEpoch()));
+            }
+            return found;
+        }
+
+        private List<Inconsistency> withoutVersion() {
+            if (connection.lineage().parent().isPresent() && past.isEmpty()) {
+                Ancestor parent = connection.lineage().parent().get();
+                return List.of(new Inconsistency(
+                        "epoch-unfinished",
+                        "epoch " + connection.run().epoch() + " was begun from version " + parent.version()
+                                + " of epoch " + parent.epoch() + ", and its first version is not there",
+                        ways.firstOfEpoch(parent.version())));
+            }
+            return past.isEmpty()
+                    ? List.of()
+                    : List.of(new Inconsistency(
+                            "chain-lost",
+                            topics.policyVersions()
+                                    + " has no version of this epoch, and the training log made version "
+                                    + past.newestVersion()
+                                    + "; nothing on this log brings the weights back: import an archive of the run with millrace"
+                                    + " import, or begin another run",
+                            ways.newEpoch()));
+        }
+    }
+
+    /** Whether the batches that the learner is to train on next are there, and can be trained on. */
+    static final class DueBatches {
+        /** A batch and the marker of its transaction, at least. */
+        private static final int OFFSETS_OF_A_BATCH = 2;
+        /** Batches that may be lost in a row; an id further ahead is no batch of the run, and a list of those between would not end. */
+        private static final long MOST_LOST = 100_000;
+
+        private final LogConnection connection;
+        private final RunTopics topics;
+        private final TrainingPast past;
+        private final BatchMembers members;
+        private final CommittedOffsets offsets;
+        private final WaysOut ways;
+        private final Duration patience;
+        private final Consumer<Inconsistency> found;
+
+        /**
+         * @param patience how long to wait while nothing arrives
+         * @param found takes what is inconsistent
+         */
+        DueBatches(
+                LogConnection connection,
+                TrainingPast past,
+                BatchMembers members,
+                CommittedOffsets offsets,
+                WaysOut ways,
+                Duration patience,
+                Consumer<Inconsistency> found) {
+            this.connection = connection;
+            this.topics = connection.topics();
+            this.past = past;
+            this.members = members;
+            this.offsets = offsets;
+            this.ways = ways;
+            this.patience = patience;
+            this.found = found;
+        }
+
+        /**
+         * The batches that are due and will not come, in order.
+         *
+         * @param there topics of the run that exist
+         */
+        List<Long> lost(PolicyVersion tip, Set<String> there) {
+            long due = past.due(tip);
+            Optional<BatchProgress> said = offsets.learner().flatMap(offset -> BatchProgress.parse(offset.metadata()));
+            if (said.isPresent() && past.newestVersion() <= tip.getVersion()) {
+                due = Math.max(due, said.get().batchId() + 1);
+            }
+            long next = past.firstFrom(due);
+            if (next == due) {
+                return unusable(due);
+            }
+            while (next >= 0 && isStray(due, next)) {
+                next = past.firstFrom(next + 1);
+            }
+            if (next < 0 && past.lastBatch() < due) { // it is still to be assembled, or was deleted
+                return there.containsAll(List.of(
+                                topics.outcomes(), topics.deadLetters(), topics.trajectories(), topics.trainingLog()))
+                        ? deletedUnread(due)
+                        : List.of();
+            }
+            long last = next < 0 ? past.lastBatch() : next - 1;
+            if (last - due >= MOST_LOST) {
+                found.accept(new Inconsistency(
+                        "step-stray",
+                        "batch " + due + " is due, and " + topics.trainingLog() + " has a step on batch " + last
+                                + ", more than " + MOST_LOST + " batches ahead: no learner of the run wrote it",
+                        ways.newEpoch()));
+                return List.of();
+            }
+            List<Long> lost = LongStream.rangeClosed(due, last).boxed().toList();
+            found.accept(new Inconsistency(
+                    "batch-lost",
+                    "batch " + due + " is due, and " + topics.batches() + " does not have "
+                            + (lost.size() == 1 ? "it" : "batches " + due + " to " + last)
+                            + (next < 0
+                                    ? "; a step on it was taken before"
+                                    : "; batch " + next + " is there and waits for it"),
+                    waysWithout(lost)));
+            return lost;
+        }
+
+        /**
+         * Whether a batch ahead of the due one is none of the run's: it repeats what an earlier batch has, or is further ahead than
+         * batches can be lost. Nothing is to be given up for it; the learner refuses it.
+         */
+        private boolean isStray(long due, long ahead) {
+            Optional<String> why = ahead - due > MOST_LOST
+                    ? Optional.of("it is more than " + MOST_LOST + " batches ahead")
+                    : members.whyRefused(ahead);
+            boolean isPassed = offsets.learner()
+                    .filter(read -> read.offset() > past.offset(ahead))
+                    .isPresent();
+            why.filter(clause -> !isPassed)
+                    .ifPresent(clause -> found.accept(new Inconsistency(
+                            "batch-stray",
+                            "batch " + ahead + " at offset " + past.offset(ahead) + " of " + topics.batches()
+                                    + " is no batch that the learner takes: batch " + due + " is due, and " + clause,
+                            List.of(WaysOut.await("the learner passes it over, and says so on " + topics.deadLetters()
+                                    + " with its next version; it costs nothing")))));
+            return why.isPresent();
+        }
+
+        /**
+         * Batches that were deleted before the learner read them, and behind which none is left: told by what was to be in them. Fewer
+         * than there were, where that is not certain: what is missed then shows as soon as another batch comes.
+         */
+        private List<Long> deletedUnread(long due) {
+            Optional<OffsetRange> deleted = offsets.deletedUnread();
+            Optional<TopicPartition> partition = offsets.batches();
+            long batches = deleted.map(range -> (range.end() - range.begin()) / OFFSETS_OF_A_BATCH)
+                    .orElse(0L);
+            if (deleted.isEmpty() || partition.isEmpty() || batches == 0) {
+                return List.of(); // a marker of the transaction whose batch was read
+            }
+            JoinedRollouts joined = new JoinedRollouts(connection, partition.get(), patience, offsets::topology);
+            long waiting = joined.whole();
+            if (waiting == 0 || waiting <= past.usualRollouts() - joined.groupSize()) {
+                return List.of(); // not enough for a batch
+            }
+            int usual = past.usualRollouts();
+            long count = usual == 0 ? 1 : Math.max(1, Math.min(batches, waiting / usual));
+            long last = due + count - 1;
+            List<Long> lost = LongStream.rangeClosed(due, last).boxed().toList();
+            found.accept(new Inconsistency(
+                    "batch-lost",
+                    "batch " + due + " is due, and " + (count == 1 ? "it was" : "batches up to " + last + " were")
+                            + " deleted unread: the learner has read " + partition.get() + " up to offset "
+                            + deleted.get().begin() + ", which begins at offset "
+                            + deleted.get().end() + " now, and " + waiting
+                            + " rollouts that the topology has taken in are in no batch that is there",
+                    waysWithout(lost)));
+            return lost;
+        }
+
+        /** The due batch, and those right behind it, that are there and cannot be trained on. */
+        private List<Long> unusable(long due) {
+            Optional<String> why = members.whyUnusable(due);
+            if (why.isEmpty()) {
+                return List.of();
+            }
+            List<Long> unusable = new ArrayList<>();
+            long batch = due;
+            while (past.firstFrom(batch) == batch && members.whyUnusable(batch).isPresent()) {
+                unusable.add(batch++);
+            }
+            found.accept(new Inconsistency(
+                    "batch-unusable",
+                    "batch " + due + " is due and cannot be trained on: " + why.get(),
+                    waysWithout(unusable)));
+            return unusable;
+        }
+
+        private List<Way> waysWithout(List<Long> lost) {
+            List<Way> out = new ArrayList<>();
+            out.add(ways.skip(lost));
+            out.addAll(ways.newEpoch());
+            return out;
         }
     }
 }

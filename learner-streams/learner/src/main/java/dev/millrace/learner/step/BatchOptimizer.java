@@ -1,10 +1,17 @@
 package dev.millrace.learner.step;
 
 import dev.millrace.corrections.NonFiniteLogProbException;
+import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.algorithm.RoutingReplay;
+import dev.millrace.corrections.kl.KlConfig;
+import dev.millrace.corrections.kl.KlResult;
+import dev.millrace.corrections.kl.KlTermEvaluation;
+import dev.millrace.corrections.objective.Objective;
 import dev.millrace.corrections.objective.ObjectiveResult;
+import dev.millrace.corrections.objective.UpdateFacts;
 import dev.millrace.corrections.stage.ControlState;
+import dev.millrace.corrections.stage.Decision;
 import dev.millrace.corrections.stage.LengthGuard;
 import dev.millrace.corrections.weights.None;
 import dev.millrace.learner.batch.TrainingBatch;
@@ -15,14 +22,23 @@ import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.LoraAdapter;
+import dev.millrace.policy.weights.TensorSet;
 import dev.millrace.policy.weights.Weights;
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.StageReport;
+import dev.millrace.schemas.StepEntry;
 import dev.millrace.weights.AdapterBases;
+import java.nio.FloatBuffer;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Trains on a batch: {@code epochs × minibatches} AdamW steps on
@@ -388,5 +404,296 @@ public final class BatchOptimizer implements AutoCloseable {
     @Override
     public void close() {
         shards.close();
+    }
+
+    /** Refuses a step that made something NaN or infinite, naming the tensor and the element. */
+    static final class FiniteStep {
+        private FiniteStep() {}
+
+        /** Where a gradient whose norm is not finite has its first such element. */
+        static String firstNonFinite(Gradients gradients, double norm) {
+            for (TensorSpec spec : gradients.specs()) {
+                FloatBuffer gradient = gradients.tensor(spec.name());
+                for (int i = 0; i < gradient.limit(); i++) {
+                    if (!Float.isFinite(gradient.get(i))) {
+                        return "the gradient of " + spec.name() + " is " + gradient.get(i) + " at element " + i;
+                    }
+                }
+            }
+            return "the norm of the gradient is " + norm + ", although every element is finite";
+        }
+
+        /** Moments too: an infinite second moment would freeze its weight for good, and no weight would show it. */
+        static void require(TrainingBatch batch, Weights weights, AdamW.State optimizer) {
+            if (weights.adapter().isPresent()) {
+                require(batch, weights.trained().tensors(), "");
+            }
+            require(batch, weights.tensors(), "");
+            require(batch, optimizer.first(), "the first moment of ");
+            require(batch, optimizer.second(), "the second moment of ");
+        }
+
+        private static void require(TrainingBatch batch, TensorSet tensors, String what) {
+            for (TensorSpec spec : tensors.specs()) {
+                FloatBuffer tensor = tensors.tensor(spec.name());
+                while (tensor.hasRemaining()) {
+                    float value = tensor.get();
+                    if (!Float.isFinite(value)) {
+                        throw new NonFiniteStepException(
+                                batch.batch().getBatchId(),
+                                "the step made " + what + spec.name() + " " + value + " at element "
+                                        + (tensor.position() - 1),
+                                null);
+                    }
+                }
+            }
+        }
+    }
+
+    /**
+     * What one update's loss was made of. Means are over trained tokens, log-probs those of the policy before the update.
+     *
+     * <p>{@code approx_kl_behavior} is k1, the mean of behavior minus current; {@code approx_kl3_behavior} is k3, the mean
+     * of {@code r − 1 − log r} with r = current/behavior, which is never negative.
+     */
+    static final class LossMetrics {
+        private static final Map<String, String> OBJECTIVE_NAMES = Map.of(
+                ObjectiveResult.APPROX_KL, StepMetric.APPROX_KL_PROXIMAL.key(),
+                ObjectiveResult.CLIPPED_FRACTION, StepMetric.CLIP_FRACTION.key(),
+                ObjectiveResult.LOWER_CLIPPED_FRACTION, StepMetric.CLIP_FRACTION_LOWER.key());
+
+        private final Minibatch minibatch;
+        private final GradientShards.Scores scores;
+        private final ObjectiveResult result;
+        private final double[] aggregation;
+        private final double entropyCoefficient;
+        private final @Nullable KlResult kl;
+        private final double klCoefficient;
+
+        /** @param kl divergence from the reference; null without one in the loss */
+        LossMetrics(
+                Minibatch minibatch,
+                GradientShards.Scores scores,
+                ObjectiveResult result,
+                double[] aggregation,
+                double entropyCoefficient,
+                @Nullable KlResult kl,
+                double klCoefficient) {
+            this.minibatch = minibatch;
+            this.scores = scores;
+            this.result = result;
+            this.aggregation = aggregation;
+            this.entropyCoefficient = entropyCoefficient;
+            this.kl = kl;
+            this.klCoefficient = klCoefficient;
+        }
+
+        /** Adds them to the batch's and returns the loss. */
+        double addTo(StepMetricsTally means) {
+            TokenBatch layout = minibatch.layout();
+            float[] behavior = minibatch.behavior();
+            double entropy = 0;
+            double aggregatedEntropy = 0;
+            double k1 = 0;
+            double k3 = 0;
+            for (int s = 0; s < layout.sequenceCount(); s++) {
+                for (int t = layout.start(s); t < layout.end(s); t++) {
+                    if (layout.isTrained(t)) {
+                        double logRatio = (double) scores.logProbs()[t] - behavior[t];
+                        entropy += scores.entropies()[t];
+                        aggregatedEntropy += aggregation[s] * scores.entropies()[t];
+                        k1 -= logRatio;
+                        k3 += Math.expm1(logRatio) - logRatio;
+                    }
+                }
+            }
+            double tokens = layout.trainedTokens();
+            double loss = result.loss()
+                    - entropyCoefficient * aggregatedEntropy
+                    + (kl == null ? 0 : klCoefficient * kl.value());
+            means.add(StepMetric.LOSS, loss);
+            means.add(StepMetric.POLICY_LOSS, result.loss());
+            means.add(StepMetric.ENTROPY, entropy / tokens);
+            means.add(StepMetric.ENTROPY_COEFFICIENT, entropyCoefficient);
+            means.add(StepMetric.APPROX_KL_BEHAVIOR, k1 / tokens);
+            means.add(StepMetric.APPROX_KL3_BEHAVIOR, k3 / tokens);
+            if (kl != null) {
+                means.add(StepMetric.KL_LOSS, kl.value());
+            }
+            means.addActedOn(layout, result.actedOn());
+            result.metrics()
+                    .forEach((name, value) -> means.addOfObjective(OBJECTIVE_NAMES.getOrDefault(name, name), value));
+            return loss;
+        }
+    }
+
+    /** What is said of a step once it is made. */
+    static final class StepReports {
+        private final Algorithm algorithm;
+
+        StepReports(Algorithm algorithm) {
+            this.algorithm = algorithm;
+        }
+
+        StepReport of(
+                StepMembers members,
+                StepStart.Started start,
+                long version,
+                double rate,
+                ControlState controls,
+                StepMetricsTally means) {
+            addStart(members, start, means);
+            return report(members, start.decision(), version, rate, controls, means);
+        }
+
+        /** What the recorded decisions were, beside what is in force; what was not computed is absent. */
+        private void addStart(StepMembers members, StepStart.Started start, StepMetricsTally means) {
+            if (members.count() > 0) {
+                means.once(StepMetric.RESPONSE_TOKENS_MEAN, members.meanTokens());
+                means.once(StepMetric.RESPONSE_TOKENS_MAX, members.maxTokens());
+            }
+            if (!Double.isNaN(algorithm.objective().clipRatioHigh())) {
+                means.once(StepMetric.CLIP_RATIO_HIGH, algorithm.objective().clipRatioHigh());
+            }
+            LearnerBatch batch = members.batch().batch();
+            means.onceIfKnown(StepMetric.RECORDED_ESS_RATIO, batch.getEssRatio());
+            means.onceIfKnown(StepMetric.RECORDED_ESS_RATIO_TRUNCATED, batch.getEssRatioTruncated());
+            means.onceIfKnown(StepMetric.RECORDED_SECOND_MOMENT, batch.getSecondMoment());
+            means.once(StepMetric.RECORDED_STEP_SCALE, batch.getStepScale());
+            means.once(StepMetric.RECORDED_TOKENS_TRAINED, batch.getTrainedTokens());
+            means.once(StepMetric.STEP_SCALE, start.decision().decided().stepScale());
+        }
+
+        private StepReport report(
+                StepMembers members,
+                StepDecision decision,
+                long version,
+                double rate,
+                ControlState controls,
+                StepMetricsTally means) {
+            Decision decided = decision.decided();
+            List<StepEntry> entries = IntStream.range(0, members.count())
+                    .mapToObj(s -> new StepEntry(decided.left().trainedTokens(s), decided.maskedBy()[s]))
+                    .toList();
+            return new StepReport(
+                    means.updates(),
+                    rate,
+                    decision.trained().length,
+                    decided.left().trainedTokens(),
+                    entries,
+                    StepFigures.of(members, decision, version),
+                    withObjective(decision.stages(), means),
+                    controls,
+                    means.metrics());
+        }
+
+        /** The objective reports beside the stages; one that is linear has nothing that it could act with. */
+        private List<StageReport> withObjective(List<StageReport> stages, StepMetricsTally means) {
+            List<StageReport> reports = new ArrayList<>(stages);
+            if (!algorithm.objective().linear()) {
+                means.objectiveReport().ifPresent(reports::add);
+            }
+            return reports;
+        }
+    }
+
+    /**
+     * The loss of one update, objective, KL term and entropy bonus together, as what differentiation asks for: a coefficient for
+     * every log-prob and every entropy of the minibatch, packed as its layout is. Changes no weights.
+     */
+    static final class UpdateLoss {
+        private final Algorithm algorithm;
+        private final GradientShards shards;
+
+        /** @param shards score the minibatch where the objective needs current log-probs; borrowed */
+        UpdateLoss(Algorithm algorithm, GradientShards shards) {
+            this.algorithm = algorithm;
+            this.shards = shards;
+        }
+
+        /**
+         * What an update's gradient is made with: a coefficient for every log-prob and every entropy.
+         *
+         * @param result of the objective; at stand-ins for the current log-probs where the loss is linear in them
+         * @param kl     divergence from the reference in the loss; null without one
+         */
+        record Coefficients(
+                UpdateFacts facts,
+                ObjectiveResult result,
+                @Nullable KlResult kl,
+                float[] coefficients,
+                double[] aggregation,
+                double entropyCoefficient,
+                float[] entropyCoefficients) {}
+
+        /** Those of an update from these weights; counts what the forward pass took, if one is needed. */
+        Coefficients coefficients(
+                TrainingBatch batch,
+                Minibatch minibatch,
+                StepStart.Started start,
+                Weights weights,
+                long optimizerSteps,
+                ControlState controls,
+                StepMetricsTally means) {
+            TokenBatch layout = minibatch.layout();
+            Objective objective = algorithm.objective();
+            UpdateFacts facts = minibatch.facts(algorithm.aggregation(), optimizerSteps, controls);
+            // for an objective linear in the log-probs any finite ones give the coefficients, and the real ones come
+            // out of
+            // the
+            // backward pass
+            float[] current = algorithm.needsCurrentLogProbs()
+                    ? currentLogProbs(minibatch, weights, means)
+                    : minibatch.proximal();
+            ObjectiveResult result = objective.evaluate(minibatch.input(objective, current), facts);
+            KlResult kl = klInLoss(minibatch, current);
+            float[] coefficients = kl == null
+                    ? result.gradient()
+                    : kl.addedTo(result, start.klCoefficient()).gradient();
+            double entropyCoefficient = algorithm.entropy().coefficient(batch.meanReward());
+            double[] aggregation = facts.coefficients(layout);
+            return new Coefficients(
+                    facts,
+                    result,
+                    kl,
+                    coefficients,
+                    aggregation,
+                    entropyCoefficient,
+                    entropyCoefficients(layout, aggregation, entropyCoefficient));
+        }
+
+        /** Those of the step's start serve the first update, whose weights they are of. */
+        private float[] currentLogProbs(Minibatch minibatch, Weights weights, StepMetricsTally means) {
+            float[] known = means.updates() == 1 ? minibatch.startLogProbs() : null;
+            if (known != null) {
+                return known;
+            }
+            long begun = System.nanoTime();
+            float[] scored = shards.score(weights, minibatch.sequences()).logProbs();
+            means.addForward(begun);
+            return scored;
+        }
+
+        private @Nullable KlResult klInLoss(Minibatch minibatch, float[] current) {
+            if (!(algorithm.kl() instanceof KlConfig.InLoss loss)) {
+                return null;
+            }
+            return new KlTermEvaluation(loss.plan(), algorithm.aggregation())
+                    .evaluate(
+                            minibatch.layout(),
+                            current,
+                            Objects.requireNonNull(minibatch.reference()),
+                            minibatch.behavior());
+        }
+
+        private static float[] entropyCoefficients(TokenBatch layout, double[] aggregation, double bonus) {
+            float[] coefficients = new float[layout.tokenCount()];
+            for (int s = 0; s < layout.sequenceCount(); s++) {
+                for (int t = layout.start(s); t < layout.end(s); t++) {
+                    coefficients[t] = layout.isTrained(t) ? (float) (-bonus * aggregation[s]) : 0f;
+                }
+            }
+            return coefficients;
+        }
     }
 }

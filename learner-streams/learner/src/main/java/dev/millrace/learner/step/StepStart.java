@@ -8,17 +8,21 @@ import dev.millrace.corrections.kl.InRewardPenalty;
 import dev.millrace.corrections.kl.KlConfig;
 import dev.millrace.corrections.kl.KlInReward;
 import dev.millrace.corrections.ratio.MissingOldLogProbs;
+import dev.millrace.corrections.ratio.ProximalApproximation;
 import dev.millrace.corrections.stage.ControlState;
 import dev.millrace.corrections.stage.Decision;
 import dev.millrace.corrections.stage.Stage;
 import dev.millrace.corrections.stage.StageBatch;
 import dev.millrace.corrections.stage.StageFacts;
 import dev.millrace.corrections.stage.StageInput;
+import dev.millrace.corrections.staleness.BatchVersions;
+import dev.millrace.corrections.staleness.VersionSpan;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.stages.MemberLogProbs;
 import dev.millrace.stages.StageReports;
 import dev.millrace.stages.TrajectoryNotes;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.Set;
@@ -233,5 +237,53 @@ final class StepStart {
     private static float[] scored(@Nullable CurrentLogProbs known) {
         return Objects.requireNonNull(known, "this proximal policy is scored first")
                 .values();
+    }
+
+    /** A-3PO's proximal log-probs of a batch, between behavior and current by each token's age. */
+    static final class InterpolatedPolicy {
+        private final float[] logProbs;
+
+        /**
+         * @param current log-probs of the step's starting weights
+         * @param version which version those are
+         */
+        InterpolatedPolicy(StepMembers members, float[] current, long version) {
+            int[] versions = new int[current.length];
+            Arrays.fill(versions, ProximalApproximation.NOT_SAMPLED);
+            BatchVersions sampledBy = members.versions();
+            for (int s = 0; s < members.count(); s++) {
+                for (VersionSpan span : sampledBy.spans(s)) {
+                    Arrays.fill(
+                            versions,
+                            members.own().start(s) + span.start(),
+                            members.own().start(s) + span.end(),
+                            Math.toIntExact(span.version()));
+                }
+            }
+            this.logProbs = new float[current.length];
+            ProximalApproximation.LOGLINEAR.compute(
+                    members.own(), members.behavior(), current, versions, Math.toIntExact(version), logProbs);
+        }
+
+        /** Of all members; shared. */
+        float[] everywhere() {
+            return logProbs;
+        }
+
+        /** Those of the members without old log-probs in the place of others; counted. */
+        float[] whereOldIsMissing(StepMembers members, float[] others, StepMetricsTally means) {
+            float[] recovered = others.clone();
+            int sequences = 0;
+            for (int s = 0; s < members.count(); s++) {
+                if (members.withoutOld()[s]) {
+                    int start = members.own().start(s);
+                    System.arraycopy(
+                            logProbs, start, recovered, start, members.own().length(s));
+                    sequences++;
+                }
+            }
+            means.once(StepMetric.PROXIMAL_SEQUENCES_INTERPOLATED, sequences);
+            return recovered;
+        }
     }
 }

@@ -361,4 +361,88 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
         store.deleteMember(member.rolloutId());
         vectors.drop(member);
     }
+
+    /** Groups that were closed short, so that members who come later are known to be late. Confined to one task. */
+    static final class ClosedGroups {
+        private final AssemblyStore store;
+        private final long retentionMs;
+        /** In the order in which they were closed. */
+        private final Map<String, Long> closedMs = new LinkedHashMap<>();
+
+        ClosedGroups(AssemblyStore store, long retentionMs) {
+            this.store = store;
+            this.retentionMs = retentionMs;
+            Map<String, Long> found = new HashMap<>();
+            store.forEachClosed(found::put);
+            found.entrySet().stream()
+                    .sorted(Map.Entry.<String, Long>comparingByValue().thenComparing(Map.Entry.comparingByKey()))
+                    .forEach(entry -> closedMs.put(entry.getKey(), entry.getValue()));
+        }
+
+        boolean contains(String groupId) {
+            return closedMs.containsKey(groupId);
+        }
+
+        void add(String groupId, long nowMs) {
+            closedMs.put(groupId, nowMs);
+            store.putClosed(groupId, nowMs);
+        }
+
+        /** When the newest was closed; 0 if there is none. */
+        long newestMs() {
+            return closedMs.values().stream().mapToLong(Long::longValue).max().orElse(0);
+        }
+
+        void forgetOlder(long nowMs) {
+            List<String> old = new ArrayList<>();
+            for (Map.Entry<String, Long> entry : closedMs.entrySet()) {
+                if (nowMs - entry.getValue() < retentionMs) {
+                    break;
+                }
+                old.add(entry.getKey());
+            }
+            for (String groupId : old) {
+                closedMs.remove(groupId);
+                store.deleteClosed(groupId);
+            }
+        }
+    }
+
+    /**
+     * What becomes of a group now.
+     *
+     * <p>Pure: the group, the time and the configuration go in, the decision comes out.
+     */
+    enum GroupDecision {
+        /** It waits for more members. */
+        WAIT,
+        /** It can be batched. */
+        READY,
+        /** Some members name versions that were never published: these leave, and it is decided again about the rest. */
+        DROP_UNKNOWN_VERSIONS,
+        /** It is short, and too short to be trained on. */
+        DROP_SHORT,
+        /** Its rewards are all equal and such groups are not wanted. */
+        DROP_ZERO_VARIANCE;
+
+        /**
+         * @param nowMs on the clock by which the group began
+         * @param versions what has been published so far
+         */
+        static GroupDecision of(Group group, long nowMs, GroupsConfig config, VersionHistory versions) {
+            boolean unknown = group.members().stream().anyMatch(versions::lacksVersionOf);
+            if (!group.isComplete() || unknown) {
+                if (nowMs - group.sinceMs() < config.deadlineMs()) {
+                    return WAIT; // for siblings, or for a version that is on its way
+                }
+                if (unknown) {
+                    return DROP_UNKNOWN_VERSIONS;
+                }
+                if (group.members().size() < config.minSize()) {
+                    return DROP_SHORT;
+                }
+            }
+            return config.zeroVariance() != ZeroVariance.KEEP && group.hasZeroVariance() ? DROP_ZERO_VARIANCE : READY;
+        }
+    }
 }

@@ -1,29 +1,45 @@
 package dev.millrace.topology.join;
 
 import dev.millrace.log.scan.RecordFetcher;
+import dev.millrace.schemas.LogProbVector;
+import dev.millrace.schemas.PolicyRole;
+import dev.millrace.schemas.Reward;
+import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.Score;
+import dev.millrace.schemas.TopLogProbs;
+import dev.millrace.schemas.VersionSpan;
+import dev.millrace.schemas.packed.PackedMask;
+import dev.millrace.schemas.rollout.CreditCheck;
 import dev.millrace.schemas.rollout.Refusal;
 import dev.millrace.schemas.rollout.RefusalReason;
 import dev.millrace.schemas.rollout.RefusedException;
 import dev.millrace.topology.ingress.Arrival;
 import dev.millrace.topology.ingress.JoinSide;
 import dev.millrace.topology.ingress.PartnerArrival;
+import dev.millrace.topology.ingress.RecordReader;
+import dev.millrace.topology.ingress.RewardArrival;
 import dev.millrace.topology.ingress.RolloutArrival;
+import dev.millrace.topology.ingress.ScoreArrival;
 import dev.millrace.topology.join.DeduplicationEntry.Announcement;
 import dev.millrace.topology.state.ActivityClock;
 import dev.millrace.topology.task.DecisionSink;
 import dev.millrace.topology.task.DecisionTask;
 import dev.millrace.topology.task.OutcomeReason;
 import dev.millrace.topology.task.Wait;
+import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.stream.Collectors;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.state.KeyValueStore;
 
 /**
@@ -396,5 +412,235 @@ final class JoinTask implements DecisionTask<Arrival> {
         settings.meters().pendingRollouts(-reportedPending);
         reportedPending = 0;
         fetcher.close();
+    }
+
+    /**
+     * What a rollout that has just been taken finds of one of its partners.
+     *
+     * <p>Pure: what is remembered goes in, the decision comes out.
+     */
+    enum FoundPartner {
+        /** It waits. */
+        WAITS,
+        /** One waits under its name, but for another record of it, which did not last: that one leaves. */
+        OF_ANOTHER_RECORD,
+        /** It has left without the rollout, so none will come. */
+        HAS_LEFT,
+        /** It has not come yet, or was of the first coming of a rollout that was refused then and is redriven now. */
+        NOT_YET;
+
+        static FoundPartner of(
+                JoinSide partner, RolloutArrival rollout, DeduplicationEntry group, Optional<PendingRecord> waiting) {
+            if (waiting.isPresent()) {
+                return waiting.get().aboutOffset() == rollout.offset() ? WAITS : OF_ANOTHER_RECORD;
+            }
+            boolean hasBeen = group.has(partner, rollout.name().sampleIndex());
+            return hasBeen && !rollout.isRedriven() ? HAS_LEFT : NOT_YET;
+        }
+    }
+
+    /** Reads again what waits in one task, from its source partitions. */
+    static final class LogPayloads implements PayloadSource {
+        private final RecordFetcher fetcher;
+        private final Function<JoinSide, TopicPartition> partitions;
+        private final Map<JoinSide, RecordReader<Arrival>> readers;
+
+        LogPayloads(
+                RecordFetcher fetcher,
+                Function<JoinSide, TopicPartition> partitions,
+                Map<JoinSide, RecordReader<Arrival>> readers) {
+            this.fetcher = fetcher;
+            this.partitions = partitions;
+            this.readers = readers;
+        }
+
+        @Override
+        public List<Arrival> read(JoinSide kind, List<PendingRecord> waiting) {
+            long[] offsets = waiting.stream().mapToLong(PendingRecord::offset).toArray();
+            List<Arrival> arrivals = new ArrayList<>(offsets.length);
+            int at = 0;
+            for (ConsumerRecord<byte[], byte[]> record : fetcher.fetch(partitions.apply(kind), offsets)) {
+                while (waiting.get(at).offset() != record.offset()) {
+                    at++;
+                }
+                arrivals.add(read(kind, record, waiting.get(at)));
+            }
+            return arrivals;
+        }
+
+        private Arrival read(JoinSide kind, ConsumerRecord<byte[], byte[]> record, PendingRecord waiting) {
+            // the timestamp it first came with: an invalid one was replaced then
+            Record<byte[], byte[]> raw =
+                    new Record<>(record.key(), record.value(), waiting.timestampMs(), record.headers());
+            try {
+                return Objects.requireNonNull(readers.get(kind), kind::name)
+                        .read(raw, record.partition(), record.offset())
+                        .orElseThrow();
+            } catch (RefusedException e) {
+                throw new IllegalStateException(
+                        "the record at " + partitions.apply(kind) + "@" + record.offset()
+                                + " was accepted when it came and is refused now: " + e.getMessage()
+                                + "; was the run's tokenizer_hash, vocabulary_size or max_group_size changed?",
+                        e);
+            }
+        }
+    }
+
+    /** Whether a partner fits the rollout it names; both hold what they claim on their own. Pure. */
+    static final class PairCheck {
+        private PairCheck() {}
+
+        /** @throws RefusedException of the partner, naming what does not fit */
+        static void requireFit(Rollout rollout, PartnerArrival partner) throws RefusedException {
+            if (partner instanceof ScoreArrival score) {
+                requireFit(rollout, score.score());
+            } else if (partner instanceof RewardArrival reward) {
+                requireFit(rollout, reward.reward());
+            }
+        }
+
+        /** Its credit must be of the rollout's turns and tokens; a reward without is of any rollout. */
+        private static void requireFit(Rollout rollout, Reward reward) throws RefusedException {
+            try {
+                CreditCheck.require(
+                        reward.getCredit(),
+                        rollout.getTurns().size(),
+                        rollout.getMask().remaining(),
+                        Double.MAX_VALUE);
+            } catch (RefusedException e) {
+                throw new RefusedException(new Refusal(
+                        RefusalReason.MISFIT,
+                        e.refusal().field(),
+                        e.refusal().message(),
+                        reward.getRunId(),
+                        reward.getEpoch(),
+                        reward.getRolloutId()));
+            }
+        }
+
+        private static void requireFit(Rollout rollout, Score score) throws RefusedException {
+            int tokens = rollout.getMask().remaining();
+            for (LogProbVector vector : score.getVectors()) {
+                int scored = vector.getLogProbs().remaining() / Float.BYTES;
+                if (scored != tokens) {
+                    throw mismatch(
+                            score,
+                            "vectors." + vector.getPolicy(),
+                            "the rollout has " + tokens + " response tokens, the score " + scored);
+                }
+                if (vector.getTopLogProbs() != null) {
+                    int rows = vector.getTopLogProbs().getRemainderLogProbs().remaining() / Float.BYTES;
+                    if (rows != PackedMask.count(rollout.getMask())) {
+                        throw mismatch(
+                                score,
+                                "vectors." + vector.getPolicy() + ".top_log_probs",
+                                "the rollout has " + PackedMask.count(rollout.getMask())
+                                        + " tokens to be trained on, the" + " score top log-probs of " + rows);
+                    }
+                }
+                if (vector.getTopLogProbs() != null) {
+                    requireSameTokens(rollout, vector.getTopLogProbs(), score, vector.getPolicy());
+                }
+                if (vector.getPolicy() == PolicyRole.OLD) {
+                    requireSameVersions(rollout.getVersionSpans(), vector.getVersionSpans(), tokens, score);
+                }
+            }
+        }
+
+        /** Distributions are compared entry by entry. */
+        private static void requireSameTokens(Rollout rollout, TopLogProbs scored, Score score, PolicyRole policy)
+                throws RefusedException {
+            TopLogProbs named = rollout.getSamplingTrace() == null
+                    ? null
+                    : rollout.getSamplingTrace().getTopLogProbs();
+            if (named != null
+                    && (named.getK() != scored.getK() || !named.getTokenIds().equals(scored.getTokenIds()))) {
+                throw mismatch(
+                        score,
+                        "vectors." + policy + ".top_log_probs.token_ids",
+                        "the score has log-probs of other tokens than the " + named.getK()
+                                + " at each position that the rollout names");
+            }
+        }
+
+        private static void requireSameVersions(
+                List<VersionSpan> sampled, List<VersionSpan> scored, int tokens, Score score) throws RefusedException {
+            int i = 0;
+            int j = 0;
+            for (int t = 0;
+                    t < tokens;
+                    t = Math.min(sampled.get(i).getEnd(), scored.get(j).getEnd())) {
+                while (sampled.get(i).getEnd() <= t) {
+                    i++;
+                }
+                while (scored.get(j).getEnd() <= t) {
+                    j++;
+                }
+                if (sampled.get(i).getVersion() != scored.get(j).getVersion()) {
+                    throw mismatch(
+                            score,
+                            "vectors.OLD.version_spans",
+                            "token " + t + " was sampled by version "
+                                    + sampled.get(i).getVersion() + " and scored under version "
+                                    + scored.get(j).getVersion());
+                }
+            }
+        }
+
+        private static RefusedException mismatch(Score score, String field, String sentence) {
+            return new RefusedException(new Refusal(
+                    RefusalReason.MISFIT, field, sentence, score.getRunId(), score.getEpoch(), score.getRolloutId()));
+        }
+    }
+
+    /**
+     * What to do with a partner of a rollout that has just arrived.
+     *
+     * <p>Pure: what is remembered goes in, the decision comes out.
+     */
+    enum PartnerDecision {
+        /** The sample has one of this kind already. */
+        DUPLICATE,
+        /** It is about a record that is not the one that was taken for the sample: a repetition of it. */
+        OF_A_REPETITION,
+        /** Its rollout is waiting. */
+        MEET,
+        /** Its rollout has left without it. */
+        TOO_LATE,
+        /** Its rollout has not come yet. */
+        WAIT;
+
+        static PartnerDecision of(PartnerArrival partner, DeduplicationEntry group, Optional<PendingRecord> rollout) {
+            int sample = partner.name().sampleIndex();
+            if (group.has(partner.kind(), sample)) {
+                return DUPLICATE;
+            }
+            if (rollout.isPresent()) {
+                return rollout.get().offset() == partner.aboutOffset() ? MEET : OF_A_REPETITION;
+            }
+            return group.has(JoinSide.ROLLOUT, sample) ? TOO_LATE : WAIT;
+        }
+    }
+
+    /**
+     * What to do with a rollout that has just arrived.
+     *
+     * <p>Pure: what is remembered goes in, the decision comes out.
+     */
+    enum RolloutDecision {
+        /** Its group was announced otherwise by a sibling: refuse it. */
+        REFUSE_SIBLING,
+        /** It has been there before. */
+        DUPLICATE,
+        /** It is this sample's rollout. */
+        TAKE;
+
+        static RolloutDecision of(
+                RolloutArrival rollout, DeduplicationEntry.Announcement announced, DeduplicationEntry group) {
+            if (group.has(rollout.kind(), rollout.name().sampleIndex())) {
+                return DUPLICATE;
+            }
+            return group.agreesWith(announced) ? TAKE : REFUSE_SIBLING;
+        }
     }
 }
