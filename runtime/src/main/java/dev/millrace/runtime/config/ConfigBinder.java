@@ -38,12 +38,7 @@ public final class ConfigBinder {
      * @throws ConfigException naming the key, the value and what is allowed
      */
     public static <R extends Record> R bind(R defaults, JsonNode tree) {
-        boolean isWhole = defaults instanceof MillraceConfig;
-        return bind(
-                defaults,
-                isWhole && tree instanceof ObjectNode keys ? FormerKeys.renamed(keys) : tree,
-                "",
-                Optional.empty());
+        return bind(defaults, tree, "", Optional.empty());
     }
 
     private static <R extends Record> R bind(R byDefault, JsonNode tree, String path, Optional<Choice> choice) {

@@ -28,7 +28,7 @@ public final class ConfigLayers {
 
     /** What a run was begun with, under everything that comes after it; its epoch was that of the time, which the log knows better. */
     public ConfigLayers begunWith(ObjectNode ofRun) {
-        ObjectNode lasting = FormerKeys.renamed(ofRun.deepCopy());
+        ObjectNode lasting = ofRun.deepCopy();
         if (lasting.get("run") instanceof ObjectNode run) {
             run.remove("epoch");
         }
@@ -95,7 +95,7 @@ public final class ConfigLayers {
 
     /** The whole configuration. */
     public MillraceConfig resolve() {
-        ObjectNode whole = FormerKeys.renamed(tree.deepCopy());
+        ObjectNode whole = tree.deepCopy();
         TextRun.read(whole);
         Optional<CheckpointModel> checkpoint = CheckpointModel.fill(whole, begun);
         if (begun.isEmpty()) {
