@@ -40,6 +40,7 @@ class ArchitectureTest {
     private static final String LEARNER = "dev.millrace.learner..";
     private static final String REPLAY = "dev.millrace.replay..";
     private static final String GENERATOR = "dev.millrace.generator..";
+    private static final String GATEWAY = "dev.millrace.gateway..";
     private static final String SCORER = "dev.millrace.scorer..";
     private static final String RUNTIME = "dev.millrace.runtime..";
     private static final String VIEW = "dev.millrace.view..";
@@ -63,6 +64,7 @@ class ArchitectureTest {
             Map.entry(LEARNER, List.of(API, CONTRACTS, LOG, POLICY, WEIGHTS, CORRECTIONS, STAGES)),
             Map.entry(REPLAY, List.of(REPORT, CONTRACTS, LOG, POLICY, WEIGHTS, CORRECTIONS, STAGES, TOPOLOGY, LEARNER)),
             Map.entry(GENERATOR, List.of(API, CONTRACTS, LOG, POLICY, WEIGHTS)),
+            Map.entry(GATEWAY, List.of(API, CONTRACTS, LOG, POLICY, WEIGHTS, GENERATOR)),
             Map.entry(SCORER, List.of(CONTRACTS, LOG, POLICY, WEIGHTS)),
             Map.entry(
                     RUNTIME,
@@ -81,6 +83,7 @@ class ArchitectureTest {
                             REPLAY,
                             AUDIT,
                             GENERATOR,
+                            GATEWAY,
                             SCORER)),
             Map.entry(
                     VIEW,
@@ -96,6 +99,7 @@ class ArchitectureTest {
                             AUDIT,
                             REPLAY,
                             GENERATOR,
+                            GATEWAY,
                             RUNTIME)),
             Map.entry(
                     WORKLOADS,
@@ -113,6 +117,7 @@ class ArchitectureTest {
                             LEARNER,
                             REPLAY,
                             GENERATOR,
+                            GATEWAY,
                             RUNTIME)),
             Map.entry(
                     EXPERIMENTS,

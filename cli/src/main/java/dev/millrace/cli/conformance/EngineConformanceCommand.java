@@ -1,12 +1,12 @@
 package dev.millrace.cli.conformance;
 
-import dev.millrace.generator.engine.EngineConfig;
-import dev.millrace.generator.engine.EngineConformance;
-import dev.millrace.generator.engine.EngineConformance.Check;
-import dev.millrace.generator.engine.EngineConformance.Outcome;
-import dev.millrace.generator.engine.EngineDtype;
-import dev.millrace.generator.engine.EngineKind;
-import dev.millrace.generator.engine.EngineLogProbs;
+import dev.millrace.gateway.engine.EngineConfig;
+import dev.millrace.gateway.engine.EngineConformance;
+import dev.millrace.gateway.engine.EngineConformance.Check;
+import dev.millrace.gateway.engine.EngineConformance.Outcome;
+import dev.millrace.gateway.engine.EngineDtype;
+import dev.millrace.gateway.engine.EngineKind;
+import dev.millrace.gateway.engine.EngineLogProbs;
 import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.huggingface.CheckpointException;
 import dev.millrace.policy.session.Engine;

@@ -2,11 +2,11 @@ package dev.millrace.cli.conformance;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.millrace.generator.engine.EngineDouble;
-import dev.millrace.generator.engine.EngineDouble.Fault;
-import dev.millrace.generator.engine.EngineLogProbs;
-import dev.millrace.generator.engine.SglangDouble;
-import dev.millrace.generator.engine.VllmDouble;
+import dev.millrace.gateway.engine.EngineDouble;
+import dev.millrace.gateway.engine.EngineDouble.Fault;
+import dev.millrace.gateway.engine.EngineLogProbs;
+import dev.millrace.gateway.engine.SglangDouble;
+import dev.millrace.gateway.engine.VllmDouble;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.weights.Weights;

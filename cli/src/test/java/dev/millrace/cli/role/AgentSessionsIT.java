@@ -6,7 +6,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.millrace.audit.ledger.Account;
 import dev.millrace.audit.ledger.LedgerReader;
-import dev.millrace.generator.gateway.Gateway;
+import dev.millrace.gateway.Gateway;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.run.RunLog;

@@ -5,7 +5,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.sun.net.httpserver.HttpServer;
 import dev.millrace.api.environment.Prompt;
 import dev.millrace.api.environment.Task;
-import dev.millrace.generator.gateway.HttpDefaults;
+import dev.millrace.gateway.HttpDefaults;
 import dev.millrace.infra.broker.BrokerConfig;
 import dev.millrace.infra.broker.BrokerProcess;
 import dev.millrace.log.LogConnection;

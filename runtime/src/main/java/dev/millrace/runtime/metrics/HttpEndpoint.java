@@ -2,8 +2,8 @@ package dev.millrace.runtime.metrics;
 
 import com.sun.net.httpserver.HttpContext;
 import com.sun.net.httpserver.HttpServer;
-import dev.millrace.generator.gateway.HttpDefaults;
-import dev.millrace.generator.gateway.LocalCallers;
+import dev.millrace.gateway.HttpDefaults;
+import dev.millrace.gateway.LocalCallers;
 import dev.millrace.log.registry.RegistryContents;
 import dev.millrace.log.registry.RegistryHttpApi;
 import dev.millrace.runtime.RefusedRequestException;

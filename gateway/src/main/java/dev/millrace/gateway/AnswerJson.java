@@ -1,0 +1,286 @@
+package dev.millrace.gateway;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.api.tokenizer.Tokenizer;
+import dev.millrace.gateway.ToolFormat.ToolCall;
+import dev.millrace.schemas.FinishReason;
+import dev.millrace.schemas.SessionTurn;
+import dev.millrace.schemas.VersionSpan;
+import dev.millrace.schemas.packed.PackedFloats;
+import dev.millrace.schemas.packed.PackedInts;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/** Answers as clients of the OpenAI API read them: made of the turns that are on the log, and of nothing else. */
+final class AnswerJson {
+    private static final JsonNodeFactory NODES = JsonNodeFactory.instance;
+
+    private final AgentCall call;
+    private final Session session;
+    private final Tokenizer tokenizer;
+    private final String model;
+
+    /** @param model that the answer names */
+    AnswerJson(AgentCall call, Session session, Tokenizer tokenizer, String model) {
+        this.call = call;
+        this.session = session;
+        this.tokenizer = tokenizer;
+        this.model = model;
+    }
+
+    /** The whole answer; one choice a turn. */
+    ObjectNode answer(List<PlayedTurn> turns) {
+        ObjectNode answer = head(call.isChat() ? "chat.completion" : "text_completion", turns.get(0));
+        ArrayNode choices = answer.putArray("choices");
+        for (int i = 0; i < turns.size(); i++) {
+            choices.add(choice(turns.get(i), i));
+        }
+        if (call.returnTokenIds()) {
+            answer.set("prompt_token_ids", ids(promptIds(turns.get(0))));
+        }
+        answer.set("usage", usage(turns));
+        answer.set("millrace", facts(turns));
+        return answer;
+    }
+
+    private ObjectNode head(String object, PlayedTurn first) {
+        ObjectNode head = NODES.objectNode();
+        head.put("id", id(first));
+        head.put("object", object);
+        head.put("created", first.record().getReceivedAtMs() / 1000);
+        head.put("model", model);
+        return head;
+    }
+
+    private String id(PlayedTurn first) {
+        return (call.isChat() ? "chatcmpl-" : "cmpl-") + session.id().text() + "-"
+                + first.record().getTurn();
+    }
+
+    private ObjectNode choice(PlayedTurn turn, int index) {
+        ObjectNode choice = NODES.objectNode();
+        choice.put("index", index);
+        if (call.isChat()) {
+            choice.set("message", message(turn));
+            choice.set("logprobs", call.logProbs() ? chatLogProbs(turn.record()) : NODES.nullNode());
+        } else {
+            choice.put("text", turn.record().getText());
+            choice.set("logprobs", call.logProbs() ? completionLogProbs(turn.record()) : NODES.nullNode());
+        }
+        choice.put("finish_reason", finishReason(turn.record().getFinishReason()));
+        if (call.returnTokenIds()) {
+            choice.set("token_ids", ids(PackedInts.toArray(turn.record().getSampledTokens())));
+        }
+        return choice;
+    }
+
+    private static ObjectNode message(PlayedTurn turn) {
+        ObjectNode message = NODES.objectNode();
+        message.put("role", "assistant");
+        if (turn.answer().calls().isEmpty() || !turn.answer().content().isEmpty()) {
+            message.put("content", turn.answer().content());
+        } else {
+            message.putNull("content");
+        }
+        message.putNull("refusal");
+        if (!turn.answer().calls().isEmpty()) {
+            message.set("tool_calls", toolCalls(turn.answer(), false));
+        }
+        return message;
+    }
+
+    /** @param numbered whether each says which it is, as in a stream */
+    static ArrayNode toolCalls(GivenAnswer answer, boolean numbered) {
+        ArrayNode calls = NODES.arrayNode();
+        for (int i = 0; i < answer.calls().size(); i++) {
+            ToolCall made = answer.calls().get(i);
+            ObjectNode each = calls.addObject();
+            if (numbered) {
+                each.put("index", i);
+            }
+            each.put("id", answer.callPrefix() + i);
+            each.put("type", "function");
+            each.putObject("function").put("name", made.name()).put("arguments", made.arguments());
+        }
+        return calls;
+    }
+
+    /**
+     * A piece of a stream.
+     *
+     * @param delta what it adds to the message
+     * @param tokens that it adds; null where it adds none
+     * @param reason why the choice is over; null while it is not
+     */
+    ObjectNode piece(
+            String id,
+            long createdSeconds,
+            int index,
+            ObjectNode delta,
+            AnswerStream.@Nullable Tokens tokens,
+            @Nullable FinishReason reason) {
+        ObjectNode piece = NODES.objectNode();
+        piece.put("id", id);
+        piece.put("object", call.isChat() ? "chat.completion.chunk" : "text_completion");
+        piece.put("created", createdSeconds);
+        piece.put("model", model);
+        ObjectNode choice = piece.putArray("choices").addObject();
+        choice.put("index", index);
+        if (call.isChat()) {
+            choice.set("delta", delta);
+        } else {
+            choice.put("text", delta.path("content").asText(""));
+        }
+        choice.putNull("logprobs");
+        if (tokens != null && call.logProbs()) {
+            choice.set(
+                    "logprobs",
+                    call.isChat()
+                            ? chatLogProbs(tokens.tokens(), tokens.logProbs())
+                            : completionLogProbs(tokens.tokens(), tokens.logProbs()));
+        }
+        if (tokens != null && call.returnTokenIds()) {
+            choice.set("token_ids", ids(tokens.tokens()));
+        }
+        choice.put("finish_reason", reason == null ? null : finishReason(reason));
+        return piece;
+    }
+
+    /** The last piece of a stream, where the caller wants its usage. */
+    ObjectNode usagePiece(String id, long createdSeconds, List<PlayedTurn> turns) {
+        ObjectNode piece = NODES.objectNode();
+        piece.put("id", id);
+        piece.put("object", call.isChat() ? "chat.completion.chunk" : "text_completion");
+        piece.put("created", createdSeconds);
+        piece.put("model", model);
+        piece.putArray("choices");
+        piece.set("usage", usage(turns));
+        return piece;
+    }
+
+    private static String finishReason(FinishReason reason) {
+        return switch (reason) {
+            case LENGTH -> "length";
+            case TOOL_CALLS -> "tool_calls";
+            default -> "stop";
+        };
+    }
+
+    private static ObjectNode usage(List<PlayedTurn> turns) {
+        int prompt = turns.get(0).record().getUsage().getPromptTokens();
+        int sampled = turns.stream()
+                .mapToInt(turn -> turn.record().getUsage().getCompletionTokens())
+                .sum();
+        ObjectNode usage = NODES.objectNode()
+                .put("prompt_tokens", prompt)
+                .put("completion_tokens", sampled)
+                .put("total_tokens", prompt + sampled);
+        Integer cached = turns.get(0).record().getUsage().getCachedTokens();
+        if (cached != null) {
+            usage.putObject("prompt_tokens_details").put("cached_tokens", cached);
+        }
+        return usage;
+    }
+
+    /** What the record says beside: which turns these are, where they go on from, and which versions sampled them. */
+    private ObjectNode facts(List<PlayedTurn> turns) {
+        ObjectNode facts = NODES.objectNode();
+        facts.put("session", session.id().text());
+        ArrayNode all = facts.putArray("turns");
+        for (PlayedTurn turn : turns) {
+            SessionTurn record = turn.record();
+            ObjectNode each = all.addObject();
+            each.put("turn", record.getTurn());
+            each.put("parent_turn", record.getParentTurn());
+            each.put(
+                    "fork_reason",
+                    record.getForkReason() == null
+                            ? null
+                            : record.getForkReason().toString());
+            ArrayNode spans = each.putArray("version_spans");
+            for (VersionSpan span : record.getVersionSpans()) {
+                spans.addObject()
+                        .put("version", span.getVersion())
+                        .put("start", span.getStart())
+                        .put("end", span.getEnd());
+            }
+        }
+        return facts;
+    }
+
+    private static int[] promptIds(PlayedTurn turn) {
+        int[] before = turn.parent() == null ? new int[0] : turn.parent().tokens();
+        int[] context = PackedInts.toArray(turn.record().getContextTokens());
+        int[] ids = Arrays.copyOf(before, before.length + context.length);
+        System.arraycopy(context, 0, ids, before.length, context.length);
+        return ids;
+    }
+
+    static ArrayNode ids(int[] tokens) {
+        ArrayNode ids = NODES.arrayNode();
+        for (int token : tokens) {
+            ids.add(token);
+        }
+        return ids;
+    }
+
+    private ObjectNode chatLogProbs(SessionTurn turn) {
+        return chatLogProbs(
+                PackedInts.toArray(turn.getSampledTokens()), PackedFloats.toArray(turn.getBehaviorLogProbs()));
+    }
+
+    private ObjectNode chatLogProbs(int[] tokens, float[] logProbs) {
+        ObjectNode all = NODES.objectNode();
+        ArrayNode content = all.putArray("content");
+        for (int i = 0; i < tokens.length; i++) {
+            String text = tokenizer.decode(new int[] {tokens[i]});
+            ObjectNode each = content.addObject();
+            each.put("token", text);
+            each.put("logprob", logProbs[i]);
+            ArrayNode bytes = each.putArray("bytes");
+            for (byte b : text.getBytes(StandardCharsets.UTF_8)) {
+                bytes.add(b & 0xFF);
+            }
+            each.putArray("top_logprobs");
+        }
+        all.putNull("refusal");
+        return all;
+    }
+
+    private ObjectNode completionLogProbs(SessionTurn turn) {
+        return completionLogProbs(
+                PackedInts.toArray(turn.getSampledTokens()), PackedFloats.toArray(turn.getBehaviorLogProbs()));
+    }
+
+    private ObjectNode completionLogProbs(int[] tokens, float[] logProbs) {
+        ObjectNode all = NODES.objectNode();
+        ArrayNode texts = all.putArray("tokens");
+        ArrayNode values = all.putArray("token_logprobs");
+        ArrayNode offsets = all.putArray("text_offset");
+        int offset = 0;
+        for (int i = 0; i < tokens.length; i++) {
+            String text = tokenizer.decode(new int[] {tokens[i]});
+            texts.add(text);
+            values.add(logProbs[i]);
+            offsets.add(offset);
+            offset += text.length();
+        }
+        all.putNull("top_logprobs");
+        return all;
+    }
+
+    /** A refusal. */
+    static ObjectNode error(RefusedCallException refusal) {
+        ObjectNode error = NODES.objectNode();
+        ObjectNode inner = error.putObject("error");
+        inner.put("message", refusal.getMessage());
+        inner.put("type", refusal.type());
+        inner.put("param", refusal.parameter());
+        inner.put("code", refusal.code());
+        return error;
+    }
+}

@@ -1,0 +1,136 @@
+package dev.millrace.gateway;
+
+import dev.millrace.policy.decoder.Precision;
+import java.net.InetAddress;
+import java.net.UnknownHostException;
+import java.util.Locale;
+
+/**
+ * How agents reach a gateway, and what they may take of it. Slots, capacity and identity are the generator's.
+ *
+ * @param enabled whether {@code train} runs a gateway in the place of its generator
+ * @param host address that it listens on; one that is not loopback needs a token
+ * @param port that it listens on; 0 takes any free one
+ * @param publicUrl under which agents reach it, where that is another one; empty for host and port
+ * @param tokenVariable name of the variable of the environment that holds the bearer token which every call must carry; empty for
+ *     none, on loopback alone
+ * @param tls of its own listener
+ * @param sessions open at once
+ * @param calls under way at once; beside them as many bodies of calls are read
+ * @param bodyBytes longest body of a call
+ * @param bodyMs longest time that it may take to come
+ * @param bodyBytesPerSecond least that it must come with, but for its first 2 s
+ * @param turns most turns of a session
+ * @param idleMs a session of which nobody asks anything for so long is ended without a verdict
+ * @param limitMs so is one that is open for so long
+ * @param turnTimeoutMs longest wait for one answer of the engine
+ * @param claimWaitMs how long the opening of a session waits for a sample to be released
+ * @param sampling who says how turns are sampled
+ * @param prefixCacheMb memory in MiB for what the policy's own engine keeps of conversations between their turns, so that a turn takes in
+ *     only what is new; 0 keeps nothing, and -1 is 256 where {@code generator.precision} is {@code f32} and 0 elsewhere, where roundings make what goes
+ *     on and what is taken in whole give unlike log-probs
+ */
+public record GatewayConfig(
+        boolean enabled,
+        String host,
+        int port,
+        String publicUrl,
+        String tokenVariable,
+        GatewayTls tls,
+        int sessions,
+        int calls,
+        int bodyBytes,
+        long bodyMs,
+        int bodyBytesPerSecond,
+        int turns,
+        long idleMs,
+        long limitMs,
+        long turnTimeoutMs,
+        long claimWaitMs,
+        SamplingSource sampling,
+        int prefixCacheMb) {
+    private static final int DEFAULT_PREFIX_MB = 256;
+
+    public GatewayConfig {
+        between("port", port, 0, 65_535);
+        between("sessions", sessions, 1, 100_000);
+        between("calls", calls, 1, 10_000);
+        between("body_bytes", bodyBytes, 1_024, 64 << 20);
+        between("body_ms", bodyMs, 100, HttpDefaults.LONGEST_REQUEST_S * 1_000L);
+        between("body_bytes_per_second", bodyBytesPerSecond, 0, 64 << 20);
+        between("turns", turns, 1, 100_000);
+        between("idle_ms", idleMs, 100, Integer.MAX_VALUE);
+        between("limit_ms", limitMs, 100, Integer.MAX_VALUE);
+        between("turn_timeout_ms", turnTimeoutMs, 10, Integer.MAX_VALUE);
+        between("claim_wait_ms", claimWaitMs, 0, 60_000);
+        between("prefix_cache_mb", prefixCacheMb, -1, 1 << 20);
+        if (!isLoopback(host) && tokenVariable.isEmpty()) {
+            throw new IllegalArgumentException(
+                    "host must be on loopback, such as 127.0.0.1, where token_variable is empty: '" + host
+                            + "'; name a variable of the environment that holds a token, or listen on loopback");
+        }
+        if (!publicUrl.isEmpty() && !publicUrl.matches("https?://\\S+[^/\\s]")) {
+            throw new IllegalArgumentException(
+                    "public_url must be http://... or https://... without a slash at its end: '" + publicUrl + "'");
+        }
+        if (sampling == null) {
+            throw new IllegalArgumentException("sampling must be agent or run: null");
+        }
+    }
+
+    /**
+     * What may be kept of conversations between their turns, in bytes.
+     *
+     * @param precision of the engine that keeps it
+     * @throws IllegalArgumentException if something is to be kept of one that cannot be gone on with as if nothing had been
+     */
+    public long prefixBytes(Precision precision) {
+        boolean isCoarse = precision != Precision.F32;
+        if (isCoarse && prefixCacheMb > 0) {
+            throw new IllegalArgumentException(
+                    "prefix_cache_mb must be 0, or -1 for what follows, where generator.precision is "
+                            + precision.name().toLowerCase(Locale.ROOT) + ": " + prefixCacheMb
+                            + "; its roundings make a prompt that goes on from what was kept and the same one taken in whole"
+                            + " give unlike log-probs");
+        }
+        long mb = prefixCacheMb >= 0 ? prefixCacheMb : isCoarse ? 0 : DEFAULT_PREFIX_MB;
+        return mb << 20;
+    }
+
+    private static boolean isLoopback(String host) {
+        try {
+            return InetAddress.getByName(host).isLoopbackAddress();
+        } catch (UnknownHostException e) {
+            throw new IllegalArgumentException("host must be an address of this machine: '" + host + "'", e);
+        }
+    }
+
+    private static void between(String key, long value, long least, long most) {
+        if (value < least || value > most) {
+            throw new IllegalArgumentException(key + " must be from " + least + " to " + most + ": " + value);
+        }
+    }
+
+    /** On loopback, for 2000 sessions of an hour. */
+    public static GatewayConfig defaults() {
+        return new GatewayConfig(
+                false,
+                "127.0.0.1",
+                8_090,
+                "",
+                "",
+                GatewayTls.none(),
+                2_000,
+                512,
+                4 << 20,
+                30_000,
+                1_024,
+                1_000,
+                600_000,
+                3_600_000,
+                300_000,
+                5_000,
+                SamplingSource.AGENT,
+                -1);
+    }
+}

@@ -1,0 +1,470 @@
+package dev.millrace.gateway;
+
+import dev.millrace.api.environment.VerifiedReward;
+import dev.millrace.api.tokenizer.Tokenizer;
+import dev.millrace.generator.sampling.AcceptedPrompt;
+import dev.millrace.generator.sampling.GeneratorConfig;
+import dev.millrace.generator.sampling.PromptCheck;
+import dev.millrace.generator.sampling.PromptSource;
+import dev.millrace.generator.sampling.QuarantineWatch;
+import dev.millrace.generator.sampling.RefusedPrompt;
+import dev.millrace.generator.sampling.TurnEngine;
+import dev.millrace.log.LogConnection;
+import dev.millrace.log.deadletter.Quarantines;
+import dev.millrace.schemas.FinishReason;
+import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.ServerRole;
+import dev.millrace.schemas.Serving;
+import dev.millrace.schemas.SessionEvent;
+import dev.millrace.schemas.SessionEventKind;
+import dev.millrace.schemas.SessionTurn;
+import dev.millrace.schemas.run.RunIdentity;
+import java.time.Clock;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalLong;
+import java.util.Set;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.function.BooleanSupplier;
+import java.util.stream.Collectors;
+import java.util.stream.LongStream;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.common.TopicPartition;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What the role's thread does, over and over: read prompts, go on with sessions that were open before, end those whose time is over,
+ * write ends, say what is served.
+ *
+ * <p>Owned by that thread, save {@link #end}.
+ */
+final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
+    private static final Duration POLL = Duration.ofMillis(2); // a turn waits for half of it
+    private static final long LOOK_MS = 100;
+
+    private final RunIdentity run;
+    private final GeneratorConfig config;
+    private final GatewayConfig limits;
+    private final SessionTable sessions;
+    private final EarlierSessions earlier;
+    private final SessionFence fence;
+    private final EndWriter writer;
+    private final TurnEngine engine;
+    private final QuarantineWatch quarantine;
+    private final GatewayMeters meters;
+    private final Clock clock;
+    private final PromptSource prompts;
+    private final BlockingQueue<SessionEnding> ends = new LinkedBlockingQueue<>();
+
+    private List<SessionEnding> notWritten = new ArrayList<>();
+    private long lookedAtMs;
+    private long heartbeatAtMs;
+    private long servedVersion = -1;
+    private long servedSinceMs;
+
+    GatewayLoop(
+            LogConnection connection,
+            GeneratorConfig config,
+            GatewayConfig limits,
+            SessionTable sessions,
+            SessionLog log,
+            SessionFence fence,
+            EndWriter writer,
+            TurnEngine engine,
+            Tokenizer tokenizer,
+            ToolFormat tools,
+            PromptCheck check,
+            Quarantines quarantines,
+            GatewayMeters meters,
+            Clock clock) {
+        this.run = connection.run();
+        this.config = config;
+        this.limits = limits;
+        this.sessions = sessions;
+        this.earlier = new EarlierSessions(sessions, log, fence, tokenizer, tools, meters, clock);
+        this.fence = fence;
+        this.writer = writer;
+        this.engine = engine;
+        this.meters = meters;
+        this.clock = clock;
+        this.prompts = new PromptSource(connection, config, check, this);
+        this.quarantine = new QuarantineWatch(config.id(), "gateway", quarantines, prompts);
+    }
+
+    /** Goes on until it is stopped; ends that were asked for by then are written. Sessions stay open on the log. */
+    void run(BooleanSupplier stopped) {
+        while (!stopped.getAsBoolean()) {
+            engine.requireAlive();
+            quarantine.look();
+            prompts.poll(POLL);
+            fence.answer(prompts);
+            takePrompts();
+            earlier.readIdle(prompts);
+            endOverdue();
+            write(stopped, false);
+        }
+        fence.answer(prompts);
+        write(() -> false, true);
+    }
+
+    /** A session is to end; from any thread. Its ending says when it is written. */
+    void end(SessionEnding ending) {
+        ends.add(ending);
+    }
+
+    private void takePrompts() {
+        while (!prompts.isEmpty() && (sessions.freeSamples() < limits.sessions() || earlier.areThere())) {
+            earlier.goOn(prompts.takePrompt()).forEach(prompts::finished);
+        }
+    }
+
+    private void endOverdue() {
+        long now = clock.millis();
+        if (now - lookedAtMs < LOOK_MS) {
+            return;
+        }
+        lookedAtMs = now;
+        for (Session session : sessions.open()) {
+            if (session.isOverdue(now, limits)) {
+                String error = "nobody completed the session: it was opened " + (now - session.openedAtMs())
+                        + " ms ago and nothing was asked of it for " + session.idleMs(now)
+                        + " ms (gateway.limit_ms=" + limits.limitMs() + ", gateway.idle_ms=" + limits.idleMs() + ")";
+                SessionEnding ending = overdue(session, error);
+                if (session.end(ending)) {
+                    ends.add(ending);
+                }
+            }
+        }
+    }
+
+    /** An end without a verdict, of the newest turn's branch. */
+    private SessionEnding overdue(Session session, String error) {
+        List<PlayedTurn> turns = session.turns();
+        if (turns.isEmpty()) {
+            return new SessionEnding(session, null, -1, null, error, List.of(), true, new CompletableFuture<>());
+        }
+        PlayedTurn last = turns.get(turns.size() - 1);
+        Rollout rollout = new SessionRollout(session, last)
+                .record(
+                        new VerifiedReward(0, Map.of()),
+                        FinishReason.ABORTED,
+                        error,
+                        config.id(),
+                        run.policyId(),
+                        engine.identity(),
+                        clock.millis());
+        return new SessionEnding(
+                session,
+                rollout,
+                last.record().getTurn(),
+                FinishReason.ABORTED,
+                error,
+                List.of(),
+                true,
+                new CompletableFuture<>());
+    }
+
+    private void write(BooleanSupplier stopped, boolean isLast) {
+        long now = clock.millis();
+        boolean heartbeat = isLast || engine.version() != servedVersion || now - heartbeatAtMs >= config.heartbeatMs();
+        List<SessionEnding> writing = new ArrayList<>(notWritten);
+        List<SessionEnding> fresh = new ArrayList<>();
+        ends.drainTo(fresh);
+        Set<ReleasedSample> finishing = new HashSet<>();
+        notWritten.forEach(end -> finishing.add(end.session().sample()));
+        for (SessionEnding end : List.copyOf(fresh)) {
+            if (!sessions.isOpen(end.session())) { // its prompt went to another gateway meanwhile
+                fresh.remove(end);
+                moved(end);
+            } else if (end.rollout() != null
+                    && !(sessions.isHere(end.session())
+                            && finishing.add(end.session().sample()))) {
+                fresh.remove(end);
+                finishedByAnother(end);
+            }
+        }
+        for (SessionEnding end : fresh) {
+            if (end.rollout() != null) {
+                end.session().sample().askedBy().forEach(prompts::finished);
+                end.branches().forEach(branch -> branch.sample().askedBy().forEach(prompts::finished));
+            }
+        }
+        writing.addAll(fresh);
+        if (writing.isEmpty() && !heartbeat && !prompts.hasRefused()) {
+            return;
+        }
+        List<RefusedPrompt> refused = prompts.takeRefused();
+        Set<TopicPartition> named = new HashSet<>();
+        writing.forEach(end -> named.add(end.session().sample().prompt().partition()));
+        refused.forEach(prompt -> named.add(
+                new TopicPartition(prompt.record().topic(), prompt.record().partition())));
+        Map<TopicPartition, OffsetAndMetadata> offsets = prompts.takeOffsets(named, writer.nextMark());
+        Serving serving = heartbeat ? serving(now, isLast) : null;
+        if (writer.write(writing, refused, serving, offsets, prompts.groupMetadata(), stopped, prompts::isCommitted)) {
+            notWritten = new ArrayList<>();
+            prompts.committed(offsets);
+            refused.forEach(meters::refused);
+            for (SessionEnding end : writing) {
+                sessions.ended(end.session(), end.rollout() != null);
+                end.branches().forEach(branch -> sessions.finished(branch.sample()));
+                meters.committed(end);
+                end.written().complete(null);
+            }
+        } else {
+            notWritten = writing;
+            prompts.requeue(refused, offsets.keySet());
+        }
+    }
+
+    private @Nullable Serving serving(long now, boolean isLast) {
+        long version = engine.version();
+        if (version < 0) {
+            return null;
+        }
+        if (version != servedVersion) {
+            servedVersion = version;
+            servedSinceMs = now;
+        }
+        heartbeatAtMs = now;
+        OptionalLong oldest = LongStream.concat(
+                        engine.oldestVersion().stream(),
+                        sessions.open().stream().flatMapToLong(session -> session.oldestVersion().stream()))
+                .min();
+        OptionalLong older = engine.olderVersion();
+        return new Serving(
+                run.runId(),
+                run.epoch(),
+                config.id(),
+                ServerRole.GENERATOR,
+                run.policyId(),
+                version,
+                servedSinceMs,
+                now,
+                engine.sampledTokens(),
+                oldest.isPresent() ? oldest.getAsLong() : null,
+                isLast,
+                engine.identity(),
+                List.of(),
+                older.isPresent() ? older.getAsLong() : null);
+    }
+
+    @Override
+    public void arrived(Set<TopicPartition> partitions) {
+        earlier.arrive(partitions);
+    }
+
+    @Override
+    public void beforeMove() {
+        write(() -> false, false);
+    }
+
+    @Override
+    public void moved(Set<TopicPartition> partitions) {
+        sessions.forget(partitions);
+        earlier.forget(partitions);
+        notWritten.stream()
+                .filter(end ->
+                        partitions.contains(end.session().sample().prompt().partition()))
+                .forEach(GatewayLoop::moved);
+        notWritten.removeIf(
+                end -> partitions.contains(end.session().sample().prompt().partition()));
+    }
+
+    private static void moved(SessionEnding end) {
+        end.written()
+                .completeExceptionally(RefusedCallException.notNow(
+                        "session_elsewhere",
+                        "the session " + end.session().id().text()
+                                + " belongs to another gateway now; complete it there"));
+    }
+
+    private void finishedByAnother(SessionEnding end) {
+        sessions.drop(end.session());
+        end.branches().forEach(branch -> sessions.giveBack(branch.sample()));
+        end.written()
+                .completeExceptionally(RefusedCallException.conflict(
+                        "the sample " + end.session().sample().name()
+                                + " was finished by another session, so that this one has none; open another one"));
+    }
+
+    /** Leaves the group, after the last write. */
+    @Override
+    public void close() {
+        prompts.close();
+    }
+
+    /**
+     * What sessions of a partition's prompts have been through with whoever had the partition before: read from the log with its first prompt, and gone
+     * on with as the prompts come.
+     *
+     * <p>Owned by the role's thread.
+     */
+    static final class EarlierSessions {
+        private final SessionTable sessions;
+        private final SessionLog log;
+        private final SessionFence fence;
+        private final Tokenizer tokenizer;
+        private final ToolFormat tools;
+        private final GatewayMeters meters;
+        private final Clock clock;
+        private final Map<Integer, Map<String, List<SessionEvent>>> readBack = new HashMap<>();
+        /** Samples that were finished before, by partition and offset of the prompt that released them. */
+        private final Map<Integer, Map<Long, Set<Integer>>> finishedBefore = new HashMap<>();
+        /** Partitions of which what sessions have been through is read. */
+        private final Set<Integer> known = new HashSet<>();
+        /** Those that came and of which it is not. */
+        private final Set<TopicPartition> arrived = new HashSet<>();
+
+        EarlierSessions(
+                SessionTable sessions,
+                SessionLog log,
+                SessionFence fence,
+                Tokenizer tokenizer,
+                ToolFormat tools,
+                GatewayMeters meters,
+                Clock clock) {
+            this.sessions = sessions;
+            this.log = log;
+            this.fence = fence;
+            this.tokenizer = tokenizer;
+            this.tools = tools;
+            this.meters = meters;
+            this.clock = clock;
+        }
+
+        /** Whether some wait for their prompt. */
+        boolean areThere() {
+            return !readBack.isEmpty();
+        }
+
+        /** The partitions are this gateway's. */
+        void arrive(Set<TopicPartition> partitions) {
+            arrived.addAll(partitions);
+        }
+
+        /**
+         * Learns of partitions in which no prompt waits that their sessions are over: an agent that asks one of them again, since nobody
+         * answered it, hears so, and does not ask for as long as no prompt comes.
+         */
+        void readIdle(PromptSource prompts) {
+            for (TopicPartition partition : Set.copyOf(arrived)) {
+                if (known.contains(partition.partition())) {
+                    arrived.remove(partition);
+                    continue;
+                }
+                prompts.finishedUpTo(partition).ifPresent(behind -> {
+                    log.readEnds(partition.partition(), clock.millis(), this::hasEnded);
+                    known.add(partition.partition());
+                    arrived.remove(partition);
+                    sessions.hasTaken(partition.partition(), behind);
+                });
+            }
+        }
+
+        /** The partitions are somebody else's. */
+        void forget(Set<TopicPartition> partitions) {
+            arrived.removeAll(partitions);
+            partitions.forEach(partition -> {
+                known.remove(partition.partition());
+                readBack.remove(partition.partition());
+                finishedBefore.remove(partition.partition());
+            });
+        }
+
+        /**
+         * Takes a prompt up, with the sessions of its samples that are not over.
+         *
+         * @return requests of a sample each that are finished with that, this prompt once for each
+         */
+        List<AcceptedPrompt> goOn(AcceptedPrompt prompt) {
+            int partition = prompt.partition().partition();
+            Map<String, List<SessionEvent>> before = readBack.get(partition);
+            if (before == null && !known.contains(partition)) {
+                before = log.read(prompt, this::hasEnded);
+                known.add(partition);
+                if (!before.isEmpty()) {
+                    readBack.put(partition, before);
+                }
+            }
+            Map<String, List<SessionEvent>> here = new LinkedHashMap<>();
+            Set<Integer> over =
+                    finishedBefore.getOrDefault(partition, new HashMap<>()).getOrDefault(prompt.offset(), Set.of());
+            if (before != null) {
+                before.forEach((id, events) -> {
+                    if (events.get(0).getPromptSource().getOffset() == prompt.offset()) {
+                        here.put(id, events);
+                    }
+                });
+                before.keySet().removeAll(here.keySet());
+                if (before.isEmpty()) {
+                    readBack.remove(partition);
+                }
+            }
+            // of two that play one sample the opening of one was not acknowledged: nobody asks it anything, and it ends
+            // after its time
+            List<List<SessionEvent>> played = here.values().stream()
+                    .filter(events ->
+                            isOpen(events) && !over.contains(events.get(0).getSampleIndex()))
+                    .toList();
+            Set<Integer> indexes = played.stream()
+                    .map(events -> events.get(0).getSampleIndex())
+                    .collect(Collectors.toSet());
+            List<AcceptedPrompt> finished = sessions.add(prompt, over::contains, indexes::contains);
+            played.forEach(events -> restore(prompt, events));
+            sessions.hasTaken(partition, prompt.offset() + 1);
+            return finished;
+        }
+
+        /** A session was ended before, or a further branch of it became a rollout. */
+        private void hasEnded(SessionEvent end) {
+            sessions.remember(end);
+            finishedBefore
+                    .computeIfAbsent(end.getPromptSource().getPartition(), partition -> new HashMap<>())
+                    .computeIfAbsent(end.getPromptSource().getOffset(), offset -> new HashSet<>())
+                    .add(end.getSampleIndex());
+        }
+
+        private static boolean isOpen(List<SessionEvent> events) {
+            return SessionId.parse(events.get(0).getSessionId()).isPresent()
+                    && events.stream()
+                            .noneMatch(event -> event.getKind() == SessionEventKind.ENDED
+                                    || event.getKind() == SessionEventKind.RETURNED);
+        }
+
+        /** A session that was open when its gateway ended. */
+        private void restore(AcceptedPrompt prompt, List<SessionEvent> events) {
+            SessionEvent first = events.get(0);
+            String text = first.getSessionId();
+            Optional<SessionId> id = SessionId.parse(text);
+            ReleasedSample sample = sessions.unfinished(first.getGroupId() + "/" + first.getSampleIndex());
+            if (id.isEmpty() || sample == null || sample.prompt().offset() != prompt.offset()) {
+                return; // an older request for the sample is here, too, and goes on
+            }
+            Session session = new Session(id.get(), sample, first.getAgent(), first.getAtMs());
+            for (SessionEvent event : events) {
+                if (event.getTurn() != null) {
+                    SessionTurn turn = event.getTurn();
+                    session.add(new PlayedTurn(
+                            turn,
+                            session.turn(turn.getParentTurn()).orElse(null),
+                            GivenAnswer.of(text, turn, tokenizer, StopTokens.of(sample.prompt(), tokenizer), tools)));
+                }
+            }
+            long lives = events.stream()
+                    .filter(event -> event.getKind() == SessionEventKind.OPENED)
+                    .count();
+            session.restored(clock.millis(), lives);
+            sessions.restore(session);
+            session.isTakenUp(fence.takeUp(session, clock.millis()));
+            meters.session("restored");
+        }
+    }
+}

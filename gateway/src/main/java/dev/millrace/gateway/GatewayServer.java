@@ -1,0 +1,483 @@
+package dev.millrace.gateway;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.sun.net.httpserver.HttpContext;
+import com.sun.net.httpserver.HttpExchange;
+import com.sun.net.httpserver.HttpServer;
+import com.sun.net.httpserver.HttpsConfigurator;
+import com.sun.net.httpserver.HttpsServer;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.net.BindException;
+import java.net.InetSocketAddress;
+import java.net.URI;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import javax.net.ssl.SSLContext;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The gateway's HTTP side: reads a call within its limits, hands it on, and writes the answer or an error as clients of the OpenAI
+ * API, or Anthropic's, know it. A thread for each call that is under way.
+ */
+final class GatewayServer implements AutoCloseable {
+    private static final Logger LOG = LoggerFactory.getLogger(GatewayServer.class);
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final byte[] NO_BODY = {};
+    private static final int BACKLOG = 1024;
+    private static final long STREAM_POLL_MS = 20;
+
+    private final GatewayConfig config;
+    private final GatewayToken token;
+    private final SessionDesk desk;
+    private final GatewayMeters meters;
+    private final CallBodies bodies;
+    private final AnswerWrites writes;
+    private final Semaphore calls;
+    private final HttpServer server;
+    private final ExecutorService threads;
+    private final ExecutorService streams;
+
+    /**
+     * Opens the port; calls are answered from {@link #start} on.
+     *
+     * @param token that every call must carry
+     * @param tls what connections are made with; empty for none
+     * @param bodies of its calls; closed with it
+     * @param writes of its answers; closed with it
+     * @throws IllegalArgumentException if the port cannot be opened
+     */
+    GatewayServer(
+            GatewayConfig config,
+            GatewayToken token,
+            Optional<SSLContext> tls,
+            SessionDesk desk,
+            GatewayMeters meters,
+            CallBodies bodies,
+            AnswerWrites writes) {
+        HttpDefaults.apply();
+        this.config = config;
+        this.token = token;
+        this.desk = desk;
+        this.meters = meters;
+        this.bodies = bodies;
+        this.writes = writes;
+        this.calls = new Semaphore(config.calls());
+        try {
+            this.server = opened(new InetSocketAddress(config.host(), config.port()), tls);
+        } catch (BindException e) {
+            throw new IllegalArgumentException(
+                    "gateway.port " + config.port() + " on " + config.host()
+                            + " is taken; choose another one, or 0 for any",
+                    e);
+        } catch (IOException e) {
+            throw new IllegalArgumentException(
+                    "gateway.port " + config.port() + " on " + config.host() + " cannot be opened: " + e.getMessage(),
+                    e);
+        }
+        this.threads = Executors.newCachedThreadPool(daemons("gateway"));
+        this.streams = Executors.newCachedThreadPool(daemons("gateway-stream"));
+        server.setExecutor(threads);
+        HttpContext context = server.createContext("/", this::handle);
+        if (!token.isAsked()) {
+            String host = config.publicUrl().isEmpty()
+                    ? config.host()
+                    : Objects.requireNonNullElse(URI.create(config.publicUrl()).getHost(), config.host());
+            context.getFilters().add(new LocalCallers(config.host(), host));
+        }
+    }
+
+    private static HttpServer opened(InetSocketAddress address, Optional<SSLContext> tls) throws IOException {
+        if (tls.isEmpty()) {
+            return HttpServer.create(address, BACKLOG);
+        }
+        HttpsServer server = HttpsServer.create(address, BACKLOG);
+        server.setHttpsConfigurator(new HttpsConfigurator(tls.get()));
+        return server;
+    }
+
+    private static ThreadFactory daemons(String name) {
+        return task -> {
+            Thread thread = new Thread(task, name);
+            thread.setDaemon(true);
+            return thread;
+        };
+    }
+
+    void start() {
+        bodies.start();
+        writes.start();
+        server.start();
+    }
+
+    /** Where agents reach it, without a slash at the end. */
+    String url() {
+        return config.publicUrl().isEmpty()
+                ? (config.tls().isOn() ? "https://" : "http://")
+                        + (config.host().contains(":") ? "[" + config.host() + "]" : config.host()) + ":"
+                        + server.getAddress().getPort()
+                : config.publicUrl();
+    }
+
+    private void handle(HttpExchange exchange) throws IOException {
+        try (exchange) {
+            try {
+                requireToken(exchange);
+                answer(exchange, isPost(exchange) ? bodies.read(exchange.getRequestBody()) : NO_BODY);
+            } catch (RefusedCallException e) {
+                meters.refused(e);
+                refuse(exchange, e);
+            } catch (RuntimeException e) {
+                LOG.warn("a call of {} failed", exchange.getRequestURI().getPath(), e);
+                refuse(exchange, RefusedCallException.notNow("internal", "the gateway failed: " + e));
+            }
+        } catch (IOException e) {
+            LOG.debug("a caller went away: {}", e.getMessage());
+        }
+    }
+
+    /** Bodies of calls that are being read. */
+    int bodiesUnderWay() {
+        return bodies.underWay();
+    }
+
+    /** Answers, or events of answers, that callers have not taken yet. */
+    int writesUnderWay() {
+        return writes.underWay();
+    }
+
+    private static boolean isPost(HttpExchange exchange) {
+        return exchange.getRequestMethod().equals("POST");
+    }
+
+    /** Takes a place among the calls once all of the call is there, and leaves it once all of its answer is: agents may be slow. */
+    private void answer(HttpExchange exchange, byte[] body) throws IOException {
+        if (!calls.tryAcquire()) {
+            throw RefusedCallException.tooMany(
+                    "too_many_calls",
+                    "there are " + config.calls() + " calls under way (gateway.calls); ask again later");
+        }
+        AtomicBoolean isTaken = new AtomicBoolean(true);
+        Runnable leave = () -> {
+            if (isTaken.getAndSet(false)) {
+                calls.release();
+            }
+        };
+        try {
+            route(exchange, body, leave);
+        } finally {
+            leave.run();
+        }
+    }
+
+    private void refuse(HttpExchange exchange, RefusedCallException refusal) throws IOException {
+        if (exchange.getResponseCode() != -1) {
+            return; // it has begun to be answered; the end is missing, which clients take for an error
+        }
+        if (refusal.status() == 429 || refusal.status() == 503) {
+            exchange.getResponseHeaders().set("Retry-After", "1");
+        }
+        write(
+                exchange,
+                refusal.status(),
+                isOfMessages(exchange) ? MessagesAnswer.error(refusal) : AnswerJson.error(refusal));
+        if (refusal.status() == 408) {
+            hangUp(exchange);
+        }
+    }
+
+    /** Ends the connection and not the call alone, behind which the rest of its body would be read. */
+    private static void hangUp(HttpExchange exchange) {
+        Thread.currentThread().interrupt(); // no channel is read by a thread that is interrupted
+        exchange.close();
+        Thread.interrupted();
+    }
+
+    private static boolean isOfMessages(HttpExchange exchange) {
+        return exchange.getRequestURI().getPath().endsWith("/v1/messages");
+    }
+
+    private void requireToken(HttpExchange exchange) {
+        String key = exchange.getRequestHeaders().getFirst("X-Api-Key"); // as Anthropic's clients send it
+        if (!token.lets(key == null ? exchange.getRequestHeaders().getFirst("Authorization") : "Bearer " + key)) {
+            throw RefusedCallException.unauthorized();
+        }
+    }
+
+    private void route(HttpExchange exchange, byte[] body, Runnable leave) throws IOException {
+        String path = exchange.getRequestURI().getPath();
+        String[] parts = path.split("/", -1);
+        boolean post = isPost(exchange);
+        boolean get = exchange.getRequestMethod().equals("GET");
+        if (post && path.equals("/v1/sessions")) {
+            give(exchange, leave, 201, desk.open(json(body), url()));
+        } else if (get && parts.length == 4 && path.startsWith("/v1/sessions/")) {
+            give(exchange, leave, 200, desk.shown(parts[3]));
+        } else if (post && parts.length == 5 && path.startsWith("/v1/sessions/") && parts[4].equals("complete")) {
+            give(exchange, leave, 200, desk.complete(parts[3], json(body)));
+        } else if (get && parts.length == 5 && path.startsWith("/sessions/") && path.endsWith("/v1/models")) {
+            give(exchange, leave, 200, desk.models());
+        } else if (post
+                && parts.length == 6
+                && path.startsWith("/sessions/")
+                && path.endsWith("/v1/chat/completions")) {
+            complete(exchange, parts[2], body, leave, true);
+        } else if (post && parts.length == 5 && path.startsWith("/sessions/") && path.endsWith("/v1/completions")) {
+            complete(exchange, parts[2], body, leave, false);
+        } else if (post && parts.length == 5 && path.startsWith("/sessions/") && path.endsWith("/v1/messages")) {
+            answerMessage(exchange, parts[2], body, leave);
+        } else {
+            throw RefusedCallException.notFound(
+                    "there is no " + exchange.getRequestMethod() + " " + path
+                            + " here; there are POST /v1/sessions, GET /v1/sessions/S, POST /v1/sessions/S/complete, and with the"
+                            + " base_url of a session POST BASE/v1/chat/completions, POST BASE/v1/completions, POST BASE/v1/messages and GET BASE/v1/models");
+        }
+    }
+
+    private static JsonNode json(byte[] body) throws IOException {
+        try {
+            return body.length == 0 ? JSON.createObjectNode() : JSON.readTree(body);
+        } catch (JsonProcessingException e) {
+            throw RefusedCallException.invalid(null, "the body is no JSON: " + e.getOriginalMessage());
+        }
+    }
+
+    private void complete(HttpExchange exchange, String sessionId, byte[] body, Runnable leave, boolean chat)
+            throws IOException {
+        Session session = desk.session(sessionId);
+        AgentCall call = AgentCall.of(chat, json(body), PromptMatcher.sha256(body), isRepeated(exchange));
+        if (call.stream()) {
+            stream(exchange, leave, session, call, new StreamForm.Chunks());
+        } else {
+            give(exchange, leave, 200, desk.answer(session, call));
+        }
+    }
+
+    private void answerMessage(HttpExchange exchange, String sessionId, byte[] body, Runnable leave)
+            throws IOException {
+        Session session = desk.session(sessionId);
+        AgentCall call =
+                AgentCall.of(true, MessagesCall.asChat(json(body)), PromptMatcher.sha256(body), isRepeated(exchange));
+        if (call.stream()) {
+            stream(exchange, leave, session, call, new MessagesStream(call));
+        } else {
+            give(exchange, leave, 200, desk.message(session, call));
+        }
+    }
+
+    /** OpenAI's clients and Anthropic's say how often they have tried before. */
+    private static boolean isRepeated(HttpExchange exchange) {
+        String tries = exchange.getRequestHeaders().getFirst("X-Stainless-Retry-Count");
+        return tries != null && !tries.equals("0");
+    }
+
+    private void stream(HttpExchange exchange, Runnable leave, Session session, AgentCall call, StreamForm form)
+            throws IOException {
+        AnswerStream answer = desk.stream(session, call);
+        CompletableFuture<List<PlayedTurn>> played = CompletableFuture.supplyAsync(
+                        () -> desk.play(session, call, answer::listener), streams)
+                .whenComplete((turns, failure) -> leave.run());
+        AnswerStream.Tokens first = awaitFirst(answer, played);
+        exchange.getResponseHeaders().set("Content-Type", "text/event-stream; charset=utf-8");
+        exchange.getResponseHeaders().set("Cache-Control", "no-cache");
+        exchange.sendResponseHeaders(200, 0);
+        OutputStream out = exchange.getResponseBody();
+        for (ObjectNode piece : answer.first()) {
+            send(out, form.of(piece));
+        }
+        for (AnswerStream.Tokens next = first; next != null; next = await(answer, played)) {
+            send(out, form.of(answer.next(next)));
+        }
+        try {
+            for (ObjectNode piece : answer.last(played.join())) {
+                send(out, form.of(piece));
+            }
+            send(out, form.end(played.join()));
+        } catch (CompletionException e) {
+            RefusedCallException refusal = e.getCause() instanceof RefusedCallException refused
+                    ? refused
+                    : RefusedCallException.notNow("internal", "the gateway failed: " + e.getCause());
+            meters.refused(refusal);
+            send(out, form.failed(refusal));
+        }
+        out.close();
+    }
+
+    /** What is refused before its first token is refused as any call is. */
+    private static AnswerStream.@Nullable Tokens awaitFirst(
+            AnswerStream answer, CompletableFuture<List<PlayedTurn>> played) {
+        AnswerStream.Tokens first = await(answer, played);
+        if (first == null) {
+            try {
+                played.join();
+            } catch (CompletionException e) {
+                if (e.getCause() instanceof RuntimeException cause) {
+                    throw cause;
+                }
+                throw e;
+            }
+        }
+        return first;
+    }
+
+    /** The next tokens; null where none come any more. */
+    private static AnswerStream.@Nullable Tokens await(
+            AnswerStream answer, CompletableFuture<List<PlayedTurn>> played) {
+        try {
+            while (true) {
+                boolean isOver = played.isDone(); // before looking, so that nothing is overlooked
+                AnswerStream.Tokens next =
+                        isOver ? answer.handed().poll() : answer.handed().poll(STREAM_POLL_MS, TimeUnit.MILLISECONDS);
+                if (next != null || isOver) {
+                    return next;
+                }
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw RefusedCallException.notNow("closing", "the gateway is being closed");
+        }
+    }
+
+    private void give(HttpExchange exchange, Runnable leave, int status, ObjectNode answer) throws IOException {
+        leave.run();
+        write(exchange, status, answer);
+    }
+
+    private void send(OutputStream out, String events) throws IOException {
+        writes.write(out, events.getBytes(StandardCharsets.UTF_8));
+    }
+
+    private void write(HttpExchange exchange, int status, ObjectNode answer) throws IOException {
+        byte[] body = JSON.writeValueAsBytes(answer);
+        exchange.getResponseHeaders().set("Content-Type", "application/json");
+        exchange.sendResponseHeaders(status, body.length);
+        writes.write(exchange.getResponseBody(), body); // flushed before what is left of the call's body is read away
+    }
+
+    @Override
+    public void close() {
+        server.stop(0);
+        bodies.close();
+        writes.close();
+        threads.shutdownNow();
+        streams.shutdownNow();
+    }
+
+    /**
+     * A stream as Anthropic's clients read it: events with a name each, and blocks of content that begin and end. Made of the pieces that
+     * clients of the OpenAI API are given.
+     */
+    static final class MessagesStream implements StreamForm {
+        private static final JsonNodeFactory NODES = JsonNodeFactory.instance;
+
+        private final AgentCall call;
+        private boolean isBegun;
+        private boolean isTextOpen;
+        private int block;
+
+        MessagesStream(AgentCall call) {
+            this.call = call;
+        }
+
+        @Override
+        public String of(ObjectNode piece) {
+            StringBuilder events = new StringBuilder();
+            if (!isBegun) {
+                isBegun = true;
+                ObjectNode begin = event("message_start");
+                ObjectNode message = MessagesAnswer.head(
+                        "msg_" + piece.path("id").asText(), piece.path("model").asText());
+                message.putArray("content");
+                message.putNull("stop_reason");
+                message.putNull("stop_sequence");
+                message.putObject("usage").put("input_tokens", 0).put("output_tokens", 0); // the end has them
+                begin.set("message", message);
+                add(events, begin);
+            }
+            JsonNode delta = piece.path("choices").path(0).path("delta");
+            String text = delta.path("content").asText("");
+            if (!text.isEmpty()) {
+                if (!isTextOpen) {
+                    isTextOpen = true;
+                    ObjectNode start = event("content_block_start").put("index", block);
+                    start.putObject("content_block").put("type", "text").put("text", "");
+                    add(events, start);
+                }
+                ObjectNode more = event("content_block_delta").put("index", block);
+                more.putObject("delta").put("type", "text_delta").put("text", text);
+                add(events, more);
+            }
+            for (JsonNode use : delta.path("tool_calls")) {
+                closeText(events);
+                ObjectNode start = event("content_block_start").put("index", block);
+                start.putObject("content_block")
+                        .put("type", "tool_use")
+                        .put("id", use.path("id").asText())
+                        .put("name", use.at("/function/name").asText())
+                        .putObject("input");
+                add(events, start);
+                ObjectNode input = event("content_block_delta").put("index", block);
+                input.putObject("delta")
+                        .put("type", "input_json_delta")
+                        .put("partial_json", use.at("/function/arguments").asText());
+                add(events, input);
+                add(events, event("content_block_stop").put("index", block++));
+            }
+            return events.toString();
+        }
+
+        private void closeText(StringBuilder events) {
+            if (isTextOpen) {
+                isTextOpen = false;
+                add(events, event("content_block_stop").put("index", block++));
+            }
+        }
+
+        @Override
+        public String end(List<PlayedTurn> turns) {
+            StringBuilder events = new StringBuilder();
+            closeText(events);
+            ObjectNode over = event("message_delta");
+            MessagesAnswer.end(over.putObject("delta"), turns.get(0), call);
+            over.set("usage", MessagesAnswer.usage(turns.get(0).record().getUsage()));
+            add(events, over);
+            add(events, event("message_stop"));
+            return events.toString();
+        }
+
+        @Override
+        public String failed(RefusedCallException refusal) {
+            StringBuilder events = new StringBuilder();
+            add(events, MessagesAnswer.error(refusal));
+            return events.toString();
+        }
+
+        private static ObjectNode event(String type) {
+            return NODES.objectNode().put("type", type);
+        }
+
+        private static void add(StringBuilder events, ObjectNode event) {
+            events.append("event: ")
+                    .append(event.get("type").textValue())
+                    .append("\ndata: ")
+                    .append(event)
+                    .append("\n\n");
+        }
+    }
+}

@@ -1,0 +1,45 @@
+package dev.millrace.gateway;
+
+import dev.millrace.log.SecretText;
+
+/**
+ * With what a gateway's own listener speaks TLS: a certificate and its key in PEM, or both in a key store. Nothing of it is no TLS.
+ *
+ * @param certificate PEM file of the certificate, those that vouch for it behind; empty for none
+ * @param key PEM file of the certificate's private key in PKCS#8, which may be the same file; empty for none
+ * @param keyStore PKCS12 file with one private key and its certificates, in the place of both; empty for none
+ * @param password of the key store, or of an encrypted key; a reference, such as {@code ${env:NAME}}, or the password itself, which no
+ *     copy of the configuration shows
+ */
+public record GatewayTls(String certificate, String key, String keyStore, SecretText password) {
+
+    public GatewayTls {
+        if (certificate.isEmpty() != key.isEmpty()) {
+            throw new IllegalArgumentException("certificate and key must be given both or neither, and only "
+                    + (key.isEmpty() ? "certificate is: '" + certificate : "key is: '" + key)
+                    + "'; they may name the same file");
+        }
+        if (!keyStore.isEmpty() && !certificate.isEmpty()) {
+            throw new IllegalArgumentException("key_store must be empty where certificate and key are given: '"
+                    + keyStore + "'; one of both has the key");
+        }
+        if (!keyStore.isEmpty() && password.isEmpty()) {
+            throw new IllegalArgumentException(
+                    "password must be given for key_store '" + keyStore + "', such as ${env:NAME} or ${file:PATH:KEY}");
+        }
+        if (!password.isEmpty() && keyStore.isEmpty() && key.isEmpty()) {
+            throw new IllegalArgumentException(
+                    "password must be empty where there is neither key_store nor key; name one of them");
+        }
+    }
+
+    /** No TLS. */
+    public static GatewayTls none() {
+        return new GatewayTls("", "", "", SecretText.ofSetting("password", ""));
+    }
+
+    /** Whether there is any. */
+    public boolean isOn() {
+        return !certificate.isEmpty() || !keyStore.isEmpty();
+    }
+}

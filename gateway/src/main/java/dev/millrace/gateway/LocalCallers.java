@@ -1,0 +1,73 @@
+package dev.millrace.gateway;
+
+import com.sun.net.httpserver.Filter;
+import com.sun.net.httpserver.HttpExchange;
+import java.io.IOException;
+import java.net.URI;
+import java.nio.charset.StandardCharsets;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Set;
+
+/**
+ * Lets a call to a port without a token through only if it names this machine by a name of its own, and if no page of another machine sent
+ * it: a browser names both, in {@code Host} and {@code Origin}. So no page that a browser shows can read or write through the port, whatever its
+ * name resolves to.
+ */
+public final class LocalCallers extends Filter {
+    private static final Set<String> LOOPBACK = Set.of("127.0.0.1", "localhost", "[::1]");
+
+    private final Set<String> names = new HashSet<>(LOOPBACK);
+
+    /** @param names further names that callers know it by, without a port */
+    public LocalCallers(String... names) {
+        for (String name : names) {
+            this.names.add(
+                    (name.contains(":") && !name.startsWith("[") ? "[" + name + "]" : name).toLowerCase(Locale.ROOT));
+        }
+    }
+
+    @Override
+    public String description() {
+        return "refuses calls by other names than this machine's";
+    }
+
+    @Override
+    public void doFilter(HttpExchange exchange, Chain chain) throws IOException {
+        if (isLocal(exchange)) {
+            chain.doFilter(exchange);
+            return;
+        }
+        try (exchange) {
+            byte[] body = ("this port answers as 127.0.0.1:"
+                            + exchange.getLocalAddress().getPort() + ", and to no page of another machine\n")
+                    .getBytes(StandardCharsets.UTF_8);
+            exchange.getResponseHeaders().set("Content-Type", "text/plain");
+            exchange.sendResponseHeaders(403, body.length);
+            exchange.getResponseBody().write(body);
+        }
+    }
+
+    private boolean isLocal(HttpExchange exchange) {
+        List<String> hosts = exchange.getRequestHeaders().getOrDefault("Host", List.of());
+        return hosts.size() == 1
+                && names.contains(withoutPort(hosts.get(0)))
+                && exchange.getRequestHeaders().getOrDefault("Origin", List.of()).stream()
+                        .allMatch(this::isLocalOrigin);
+    }
+
+    private boolean isLocalOrigin(String origin) {
+        try {
+            String host = URI.create(origin).getHost();
+            return host != null && names.contains(host.toLowerCase(Locale.ROOT));
+        } catch (IllegalArgumentException e) {
+            return false;
+        }
+    }
+
+    private static String withoutPort(String host) {
+        int port = host.lastIndexOf(':');
+        return (port < 0 || host.endsWith("]") ? host : host.substring(0, port)).toLowerCase(Locale.ROOT);
+    }
+}

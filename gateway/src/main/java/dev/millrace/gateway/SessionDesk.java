@@ -1,0 +1,397 @@
+package dev.millrace.gateway;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.api.environment.VerifiedReward;
+import dev.millrace.api.tokenizer.Tokenizer;
+import dev.millrace.gateway.SessionEnding.BranchEnding;
+import dev.millrace.generator.sampling.TurnEngine;
+import dev.millrace.generator.sampling.TurnEngine.TokenListener;
+import dev.millrace.schemas.FinishReason;
+import dev.millrace.schemas.PromptRequest;
+import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.SamplingParameters;
+import dev.millrace.schemas.SessionEvent;
+import dev.millrace.schemas.packed.PackedInts;
+import dev.millrace.schemas.run.RunIdentity;
+import java.time.Clock;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Objects;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.function.IntFunction;
+import org.jspecify.annotations.Nullable;
+
+/** Opens, plays, shows and ends sessions for callers. Thread-safe; the caller's thread waits. */
+final class SessionDesk {
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final long WRITE_LIMIT_MS = 60_000;
+    private static final Set<String> OPENING =
+            Set.of("prompt_id", "group", "sample_index", "environment", "policy", "agent");
+
+    private final RunIdentity run;
+    private final String gatewayId;
+    private final GatewayConfig config;
+    private final SessionTable sessions;
+    private final SessionLog log;
+    private final SessionFence fence;
+    private final TurnPlayer player;
+    private final TurnEngine engine;
+    private final Tokenizer tokenizer;
+    private final ToolFormat tools;
+    private final GatewayLoop loop;
+    private final GatewayMeters meters;
+    private final Clock clock;
+
+    SessionDesk(
+            RunIdentity run,
+            String gatewayId,
+            GatewayConfig config,
+            SessionTable sessions,
+            SessionLog log,
+            SessionFence fence,
+            TurnPlayer player,
+            TurnEngine engine,
+            Tokenizer tokenizer,
+            ToolFormat tools,
+            GatewayLoop loop,
+            GatewayMeters meters,
+            Clock clock) {
+        this.run = run;
+        this.gatewayId = gatewayId;
+        this.config = config;
+        this.sessions = sessions;
+        this.log = log;
+        this.fence = fence;
+        this.player = player;
+        this.engine = engine;
+        this.tokenizer = tokenizer;
+        this.tools = tools;
+        this.loop = loop;
+        this.meters = meters;
+        this.clock = clock;
+    }
+
+    Session session(String id) {
+        return sessions.session(id);
+    }
+
+    /** Opens one that plays a sample which admission released. */
+    ObjectNode open(JsonNode body, String url) {
+        if (!body.isObject()) {
+            throw RefusedCallException.invalid(null, "the body must be a JSON object");
+        }
+        for (var fields = body.fieldNames(); fields.hasNext(); ) {
+            String name = fields.next();
+            if (!OPENING.contains(name)) {
+                throw RefusedCallException.unsupported(name, name + " is no field here; there are " + OPENING);
+            }
+        }
+        requireEqual("policy", body.path("policy").asText(""), run.policyId());
+        String group = body.path("group").asText(body.path("prompt_id").asText(""));
+        ReleasedSample sample = sessions.claim(
+                group.isEmpty() ? null : group, body.path("sample_index").asInt(-1), config.claimWaitMs());
+        try {
+            PromptRequest request = sample.prompt().request();
+            requireEqual("environment", body.path("environment").asText(""), request.getEnvironment());
+            Session session = new Session(
+                    SessionId.of(
+                            sample.prompt().partition().partition(),
+                            sample.prompt().offset(),
+                            sample.index()),
+                    sample,
+                    body.path("agent").isTextual() ? body.get("agent").textValue() : null,
+                    clock.millis());
+            SessionFence.await(log.opened(session).thenCompose(done -> fence.confirm(session)), WRITE_LIMIT_MS);
+            sessions.opened(session);
+            meters.session("opened");
+            return opened(session, url);
+        } catch (RuntimeException e) {
+            sessions.giveBack(sample);
+            throw e;
+        }
+    }
+
+    private static void requireEqual(String name, String asked, String there) {
+        if (!asked.isEmpty() && !asked.equals(there)) {
+            throw RefusedCallException.invalid(
+                    name, name + " must be '" + there + "', which it is here: '" + asked + "'");
+        }
+    }
+
+    private ObjectNode opened(Session session, String url) {
+        PromptRequest request = session.sample().prompt().request();
+        int[] prompt = PackedInts.toArray(request.getPromptTokens());
+        String base = url + "/sessions/" + session.id().text();
+        ObjectNode opened = JSON.createObjectNode();
+        opened.put("session", session.id().text());
+        opened.put("base_url", base);
+        opened.put("openai_base_url", base + "/v1");
+        opened.put("rollout_id", session.sample().name());
+        opened.put("group", request.getGroupId());
+        opened.put("sample_index", session.sample().index());
+        opened.put("group_size", request.getSamples());
+        opened.put("policy", run.policyId());
+        opened.put("version", engine.version());
+        opened.put("environment", request.getEnvironment());
+        opened.set("environment_state", state(request.getEnvironmentState()));
+        opened.put("prompt", tokenizer.text(prompt));
+        opened.set("prompt_token_ids", AnswerJson.ids(prompt));
+        opened.put("tool_calls", tools.name().toLowerCase(Locale.ROOT));
+        SamplingParameters sampling = request.getSampling();
+        opened.putObject("sampling")
+                .put("temperature", sampling.getTemperature())
+                .put("top_p", sampling.getTopP())
+                .put("top_k", sampling.getTopK())
+                .put("min_p", sampling.getMinP())
+                .put("max_tokens", sampling.getMaxTokens());
+        opened.put("idle_ms", config.idleMs());
+        opened.put("limit_ms", config.limitMs());
+        return opened;
+    }
+
+    /** The environment's own text, which for prompts of data is the row. */
+    private static JsonNode state(String text) {
+        try {
+            JsonNode state = JSON.readTree(text);
+            return state == null || state.isMissingNode()
+                    ? JSON.getNodeFactory().textNode(text)
+                    : state;
+        } catch (JsonProcessingException e) {
+            return JSON.getNodeFactory().textNode(text);
+        }
+    }
+
+    /** Plays a call to its end. */
+    ObjectNode answer(Session session, AgentCall call) {
+        List<PlayedTurn> turns = play(session, call, choice -> TokenListener.NONE);
+        return json(session, call).answer(turns);
+    }
+
+    /** The same for a client of Anthropic's. */
+    ObjectNode message(Session session, AgentCall call) {
+        List<PlayedTurn> turns = play(session, call, choice -> TokenListener.NONE);
+        return MessagesAnswer.of(turns.get(0), call, json(session, call).answer(turns));
+    }
+
+    List<PlayedTurn> play(Session session, AgentCall call, IntFunction<TokenListener> listeners) {
+        return player.play(session, call, listeners);
+    }
+
+    /** What a call's answer is streamed by. */
+    AnswerStream stream(Session session, AgentCall call) {
+        session.requireOpen();
+        long now = clock.millis();
+        return new AnswerStream(
+                call,
+                tokenizer,
+                StopTokens.of(session.sample().prompt(), tokenizer),
+                tools,
+                json(session, call),
+                (call.isChat() ? "chatcmpl-" : "cmpl-") + session.id().text() + "-" + now,
+                now / 1000);
+    }
+
+    private AnswerJson json(Session session, AgentCall call) {
+        return new AnswerJson(call, session, tokenizer, call.model().isEmpty() ? run.policyId() : call.model());
+    }
+
+    /** The one policy there is, as clients list models. */
+    ObjectNode models() {
+        ObjectNode list = JSON.createObjectNode();
+        list.put("object", "list");
+        list.putArray("data")
+                .addObject()
+                .put("id", run.policyId())
+                .put("object", "model")
+                .put("created", 0)
+                .put("owned_by", run.runId());
+        return list;
+    }
+
+    /** What a session has been through. */
+    ObjectNode shown(String id) {
+        Session session = sessions.session(id);
+        ObjectNode shown = JSON.createObjectNode();
+        shown.put("session", id);
+        shown.put("rollout_id", session.sample().name());
+        shown.put("open", session.isOpen());
+        var turns = shown.putArray("turns");
+        session.turns()
+                .forEach(turn -> turns.addObject()
+                        .put("turn", turn.record().getTurn())
+                        .put("parent_turn", turn.record().getParentTurn())
+                        .put(
+                                "fork_reason",
+                                turn.record().getForkReason() == null
+                                        ? null
+                                        : turn.record().getForkReason().toString())
+                        .put("prompt_tokens", turn.record().getUsage().getPromptTokens())
+                        .put("completion_tokens", turn.record().getUsage().getCompletionTokens())
+                        .put("finish_reason", turn.record().getFinishReason().toString()));
+        return shown;
+    }
+
+    /** Ends it; the same again where it is over. */
+    ObjectNode complete(String id, JsonNode body) {
+        SessionEvent before = sessions.endedBefore(id);
+        if (before != null) {
+            return completedBefore(before);
+        }
+        Session session = sessions.session(id);
+        if (session.isOpen()) {
+            SessionEnding wanted = ending(session, SessionVerdict.of(body));
+            if (session.end(wanted)) {
+                loop.end(wanted);
+            } else {
+                wanted.branches().forEach(branch -> sessions.giveBack(branch.sample()));
+            }
+        }
+        SessionEnding ending = Objects.requireNonNull(session.ending(), "its end has begun");
+        if (ending.isOverdue()) {
+            throw RefusedCallException.conflict("the session " + id + " is over: " + ending.error());
+        }
+        SessionFence.await(ending.written(), WRITE_LIMIT_MS);
+        return completed(ending);
+    }
+
+    /** What the log says of a session that another gateway has ended. */
+    private static ObjectNode completedBefore(SessionEvent end) {
+        ObjectNode completed = JSON.createObjectNode();
+        completed.put("session", end.getSessionId());
+        completed.put("rollout_id", end.getGroupId() + "/" + end.getSampleIndex());
+        completed.put("finish_reason", reason(end.getFinishReason()));
+        completed.put("note", "it was ended at " + end.getGatewayId() + " before");
+        return completed;
+    }
+
+    private SessionEnding ending(Session session, SessionVerdict verdict) {
+        List<PlayedTurn> turns = session.turns();
+        if (turns.isEmpty()) {
+            if (!verdict.branches().isEmpty()) {
+                throw RefusedCallException.invalid("branches", "the session has no turn, and so no branches");
+            }
+            return new SessionEnding(
+                    session, null, -1, null, verdict.error(), List.of(), false, new CompletableFuture<>());
+        }
+        PlayedTurn last = verdict.turn().isEmpty()
+                ? turns.get(turns.size() - 1)
+                : session.turn(verdict.turn().getAsInt())
+                        .orElseThrow(() -> RefusedCallException.invalid(
+                                "turn", "there is no turn " + verdict.turn().getAsInt() + " in this session"));
+        SessionRollout branch = new SessionRollout(session, last);
+        if (!verdict.turnRewards().isEmpty() && verdict.turnRewards().size() != branch.policyTurns()) {
+            throw RefusedCallException.invalid(
+                    "turn_rewards",
+                    "turn_rewards must be one for each of the " + branch.policyTurns()
+                            + " turns of the branch that ends with turn "
+                            + last.record().getTurn() + ": "
+                            + verdict.turnRewards().size());
+        }
+        SessionBranches further = new SessionBranches(session, last, verdict);
+        VerifiedReward reward = reward(branch, verdict);
+        Rollout rollout = branch.record(
+                reward,
+                verdict.status(),
+                verdict.error(),
+                gatewayId,
+                run.policyId(),
+                engine.identity(),
+                clock.millis());
+        List<ReleasedSample> samples = sessions.claimBeside(session, further.count());
+        try {
+            return new SessionEnding(
+                    session,
+                    rollout,
+                    last.record().getTurn(),
+                    rollout.getFinishReason(),
+                    verdict.error(),
+                    further.rollouts(
+                            samples,
+                            reward,
+                            rollout.getRolloutId(),
+                            gatewayId,
+                            run.policyId(),
+                            engine.identity(),
+                            clock.millis()),
+                    false,
+                    new CompletableFuture<>());
+        } catch (RuntimeException e) {
+            samples.forEach(sessions::giveBack);
+            throw e;
+        }
+    }
+
+    /** The agent's; without one the run's own, as of every other rollout. */
+    static VerifiedReward reward(SessionRollout branch, SessionVerdict verdict) {
+        if (verdict.reward().isPresent() || !verdict.isJudged()) {
+            return SessionRollout.given(verdict.reward().orElse(0), verdict.components(), verdict.turnRewards());
+        }
+        VerifiedReward judged;
+        try {
+            judged = branch.judged();
+        } catch (RuntimeException e) { // it stays open: the agent may ask again, or say the reward itself
+            throw RefusedCallException.notNow(
+                    "not_judged",
+                    "the run's own reward cannot judge the session: " + e.getMessage()
+                            + "; complete it again later, or with a reward");
+        }
+        return SessionRollout.given(judged.reward(), judged.components(), verdict.turnRewards());
+    }
+
+    private static ObjectNode completed(SessionEnding ending) {
+        ObjectNode completed = JSON.createObjectNode();
+        Session session = ending.session();
+        Rollout rollout = ending.rollout();
+        completed.put("session", session.id().text());
+        if (rollout == null) {
+            completed.putNull("rollout_id");
+            completed.put("note", "the session had no turn, so its sample is free again");
+            return completed;
+        }
+        List<Integer> trained = session.turn(ending.trainedTurn())
+                .map(turn -> turn.branch().stream()
+                        .map(each -> each.record().getTurn())
+                        .toList())
+                .orElse(List.of());
+        completed.put("rollout_id", rollout.getRolloutId());
+        completed.put("reward", rollout.getReward());
+        completed.put("finish_reason", reason(rollout.getFinishReason()));
+        completed.put("response_tokens", rollout.getMask().remaining());
+        completed.set("trained_turns", JSON.valueToTree(trained));
+        Set<Integer> all = new HashSet<>(trained);
+        if (!ending.branches().isEmpty()) {
+            ArrayNode branches = completed.putArray("branches");
+            for (BranchEnding branch : ending.branches()) {
+                List<Integer> own = branch.own().stream()
+                        .map(turn -> turn.record().getTurn())
+                        .toList();
+                all.addAll(own);
+                branches.addObject()
+                        .put("rollout_id", branch.rollout().getRolloutId())
+                        .put("turn", branch.lastTurn())
+                        .put("reason", branch.rollout().getBranch().getReason().toString())
+                        .put("reward", branch.rollout().getReward())
+                        .put("reward_share", branch.rollout().getBranch().getRewardShare())
+                        .put("response_tokens", branch.rollout().getMask().remaining())
+                        .set("trained_turns", JSON.valueToTree(own));
+            }
+        }
+        completed.set(
+                "other_turns",
+                JSON.valueToTree(session.turns().stream()
+                        .map(turn -> turn.record().getTurn())
+                        .filter(turn -> !all.contains(turn))
+                        .toList()));
+        return completed;
+    }
+
+    private static String reason(@Nullable FinishReason reason) {
+        return String.valueOf(reason).toLowerCase(Locale.ROOT);
+    }
+}

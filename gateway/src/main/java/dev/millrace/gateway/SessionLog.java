@@ -1,0 +1,255 @@
+package dev.millrace.gateway;
+
+import dev.millrace.generator.sampling.AcceptedPrompt;
+import dev.millrace.log.LogConnection;
+import dev.millrace.log.scan.LogReader;
+import dev.millrace.log.scan.ReadLimit;
+import dev.millrace.schemas.FinishReason;
+import dev.millrace.schemas.LogCoordinates;
+import dev.millrace.schemas.SessionEvent;
+import dev.millrace.schemas.SessionEventKind;
+import dev.millrace.schemas.SessionTurn;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.schemas.serde.MalformedRecordException;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.function.Consumer;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.OffsetAndTimestamp;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.Producer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.kafka.common.serialization.Deserializer;
+import org.apache.kafka.common.serialization.Serializer;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The topic {@code sessions}: what sessions have been through, written so that it is on all replicas before anybody is told, and
+ * read back by whoever goes on with them.
+ *
+ * <p>A session is in the partition of its prompt, by the same key. Thread-safe but for {@link #read}.
+ */
+final class SessionLog implements AutoCloseable {
+    private static final Logger LOG = LoggerFactory.getLogger(SessionLog.class);
+    private static final Duration CLOSE_LIMIT = Duration.ofSeconds(5);
+    private static final int DELIVERY_TIMEOUT_MS = 30_000;
+    /** Clocks of machines differ by less: of the one that released a prompt and of the one that opened its first session. */
+    private static final long CLOCKS_DIFFER_MS = 3_600_000;
+
+    private final LogConnection connection;
+    private final String gatewayId;
+    private final String topic;
+    private final Serializer<SessionEvent> serializer;
+    private final Deserializer<SessionEvent> deserializer;
+    private final Producer<byte[], byte[]> producer;
+
+    SessionLog(LogConnection connection, String gatewayId) {
+        this.connection = connection;
+        this.gatewayId = gatewayId;
+        this.topic = connection.topics().sessions();
+        AvroSerde<SessionEvent> serde = AvroSerde.of(SessionEvent.class, connection.registry());
+        this.serializer = serde.serializer();
+        this.deserializer = serde.deserializer();
+        this.producer = new KafkaProducer<>(
+                connection.producer(Map.of(
+                        "client.id",
+                        "gateway-" + gatewayId,
+                        "acks",
+                        "all",
+                        "enable.idempotence",
+                        true,
+                        "linger.ms",
+                        0,
+                        "compression.type",
+                        "lz4",
+                        "max.block.ms",
+                        DELIVERY_TIMEOUT_MS,
+                        "delivery.timeout.ms",
+                        DELIVERY_TIMEOUT_MS,
+                        "request.timeout.ms",
+                        DELIVERY_TIMEOUT_MS / 2)),
+                new ByteArraySerializer(),
+                new ByteArraySerializer());
+    }
+
+    /** A session is opened. */
+    CompletableFuture<Void> opened(Session session) {
+        return takenUp(session, session.openedAtMs());
+    }
+
+    /** This gateway goes on with a session that was opened before. */
+    CompletableFuture<Void> takenUp(Session session, long nowMs) {
+        return append(event(session, session.sample(), SessionEventKind.OPENED, nowMs, null, -1, null, null));
+    }
+
+    /** A turn was sampled. */
+    CompletableFuture<Void> played(Session session, SessionTurn turn, long nowMs) {
+        return append(event(session, session.sample(), SessionEventKind.TURN, nowMs, turn, -1, null, null));
+    }
+
+    /** The record of an end, for the transaction that it is part of. */
+    ProducerRecord<byte[], byte[]> ended(SessionEnding ending, long nowMs) {
+        return record(event(
+                ending.session(),
+                ending.session().sample(),
+                ending.rollout() == null ? SessionEventKind.RETURNED : SessionEventKind.ENDED,
+                nowMs,
+                null,
+                ending.trainedTurn(),
+                ending.finishReason(),
+                ending.error()));
+    }
+
+    /** The same of a further branch. */
+    ProducerRecord<byte[], byte[]> ended(SessionEnding ending, SessionEnding.BranchEnding branch, long nowMs) {
+        return record(event(
+                ending.session(),
+                branch.sample(),
+                SessionEventKind.ENDED,
+                nowMs,
+                null,
+                branch.lastTurn(),
+                branch.rollout().getFinishReason(),
+                null));
+    }
+
+    private SessionEvent event(
+            Session session,
+            ReleasedSample sample,
+            SessionEventKind kind,
+            long nowMs,
+            @Nullable SessionTurn turn,
+            int trainedTurn,
+            @Nullable FinishReason finishReason,
+            @Nullable String error) {
+        AcceptedPrompt prompt = sample.prompt();
+        return new SessionEvent(
+                connection.run().runId(),
+                connection.run().epoch(),
+                session.id().text(),
+                prompt.request().getGroupId(),
+                sample.index(),
+                gatewayId,
+                session.agent(),
+                new LogCoordinates(
+                        prompt.partition().topic(), prompt.partition().partition(), prompt.offset()),
+                kind,
+                nowMs,
+                turn,
+                trainedTurn,
+                finishReason,
+                error);
+    }
+
+    private ProducerRecord<byte[], byte[]> record(SessionEvent event) {
+        return new ProducerRecord<>(
+                topic, event.getGroupId().getBytes(StandardCharsets.UTF_8), serializer.serialize(topic, event));
+    }
+
+    private CompletableFuture<Void> append(SessionEvent event) {
+        CompletableFuture<Void> acknowledged = new CompletableFuture<>();
+        producer.send(record(event), (place, failure) -> {
+            if (failure == null) {
+                acknowledged.complete(null);
+            } else {
+                acknowledged.completeExceptionally(failure);
+            }
+        });
+        return acknowledged;
+    }
+
+    /**
+     * What the log has of sessions that play prompts of a partition, from one of the prompts on, by session and in order.
+     *
+     * @param first of the prompts that are not finished
+     * @param ended is handed the ends of all sessions that come along
+     */
+    Map<String, List<SessionEvent>> read(AcceptedPrompt first, Consumer<SessionEvent> ended) {
+        return read(
+                first.partition().partition(), first.offset(), first.request().getReleasedAtMs(), ended);
+    }
+
+    /**
+     * The ends of sessions that play prompts of a partition in which every prompt is finished.
+     *
+     * @param sinceMs ends from about then on
+     */
+    void readEnds(int partition, long sinceMs, Consumer<SessionEvent> ended) {
+        read(partition, Long.MAX_VALUE, sinceMs, ended);
+    }
+
+    private Map<String, List<SessionEvent>> read(
+            int number, long firstOffset, long sinceMs, Consumer<SessionEvent> ended) {
+        TopicPartition partition = new TopicPartition(topic, number);
+        Map<String, List<SessionEvent>> found = new LinkedHashMap<>();
+        Duration limit = connection.patience();
+        long end = endOf(partition, limit);
+        try (LogReader log = new LogReader(connection)) {
+            OffsetAndTimestamp from = log.consumer()
+                    .offsetsForTimes(Map.of(partition, Math.max(0, sinceMs - CLOCKS_DIFFER_MS)), limit)
+                    .get(partition);
+            if (from == null) {
+                return found;
+            }
+            log.from(partition, from.offset());
+            if (!log.readTo(
+                    Map.of(partition, end),
+                    ReadLimit.withoutProgress(limit),
+                    record -> take(record, firstOffset, found, ended))) {
+                throw new IllegalStateException("sessions could not be read back: " + log.progress() + " of " + end
+                        + " came within " + limit.toSeconds() + " s (run.patience_seconds)");
+            }
+        }
+        return found;
+    }
+
+    /** With what is not committed yet: whoever wrote turns before may have had a transaction open there. */
+    private long endOf(TopicPartition partition, Duration limit) {
+        try (LogReader uncommitted = new LogReader(connection, Map.of("isolation.level", "read_uncommitted"))) {
+            return uncommitted.end(partition, limit);
+        }
+    }
+
+    private void take(
+            ConsumerRecord<byte[], byte[]> record,
+            long firstOffset,
+            Map<String, List<SessionEvent>> found,
+            Consumer<SessionEvent> ended) {
+        SessionEvent event;
+        try {
+            event = deserializer.deserialize(record.topic(), record.value());
+        } catch (MalformedRecordException e) {
+            LOG.warn(
+                    "{}@{} is no event of a session and is passed over: {}",
+                    record.topic(),
+                    record.offset(),
+                    e.getMessage());
+            return;
+        }
+        if (event == null
+                || !event.getRunId().equals(connection.run().runId())
+                || event.getEpoch() != connection.run().epoch()) {
+            return;
+        }
+        if (event.getKind() == SessionEventKind.ENDED) {
+            ended.accept(event);
+        }
+        if (event.getPromptSource().getOffset() >= firstOffset) {
+            found.computeIfAbsent(event.getSessionId(), id -> new ArrayList<>()).add(event);
+        }
+    }
+
+    @Override
+    public void close() {
+        producer.close(CLOSE_LIMIT);
+    }
+}

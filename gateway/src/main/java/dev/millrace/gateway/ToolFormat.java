@@ -1,0 +1,150 @@
+package dev.millrace.gateway;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.DeserializationFeature;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.ObjectReader;
+import dev.millrace.api.tokenizer.Conversation;
+import dev.millrace.api.tokenizer.Tokenizer;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * How a family of models writes the tools that it calls. Which one a policy's is, its chat template shows: by what it makes of a call
+ * that an assistant made before.
+ */
+enum ToolFormat {
+    /** {@code <tool_call>{"name": ..., "arguments": {...}}</tool_call>}, as Hermes and Qwen write it; any number of them. */
+    HERMES("<tool_call>") {
+        @Override
+        Optional<WrittenText> read(String text) {
+            int first = text.indexOf(OPEN);
+            List<ToolCall> calls = new ArrayList<>();
+            int at = first;
+            while (at >= 0) {
+                int end = text.indexOf(CLOSE, at);
+                Optional<ToolCall> call = end < 0
+                        ? Optional.empty()
+                        : ToolCall.parse(text.substring(at + OPEN.length(), end), "arguments");
+                if (call.isEmpty() || !text.substring(afterLast(text, at), at).isBlank()) {
+                    return Optional.empty();
+                }
+                calls.add(call.get());
+                at = text.indexOf(OPEN, end);
+                if (at < 0 && !text.substring(end + CLOSE.length()).isBlank()) {
+                    return Optional.empty(); // text behind the calls would be lost
+                }
+            }
+            return calls.isEmpty()
+                    ? Optional.empty()
+                    : Optional.of(
+                            new WrittenText(text.substring(0, first).isBlank() ? "" : text.substring(0, first), calls));
+        }
+
+        private static int afterLast(String text, int at) {
+            int close = text.lastIndexOf(CLOSE, at);
+            return close < 0 ? at : close + CLOSE.length();
+        }
+    },
+    /** The whole answer is {@code {"name": ..., "parameters": {...}}}, as Llama 3 writes it. */
+    LLAMA3("{") {
+        @Override
+        Optional<WrittenText> read(String text) {
+            return ToolCall.parse(text, "parameters").map(call -> new WrittenText("", List.of(call)));
+        }
+    },
+    /** None that is known: calls stay text. */
+    NONE("") {
+        @Override
+        Optional<WrittenText> read(String text) {
+            return Optional.empty();
+        }
+    };
+
+    private static final String OPEN = "<tool_call>";
+    private static final String CLOSE = "</tool_call>";
+    private static final String PROBE = "millrace_probe";
+    private static final ObjectMapper JSON = new ObjectMapper();
+    /** What stands behind a call would be lost. */
+    private static final ObjectReader WHOLE = JSON.reader().with(DeserializationFeature.FAIL_ON_TRAILING_TOKENS);
+
+    private final String beginning;
+
+    ToolFormat(String beginning) {
+        this.beginning = beginning;
+    }
+
+    /** A call, with its arguments as JSON text. */
+    record ToolCall(String name, String arguments) {
+        /** Whether these are its arguments, as they are read from a message. */
+        boolean hasArguments(@Nullable Object given) {
+            try {
+                return JSON.readTree(arguments).equals(JSON.readTree(JSON.writeValueAsString(given)));
+            } catch (JsonProcessingException e) {
+                throw new IllegalStateException("arguments that were read as JSON are none: " + arguments, e);
+            }
+        }
+
+        static Optional<ToolCall> parse(String text, String argumentsKey) {
+            try {
+                JsonNode call = WHOLE.readTree(text.strip());
+                JsonNode arguments = call == null ? null : call.get(argumentsKey);
+                return call != null
+                                && call.path("name").isTextual()
+                                && !call.get("name").textValue().isEmpty()
+                                && arguments != null
+                                && arguments.isObject()
+                        ? Optional.of(new ToolCall(call.get("name").textValue(), JSON.writeValueAsString(arguments)))
+                        : Optional.empty();
+            } catch (JsonProcessingException e) {
+                return Optional.empty(); // it only looks like one
+            }
+        }
+    }
+
+    /** What an answer says beside its calls. */
+    record WrittenText(String content, List<ToolCall> calls) {}
+
+    /** The calls of an answer; empty where it makes none, or not as they are written: then it is text. */
+    abstract Optional<WrittenText> read(String text);
+
+    /** With what a call begins; empty where none is known. */
+    String beginning() {
+        return beginning;
+    }
+
+    /** The one that a policy's chat template writes. */
+    static ToolFormat of(Tokenizer tokenizer) {
+        String text;
+        try {
+            text = tokenizer.render(new Conversation(
+                    List.of(
+                            Map.of("role", "user", "content", "a"),
+                            Map.of(
+                                    "role",
+                                    "assistant",
+                                    "content",
+                                    "",
+                                    "tool_calls",
+                                    List.of(Map.of(
+                                            "id",
+                                            "call_000000000",
+                                            "type",
+                                            "function",
+                                            "function",
+                                            Map.of("name", PROBE, "arguments", Map.of("a", 1))))),
+                            Map.of("role", "tool", "tool_call_id", "call_000000000", "content", "b")),
+                    List.of()));
+        } catch (IllegalArgumentException e) {
+            return NONE; // it has no template, or one without tools
+        }
+        if (!text.contains(PROBE)) {
+            return NONE;
+        }
+        return text.contains(OPEN) ? HERMES : text.contains("\"parameters\"") ? LLAMA3 : NONE;
+    }
+}

@@ -1,0 +1,312 @@
+package dev.millrace.gateway;
+
+import dev.millrace.api.tokenizer.Tokenizer;
+import dev.millrace.generator.sampling.AcceptedPrompt;
+import dev.millrace.generator.sampling.CounterBasedRandom;
+import dev.millrace.generator.sampling.SampledTurn;
+import dev.millrace.generator.sampling.TurnEngine;
+import dev.millrace.generator.sampling.TurnEngine.TokenListener;
+import dev.millrace.generator.sampling.TurnOrder;
+import dev.millrace.schemas.BranchReason;
+import dev.millrace.schemas.FinishReason;
+import dev.millrace.schemas.SamplingParameters;
+import dev.millrace.schemas.SessionTurn;
+import dev.millrace.schemas.TokenUsage;
+import dev.millrace.schemas.packed.PackedFloats;
+import dev.millrace.schemas.packed.PackedInts;
+import dev.millrace.schemas.rollout.ComparedDistribution;
+import java.time.Clock;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.OptionalDouble;
+import java.util.OptionalInt;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.function.IntFunction;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Plays one call of an agent: finds what its prompt goes on from, has it answered, and has the answer on the log before it returns.
+ * Thread-safe; the caller's thread waits.
+ */
+final class TurnPlayer {
+    private final TurnEngine engine;
+    private final SessionLog log;
+    private final Tokenizer tokenizer;
+    private final ToolFormat tools;
+    private final GatewayConfig config;
+    private final SessionFence fence;
+    private final GatewayMeters meters;
+    private final Clock clock;
+
+    TurnPlayer(
+            TurnEngine engine,
+            SessionLog log,
+            Tokenizer tokenizer,
+            ToolFormat tools,
+            GatewayConfig config,
+            SessionFence fence,
+            GatewayMeters meters,
+            Clock clock) {
+        this.engine = engine;
+        this.log = log;
+        this.tokenizer = tokenizer;
+        this.tools = tools;
+        this.config = config;
+        this.fence = fence;
+        this.meters = meters;
+        this.clock = clock;
+    }
+
+    /**
+     * Plays it.
+     *
+     * @param listeners is told of the tokens of each choice
+     * @return the turns, one for each choice
+     * @throws RefusedCallException if it cannot be answered
+     */
+    List<PlayedTurn> play(Session session, AgentCall call, IntFunction<TokenListener> listeners) {
+        long receivedAtMs = clock.millis();
+        long begun = System.nanoTime();
+        session.enter(receivedAtMs, config.turns());
+        try {
+            fence.requireTakenUp(session, config.turnTimeoutMs(), receivedAtMs);
+            List<PlayedTurn> again = answeredBefore(session, call);
+            if (!again.isEmpty()) {
+                return again;
+            }
+            List<Integer> stops = StopTokens.of(session.sample().prompt(), tokenizer);
+            PromptMatcher matcher = new PromptMatcher(tokenizer, stops, engine.capacityTokens());
+            TurnPrompt prompt = matcher.match(call, session.turns());
+            SamplingParameters sampling = sampling(session, call, prompt);
+            List<CompletableFuture<SampledTurn>> asked = new ArrayList<>();
+            long engineBegun = System.nanoTime();
+            List<Integer> numbers = new ArrayList<>();
+            for (int choice = 0; choice < call.choices(); choice++) {
+                int number = session.takeNumber();
+                numbers.add(number);
+                asked.add(engine.sample(
+                        new TurnOrder(
+                                prompt.tokens(),
+                                SamplingParameters.newBuilder(sampling)
+                                        .setSeed(seed(session, call, number, choice))
+                                        .build(),
+                                stops,
+                                call.stop(),
+                                session.sample().prompt().request().getAdmittedVersion()),
+                        listeners.apply(choice)));
+            }
+            List<SampledTurn> sampled = answered(asked);
+            long engineNanos = System.nanoTime() - engineBegun;
+            long acknowledging = System.nanoTime();
+            List<PlayedTurn> played =
+                    recorded(session, call, matcher, prompt, sampling, sampled, numbers, receivedAtMs);
+            meters.call(System.nanoTime() - begun, engineNanos, System.nanoTime() - acknowledging);
+            return played;
+        } finally {
+            session.leave(clock.millis());
+        }
+    }
+
+    /** A call that is repeated since its answer was lost has been answered: by the turns that have its hash. */
+    private static List<PlayedTurn> answeredBefore(Session session, AgentCall call) {
+        if (!call.repeated()) {
+            return List.of();
+        }
+        List<PlayedTurn> same = session.turns().stream()
+                .filter(turn -> turn.record().getRequestSha256().equals(call.sha256()))
+                .toList();
+        return same.size() < call.choices() ? List.of() : same.subList(same.size() - call.choices(), same.size());
+    }
+
+    /** The agent's own seed decides alone; without one, every turn of every sample has draws of its own. */
+    private static long seed(Session session, AgentCall call, int number, int choice) {
+        AcceptedPrompt prompt = session.sample().prompt();
+        return call.seed().isPresent()
+                ? CounterBasedRandom.stream(call.seed().getAsLong(), 0, choice)
+                : CounterBasedRandom.stream(
+                        CounterBasedRandom.stream(
+                                prompt.request().getSampling().getSeed(),
+                                prompt.request().getOrdinal(),
+                                session.sample().index()),
+                        1,
+                        number);
+    }
+
+    private SamplingParameters sampling(Session session, AgentCall call, TurnPrompt prompt) {
+        SamplingParameters ofRun = session.sample().prompt().request().getSampling();
+        SamplingParameters wanted = session.sampling().orElse(ofRun);
+        if (config.sampling() == SamplingSource.AGENT) {
+            boolean isFirst = session.sampling().isEmpty();
+            wanted = SamplingParameters.newBuilder(wanted)
+                    .setTemperature(agreed("temperature", call.temperature(), wanted.getTemperature(), isFirst))
+                    .setTopP(agreed("top_p", call.topP(), wanted.getTopP(), isFirst))
+                    .setTopK((int) agreed("top_k", ofInt(call.topK()), wanted.getTopK(), isFirst))
+                    .setMinP(agreed("min_p", call.minP(), wanted.getMinP(), isFirst))
+                    .build();
+        }
+        requireRange(wanted);
+        int room = engine.capacityTokens() - prompt.tokens().length;
+        if (room < 1) {
+            throw RefusedCallException.tooLong("the prompt has " + prompt.tokens().length
+                    + " tokens, and with an answer it must" + " not have more than " + engine.capacityTokens()
+                    + " (generator.capacity_tokens); shorten it");
+        }
+        SamplingParameters sampling = SamplingParameters.newBuilder(wanted)
+                .setKeepSamplingMask(ofRun.getKeepSamplingMask() && ComparedDistribution.isTruncated(wanted))
+                .setTopLogProbs(ofRun.getTopLogProbs())
+                .setMaxTokens(Math.min(room, call.maxTokens().orElse(ofRun.getMaxTokens())))
+                .build();
+        requireEngineCan(call, sampling);
+        return sampling;
+    }
+
+    private void requireEngineCan(AgentCall call, SamplingParameters sampling) {
+        engine.refusal(sampling).ifPresent(refusal -> {
+            throw RefusedCallException.unsupported(refusal.substring(0, refusal.indexOf(' ')), refusal);
+        });
+        if (call.seed().isPresent() && !engine.isSeeded()) {
+            throw RefusedCallException.unsupported(
+                    "seed",
+                    "seed is not done by the engine behind this gateway ("
+                            + engine.identity().getName() + "), which draws as it likes; leave it out");
+        }
+    }
+
+    private static OptionalDouble ofInt(OptionalInt value) {
+        return value.isPresent() ? OptionalDouble.of(value.getAsInt()) : OptionalDouble.empty();
+    }
+
+    private static double agreed(String name, OptionalDouble asked, double before, boolean isFirst) {
+        if (!isFirst && asked.isPresent() && asked.getAsDouble() != before) {
+            throw RefusedCallException.invalid(
+                    name,
+                    name + " must be " + before
+                            + " in all calls of this session, as in its first, since a rollout has one" + " sampling: "
+                            + asked.getAsDouble());
+        }
+        return asked.orElse(before);
+    }
+
+    private static void requireRange(SamplingParameters sampling) {
+        if (!((float) sampling.getTemperature() > 0 && (float) sampling.getTemperature() < Float.POSITIVE_INFINITY)) {
+            throw RefusedCallException.invalid(
+                    "temperature",
+                    "temperature must be above 0, since who is trained must be sampled: " + sampling.getTemperature()
+                            + "; leave it out, or let the run say it for all agents (gateway.sampling=run)");
+        }
+        if (!((float) sampling.getTopP() > 0 && sampling.getTopP() <= 1)) {
+            throw RefusedCallException.invalid("top_p", "top_p must be above 0 and at most 1: " + sampling.getTopP());
+        }
+        if (!(sampling.getMinP() >= 0 && sampling.getMinP() <= 1)) {
+            throw RefusedCallException.invalid(
+                    "min_p", "min_p must be at least 0 and at most 1: " + sampling.getMinP());
+        }
+    }
+
+    private List<SampledTurn> answered(List<CompletableFuture<SampledTurn>> asked) {
+        List<SampledTurn> answers = new ArrayList<>();
+        long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(config.turnTimeoutMs());
+        try {
+            for (CompletableFuture<SampledTurn> each : asked) {
+                answers.add(each.get(deadline - System.nanoTime(), TimeUnit.NANOSECONDS));
+            }
+            return answers;
+        } catch (TimeoutException e) {
+            throw RefusedCallException.notNow(
+                    "timeout",
+                    "the engine did not answer within " + config.turnTimeoutMs() + " ms (gateway.turn_timeout_ms)");
+        } catch (ExecutionException | CancellationException e) {
+            Throwable cause = e.getCause() == null ? e : e.getCause();
+            throw cause instanceof IllegalArgumentException
+                    ? RefusedCallException.invalid(null, String.valueOf(cause.getMessage()))
+                    : RefusedCallException.notNow("engine", String.valueOf(cause.getMessage()));
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw RefusedCallException.notNow("closing", "the gateway is being closed");
+        } finally {
+            asked.forEach(each -> each.cancel(false)); // those that nobody waits for any more
+        }
+    }
+
+    private List<PlayedTurn> recorded(
+            Session session,
+            AgentCall call,
+            PromptMatcher matcher,
+            TurnPrompt prompt,
+            SamplingParameters sampling,
+            List<SampledTurn> sampled,
+            List<Integer> numbers,
+            long receivedAtMs) {
+        List<SessionTurn> records = new ArrayList<>();
+        List<CompletableFuture<Void>> acknowledged = new ArrayList<>();
+        for (int choice = 0; choice < sampled.size(); choice++) {
+            BranchReason fork = choice > 0 ? BranchReason.RETRY : session.forkOf(prompt);
+            SessionTurn record = record(
+                    call, matcher, prompt, sampling, sampled.get(choice), numbers.get(choice), fork, receivedAtMs);
+            records.add(record);
+            acknowledged.add(log.played(session, record, clock.millis()));
+        }
+        CompletableFuture<Void> written = CompletableFuture.allOf(acknowledged.toArray(CompletableFuture[]::new));
+        SessionFence.await(written.thenCompose(done -> fence.confirm(session)), config.turnTimeoutMs());
+        List<Integer> stops = StopTokens.of(session.sample().prompt(), tokenizer);
+        List<PlayedTurn> played = new ArrayList<>();
+        for (SessionTurn record : records) {
+            PlayedTurn turn = new PlayedTurn(
+                    record, prompt.parent(), GivenAnswer.of(session.id().text(), record, tokenizer, stops, tools));
+            session.add(turn);
+            played.add(turn);
+            meters.turn(record.getForkReason() != null);
+        }
+        return played;
+    }
+
+    private SessionTurn record(
+            AgentCall call,
+            PromptMatcher matcher,
+            TurnPrompt prompt,
+            SamplingParameters sampling,
+            SampledTurn sampled,
+            int number,
+            @Nullable BranchReason fork,
+            long receivedAtMs) {
+        String given = matcher.given(sampled.tokens(), call.stop());
+        boolean callsTools = call.hasTools()
+                && sampled.finishReason() == FinishReason.STOP
+                && tools.read(given).isPresent();
+        String textAfter = matcher.textAfter(prompt, sampled.tokens());
+        return SessionTurn.newBuilder()
+                .setTurn(number)
+                .setParentTurn(
+                        prompt.parent() == null ? -1 : prompt.parent().record().getTurn())
+                .setForkReason(fork)
+                .setForkTurn(prompt.forkTurn())
+                .setForkPosition(prompt.forkPosition())
+                .setContextTokens(PackedInts.of(prompt.context()))
+                .setSampledTokens(PackedInts.of(sampled.tokens()))
+                .setBehaviorLogProbs(PackedFloats.of(sampled.logProbs()))
+                .setLogProbDistribution(sampled.distribution())
+                .setTemperedLogProbs(
+                        sampled.temperedLogProbs().length == 0 ? null : PackedFloats.of(sampled.temperedLogProbs()))
+                .setSampling(sampling)
+                .setVersionSpans(sampled.spans())
+                .setSamplingTrace(sampled.trace())
+                .setFinishReason(callsTools ? FinishReason.TOOL_CALLS : sampled.finishReason())
+                .setReceivedAtMs(receivedAtMs)
+                .setStartedAtMs(sampled.startedAtMs())
+                .setFirstTokenAtMs(sampled.firstTokenAtMs())
+                .setFinishedAtMs(sampled.finishedAtMs())
+                .setUsage(new TokenUsage(
+                        prompt.tokens().length,
+                        sampled.tokens().length,
+                        sampled.cachedTokens() < 0 ? null : sampled.cachedTokens()))
+                .setText(given)
+                .setTextCharacters(textAfter == null ? -1 : textAfter.length())
+                .setTextSha256(textAfter == null ? "" : PromptMatcher.sha256(textAfter))
+                .setRequestSha256(call.sha256())
+                .build();
+    }
+}

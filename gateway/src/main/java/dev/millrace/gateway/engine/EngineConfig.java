@@ -1,0 +1,175 @@
+package dev.millrace.gateway.engine;
+
+import dev.millrace.generator.sampling.CacheOnSwap;
+import dev.millrace.generator.sampling.GeneratorConfig;
+import dev.millrace.generator.sampling.WeightUpdate;
+import dev.millrace.policy.decoder.Precision;
+import dev.millrace.schemas.SamplingParameters;
+import java.util.Locale;
+import java.util.Optional;
+
+/**
+ * The engine that a generator or gateway samples with, where that is another program's.
+ *
+ * @param kind whose it is: {@code own}, {@code vllm} or {@code sglang}; the keys beside are for the last two
+ * @param url where it answers, such as {@code http://127.0.0.1:8000}, without {@code /v1}
+ * @param keyVariable name of the variable of the environment that holds its API key; empty for none
+ * @param model the name that calls carry; empty for the only one that vLLM serves. SGLang asks for none
+ * @param directory folder that versions are written to as Hugging Face directories, and that the engine can read
+ * @param seenAs the same folder as the engine's machine sees it; empty if it is under the same path there
+ * @param dtype what the engine computes in, and versions are written as
+ * @param logProbs of which distribution the engine says its log-probs are; looked into with every version
+ * @param probeTokens tokens that are sampled at the start and after each update, to compare the engine's log-probs with Millrace's own
+ *     engine's under the same weights; 0 to believe it
+ * @param tolerance largest mean difference of these log-probs, in nats
+ * @param keptVersions written directories that are kept, the newest ones
+ * @param startMs how long the engine may be away, at the start and later
+ * @param updateMs longest wait for the engine's answer to one call of an update
+ * @param answerMs longest wait for one answer
+ */
+public record EngineConfig(
+        EngineKind kind,
+        String url,
+        String keyVariable,
+        String model,
+        String directory,
+        String seenAs,
+        EngineDtype dtype,
+        EngineLogProbs logProbs,
+        int probeTokens,
+        double tolerance,
+        int keptVersions,
+        long startMs,
+        long updateMs,
+        long answerMs) {
+
+    public EngineConfig {
+        if (kind == null || dtype == null || logProbs == null) {
+            throw new IllegalArgumentException("kind, dtype and log_probs must be given");
+        }
+        if (kind == EngineKind.OWN) {
+            requireEmpty("url", url);
+            requireEmpty("key_variable", keyVariable);
+            requireEmpty("model", model);
+            requireEmpty("directory", directory);
+            requireEmpty("seen_as", seenAs);
+        } else {
+            if (!url.matches("https?://[^\\s/]+(/\\S*[^/\\s])?") || url.endsWith("/v1")) {
+                throw new IllegalArgumentException(
+                        "url must be where the engine answers, such as http://127.0.0.1:8000, without"
+                                + " /v1 and without a slash at its end: '" + url + "'");
+            }
+            if (directory.isEmpty()) {
+                throw new IllegalArgumentException(
+                        "directory must be a folder that this process writes and the engine reads, where kind is another than own");
+            }
+            if (kind == EngineKind.SGLANG) {
+                requireEmpty("model", model);
+            }
+        }
+        between("probe_tokens", probeTokens, 0, 4_096);
+        if (!(tolerance > 0 && tolerance <= 10)) {
+            throw new IllegalArgumentException("tolerance must be above 0 and at most 10 nats: " + tolerance);
+        }
+        between("kept_versions", keptVersions, 1, 1_000);
+        between("start_ms", startMs, 100, Integer.MAX_VALUE);
+        between("update_ms", updateMs, 100, Integer.MAX_VALUE);
+        between("answer_ms", answerMs, 100, Integer.MAX_VALUE);
+    }
+
+    private static void requireEmpty(String key, String value) {
+        if (!value.isEmpty()) {
+            throw new IllegalArgumentException(key + " is for engines that ask for it, and this one does not: '" + value
+                    + "'; set engine.kind to vllm or sglang as it is meant, or leave " + key + " out");
+        }
+    }
+
+    private static void between(String key, long value, long least, long most) {
+        if (value < least || value > most) {
+            throw new IllegalArgumentException(key + " must be from " + least + " to " + most + ": " + value);
+        }
+    }
+
+    /** Millrace's own engine. */
+    public static EngineConfig defaults() {
+        return new EngineConfig(
+                EngineKind.OWN,
+                "",
+                "",
+                "",
+                "",
+                "",
+                EngineDtype.BF16,
+                EngineLogProbs.RAW,
+                32,
+                0.25,
+                2,
+                600_000,
+                600_000,
+                600_000);
+    }
+
+    /** Whether another program samples. */
+    public boolean isRemote() {
+        return kind != EngineKind.OWN;
+    }
+
+    /**
+     * Refuses settings of a generator that say nothing of, or cannot be had from, another program's engine.
+     *
+     * @throws IllegalArgumentException with the generator's key and the way out
+     */
+    public void require(GeneratorConfig generator) {
+        if (!isRemote()) {
+            return;
+        }
+        if (generator.weightUpdate() != WeightUpdate.IN_FLIGHT && generator.weightUpdate() != WeightUpdate.DRAIN) {
+            throw new IllegalArgumentException("weight_update must be in_flight or drain with engine.kind=" + name()
+                    + ", which is updated as a whole and knows of no groups: "
+                    + generator.weightUpdate().name().toLowerCase(Locale.ROOT));
+        }
+        if (generator.precision() != Precision.F32) {
+            throw new IllegalArgumentException("precision is that of Millrace's own engine, and engine.kind is "
+                    + name() + "; leave it out, and say with engine.dtype what the other one computes in");
+        }
+    }
+
+    /** Why what is sampled so could not be trained on, a sentence that begins with the parameter; empty if it can. */
+    public Optional<String> refusal(SamplingParameters sampling) {
+        if (!isRemote()) {
+            return Optional.empty();
+        }
+        String cut = sampling.getTopK() > 0
+                ? "top_k must be 0"
+                : sampling.getTopP() < 1 ? "top_p must be 1" : sampling.getMinP() > 0 ? "min_p must be 0" : "";
+        if (!cut.isEmpty()) {
+            return Optional.of(cut + " with engine.kind=" + name()
+                    + ": of a token that is drawn from a cut vocabulary two log-probs are needed, with the cut and without, and it"
+                    + " gives one");
+        }
+        if (sampling.getKeepSamplingMask() || sampling.getTopLogProbs() > 0) {
+            return Optional.of((sampling.getKeepSamplingMask() ? "keep_sampling_mask" : "top_log_probs")
+                    + " must be left out with engine.kind=" + name()
+                    + ", of which nothing is recorded but the sampled token");
+        }
+        if (logProbs == EngineLogProbs.RAW && sampling.getTemperature() != 1) {
+            return Optional.of(
+                    "temperature must be 1 with engine.log_probs=raw, which are those of temperature 1 and not those of"
+                            + " what was sampled: " + sampling.getTemperature()
+                            + "; start vLLM with --logprobs-mode processed_logprobs"
+                            + " (SGLang without SGLANG_RETURN_ORIGINAL_LOGPROB) and set engine.log_probs=processed");
+        }
+        return Optional.empty();
+    }
+
+    /** What becomes of answers under way, and of their keys and values, when weights change. */
+    WeightChange change(GeneratorConfig generator) {
+        return generator.weightUpdate() == WeightUpdate.DRAIN
+                ? WeightChange.DRAINED
+                : generator.cacheOnSwap() == CacheOnSwap.KEEP ? WeightChange.KEEP : WeightChange.RECOMPUTE;
+    }
+
+    String name() {
+        return kind.name().toLowerCase(Locale.ROOT);
+    }
+}
