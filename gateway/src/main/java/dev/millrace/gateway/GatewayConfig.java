@@ -8,27 +8,25 @@ import java.util.Locale;
 /**
  * How agents reach a gateway, and what they may take of it. Slots, capacity and identity are the generator's.
  *
- * @param enabled whether {@code train} runs a gateway in the place of its generator
- * @param host address that it listens on; one that is not loopback needs a token
- * @param port that it listens on; 0 takes any free one
- * @param publicUrl under which agents reach it, where that is another one; empty for host and port
- * @param tokenVariable name of the variable of the environment that holds the bearer token which every call must carry; empty for
- *     none, on loopback alone
+ * @param enabled run a gateway instead of a generator in {@code train}
+ * @param host listen address; other than loopback needs a token
+ * @param port listen port; 0 for any free one
+ * @param publicUrl URL for agents, if not host and port
+ * @param tokenVariable environment variable with the bearer token of all calls; empty for none, on loopback only
  * @param tls of its own listener
- * @param sessions open at once
- * @param calls under way at once; beside them as many bodies of calls are read
- * @param bodyBytes longest body of a call
- * @param bodyMs longest time that it may take to come
- * @param bodyBytesPerSecond least that it must come with, but for its first 2 s
- * @param turns most turns of a session
- * @param idleMs a session of which nobody asks anything for so long is ended without a verdict
- * @param limitMs so is one that is open for so long
- * @param turnTimeoutMs longest wait for one answer of the engine
- * @param claimWaitMs how long the opening of a session waits for a sample to be released
- * @param sampling who says how turns are sampled
- * @param prefixCacheMb memory in MiB for what the policy's own engine keeps of conversations between their turns, so that a turn takes in
- *     only what is new; 0 keeps nothing, and -1 is 256 where {@code generator.precision} is {@code f32} and 0 elsewhere, where roundings make what goes
- *     on and what is taken in whole give unlike log-probs
+ * @param sessions most open sessions
+ * @param calls most concurrent calls; as many bodies are read besides
+ * @param bodyBytes largest call body
+ * @param bodyMs longest time to receive a body
+ * @param bodyBytesPerSecond lowest receive rate after the first 2 s
+ * @param turns most turns per session
+ * @param idleMs idle time after which a session ends without a verdict
+ * @param limitMs age at which a session ends without a verdict
+ * @param turnTimeoutMs timeout of one engine answer
+ * @param claimWaitMs longest wait of a new session for a sample
+ * @param sampling who sets the sampling of turns
+ * @param prefixCacheMb MiB for KV caches between turns; 0 for none; -1 is 256 with {@code generator.precision}
+ *     {@code f32}, otherwise 0
  */
 public record GatewayConfig(
         boolean enabled,

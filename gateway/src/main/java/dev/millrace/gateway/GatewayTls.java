@@ -5,11 +5,10 @@ import dev.millrace.log.SecretText;
 /**
  * With what a gateway's own listener speaks TLS: a certificate and its key in PEM, or both in a key store. Nothing of it is no TLS.
  *
- * @param certificate PEM file of the certificate, those that vouch for it behind; empty for none
- * @param key PEM file of the certificate's private key in PKCS#8, which may be the same file; empty for none
- * @param keyStore PKCS12 file with one private key and its certificates, in the place of both; empty for none
- * @param password of the key store, or of an encrypted key; a reference, such as {@code ${env:NAME}}, or the password itself, which no
- *     copy of the configuration shows
+ * @param certificate PEM file of the certificate chain; empty for none
+ * @param key PEM file of the PKCS#8 key, may be the same file; empty for none
+ * @param keyStore PKCS12 file in place of both; empty for none
+ * @param password password of key store or key, or a reference such as {@code ${env:NAME}}; never shown
  */
 public record GatewayTls(String certificate, String key, String keyStore, SecretText password) {
 

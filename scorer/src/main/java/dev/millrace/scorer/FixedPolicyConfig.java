@@ -3,8 +3,8 @@ package dev.millrace.scorer;
 /**
  * A policy that stays as it is while the run goes on: a version of the run, or a decoder on disk; or none.
  *
- * @param version of the run; -1 for none. The log must still hold it whenever the scorer starts
- * @param directory of a Hugging Face checkpoint with the run's vocabulary; empty for none
+ * @param version version of the run, which the log must still hold; -1 for none
+ * @param directory Hugging Face directory with the run's vocabulary; empty for none
  */
 public record FixedPolicyConfig(long version, String directory) {
     public FixedPolicyConfig {

@@ -5,19 +5,17 @@ import java.util.regex.Pattern;
 /**
  * How a scorer works.
  *
- * @param id of this scorer, unique in its run: letters, digits, '-', '_' and '.', 1 to 60 of them; a second scorer with
- *     the same id takes the place of the first
- * @param maxBatchSequences most rollouts scored and committed together
- * @param tokenBudget padded tokens that go through the engine at once; bounds memory
- * @param cachedVersions versions whose weights are kept at hand, at least 2: rollouts that are behind need theirs again; 0 as many as
- *     are 1 GiB together, 16 at most
- * @param entropies whether scores carry the entropy at each position
- * @param sumSquaredProbs whether scores carry the sum of squared probabilities at each position
- * @param topLogProbs whether scores carry the proximal policy's log-probs of the likeliest tokens that a rollout names
- * @param versionWaitMs longest wait for a version that a rollout names and this scorer has not seen yet
- * @param heartbeatMs interval of the records that say which version is served
- * @param firstVersionTimeoutMs longest wait for the first policy version; 0 for {@code run.patience_seconds}
- * @param commitTimeoutMs longest wait for one attempt at a commit; attempts go on for {@code run.patience_seconds}
+ * @param id unique in the run: 1 to 60 letters, digits, '-', '_', '.'; a second process with the id replaces the first
+ * @param maxBatchSequences most rollouts per commit
+ * @param tokenBudget most padded tokens per engine call
+ * @param cachedVersions versions kept in memory, at least 2; 0 is 1 GiB of them, at most 16
+ * @param entropies record entropies per position
+ * @param sumSquaredProbs record the sum of squared probabilities per position
+ * @param topLogProbs record proximal log-probs of the rollout's top tokens
+ * @param versionWaitMs longest wait for a rollout's version
+ * @param heartbeatMs interval of {@code serving} records
+ * @param firstVersionTimeoutMs timeout of the first version; 0 is {@code run.patience_seconds}
+ * @param commitTimeoutMs timeout of one commit; retries last {@code run.patience_seconds}
  * @param reference what {@code reference-scores} are made with: the anchor of KL
  * @param teacher what {@code teacher-scores} are made with: a policy to imitate
  */

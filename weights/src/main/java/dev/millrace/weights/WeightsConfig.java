@@ -7,30 +7,21 @@ import java.util.Objects;
 /**
  * How versions are written to the log and read back.
  *
- * @param store           where weights and optimiser state lie: {@code kafka}, or, where they are too large for the cluster,
- *     a directory that all roles see under the same path, as {@code file:///path}, or a bucket, as {@code s3://bucket/prefix}; the
- *     manifest on the log then names files or objects
- * @param optimizerStore  where the optimiser's state lies where that is elsewhere than the weights: written as {@code store} is; empty for
- *     the same place
- * @param dtype           what the values of a version are: {@code f32}, or {@code bf16}, half the size, to whose values each step's
- *     weights are rounded while the optimiser keeps them as float32; a run that begins with a checkpoint has {@code bf16} unless
- *     it says otherwise
- * @param anchorEvery     every so many versions one is written whole, an anchor, and those between as deltas against
- *     their parent; 1 writes every version whole; 0 decides by what a version is: every 8th, and of {@code bf16} from 64 MiB on every
- *     16th, whose deltas are small
- * @param checkpointEvery after so many versions the optimiser's state is on the log again; what lies between, a learner that starts
- *     learns again from the batches. 1 has it with every version; 0 decides by its size: one version for each 16 MiB, for each 1 MiB where
- *     versions are adapters, 64 at most
- * @param keepVersions    how many of the newest versions are kept in any case; older ones are removed once no rollout in
- *     flight, no server and no newer version's chain needs them; 0 removes none
- * @param unservedAlarmMs after so long a published version that a generator or scorer does not serve yet is an alarm
- * @param onBrokenVersion what a generator or scorer does when a version, or a link of its chain of deltas, is missing or
- *     corrupt: {@code wait} for the next that can be put together, or {@code stop}
- * @param chunkBytes      largest piece of a tensor in one record; a multiple of 4 up to 983040
- * @param keptManifests   how many of the newest versions a reader knows; older ones are unavailable to it
- * @param readTimeoutMs   longest wait without progress while reading a version, and for the first look at the log; 0 for
- *     {@code run.patience_seconds}
- * @param sendTimeoutMs   longest wait for the acknowledgement of a version's chunks; 0 for {@code run.patience_seconds}
+ * @param store store of weights and optimiser state: {@code kafka}, a shared {@code file:///path}, or
+ *     {@code s3://bucket/prefix}
+ * @param optimizerStore store of the optimiser state; empty is {@code store}
+ * @param dtype {@code f32}, or {@code bf16}, which rounds published weights; the optimiser stays f32; runs from a
+ *     checkpoint default to {@code bf16}
+ * @param anchorEvery versions per anchor, deltas between; 0 is 8, or 16 for {@code bf16} from 64 MiB
+ * @param checkpointEvery versions per optimiser checkpoint; a restart re-learns the steps since; 0 is one per 16 MiB of
+ *     state (1 MiB for adapters), at most 64
+ * @param keepVersions newest versions to keep; older ones go once unused; 0 removes none
+ * @param unservedAlarmMs time until an unserved version raises an alarm
+ * @param onBrokenVersion at a missing or corrupt version, {@code wait} for the next readable one or {@code stop}
+ * @param chunkBytes largest chunk per record, a multiple of 4 up to 983040
+ * @param keptManifests newest versions that a reader can use
+ * @param readTimeoutMs longest wait without progress while reading; 0 is {@code run.patience_seconds}
+ * @param sendTimeoutMs timeout of a version's acknowledgement; 0 is {@code run.patience_seconds}
  */
 public record WeightsConfig(
         String store,

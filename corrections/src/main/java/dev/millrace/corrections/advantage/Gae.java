@@ -21,8 +21,8 @@ import java.util.Set;
  * <p>Source: Schulman et al. 2015 (arXiv 1506.02438).
  *
  * @param gamma discount of the future, in [0, 1]
- * @param lambda how far to trust rewards over values, in [0, 1]; 1 is rewards only
- * @param credit where the rewards stand
+ * @param lambda weight of rewards over values, in [0, 1]; 1 is rewards only
+ * @param credit positions of the rewards
  */
 public record Gae(double gamma, double lambda, Credit credit) implements TokenEstimator {
     public Gae {

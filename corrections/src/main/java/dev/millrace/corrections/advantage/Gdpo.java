@@ -25,7 +25,7 @@ import java.util.TreeSet;
  *
  * <p>Source: arXiv 2601.05242.
  *
- * @param components weight of each component by its name, a finite number; empty for all that a batch has, each with weight 1
+ * @param components finite weight per reward component; empty weighs all by 1
  */
 public record Gdpo(Map<String, String> components) implements AdvantageEstimator {
     public Gdpo {

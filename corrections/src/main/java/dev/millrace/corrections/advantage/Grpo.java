@@ -11,7 +11,7 @@ import dev.millrace.corrections.TokenBatch;
  *
  * <p>Source: Shao et al. 2024 (arXiv 2402.03300); without the division: Liu et al. 2025 (arXiv 2503.20783).
  *
- * @param divideByStd whether the distance from the group's mean is divided by the group's standard deviation, as published
+ * @param divideByStd divide by the group's standard deviation
  */
 public record Grpo(boolean divideByStd) implements OutcomeAdvantage {
     static final double EPSILON = 1e-6;

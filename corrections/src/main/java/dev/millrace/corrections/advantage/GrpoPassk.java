@@ -12,7 +12,7 @@ import java.util.Arrays;
  *
  * <p>Source: arXiv 2503.19595; verl {@code grpo_passk}.
  *
- * @param divideByStd whether the lead is divided by the group's standard deviation
+ * @param divideByStd divide by the group's standard deviation
  */
 public record GrpoPassk(boolean divideByStd) implements OutcomeAdvantage {
 

@@ -15,8 +15,8 @@ import java.util.Comparator;
  * <p>Unit: sequence, against its group, which must have at least k members. Source: arXiv 2508.10751 (analytical derivation,
  * for rewards 0 and 1); here for any rewards.
  *
- * @param k how many samples one draw has, at least 1
- * @param divideByStd whether advantages are divided by the standard deviation of a draw's reward
+ * @param k samples per draw, at least 1
+ * @param divideByStd divide by the standard deviation of a draw's reward
  */
 public record PassAtKAdvantage(int k, boolean divideByStd) implements OutcomeAdvantage {
     public PassAtKAdvantage {

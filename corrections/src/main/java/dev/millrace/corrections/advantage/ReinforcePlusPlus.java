@@ -18,7 +18,7 @@ import java.util.Set;
  * <p>Source: Hu et al. 2025 (arXiv 2501.03262).
  *
  * @param gamma discount per trained token, in [0, 1]
- * @param credit where the rewards stand
+ * @param credit positions of the rewards
  */
 public record ReinforcePlusPlus(double gamma, Credit credit) implements TokenEstimator {
     public ReinforcePlusPlus {

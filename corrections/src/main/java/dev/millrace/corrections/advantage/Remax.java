@@ -17,7 +17,7 @@ import java.util.Set;
  *
  * <p>Source: Li et al. 2023 (arXiv 2310.10505).
  *
- * @param credit where the rewards stand
+ * @param credit positions of the rewards
  */
 public record Remax(Credit credit) implements TokenEstimator {
     public Remax {

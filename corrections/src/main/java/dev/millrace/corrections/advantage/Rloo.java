@@ -11,7 +11,7 @@ import dev.millrace.corrections.TokenBatch;
  * <p>Source: Ahmadian et al. 2024 (arXiv 2402.14740). For a group of one, verl's {@code rloo} keeps the reward and its
  * {@code rloo_vectorized} gives 0.
  *
- * @param lone what becomes of a group of one
+ * @param lone treatment of a group of one
  */
 public record Rloo(LoneSequence lone) implements OutcomeAdvantage {
 

@@ -14,7 +14,7 @@ import java.util.Arrays;
  * <p>Source: arXiv 2505.20686 (A*-PO) and arXiv 2602.19362 (OAPL); the target of
  * {@link dev.millrace.corrections.objective.Oapl}.
  *
- * @param beta temperature of the soft maximum; positive and finite. Larger is nearer to the mean, smaller to the best
+ * @param beta temperature, positive and finite; larger is nearer to the mean
  */
 public record SoftMaximum(double beta) implements OutcomeAdvantage {
     public SoftMaximum {

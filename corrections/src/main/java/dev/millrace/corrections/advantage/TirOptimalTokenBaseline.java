@@ -16,9 +16,9 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>Source: verl {@code tir_optimal_token_baseline}.
  *
- * @param handleZeroTail whether a trajectory that outlives its siblings keeps its return from there on
- * @param importanceCap where the token weights in the variance, proximal over behavior, are truncated, at least 1; 0 for none
- * @param credit where the rewards stand
+ * @param handleZeroTail keep the return where a trajectory outlasts its siblings
+ * @param importanceCap cap of the token weights in the variance, at least 1; 0 for none
+ * @param credit positions of the rewards
  */
 public record TirOptimalTokenBaseline(boolean handleZeroTail, double importanceCap, Credit credit)
         implements TokenEstimator {

@@ -24,7 +24,7 @@ import java.util.Set;
  *
  * @param outcomeWeight a; finite
  * @param processWeight b; finite
- * @param credit where the process rewards stand
+ * @param credit positions of the process rewards
  */
 public record TokenPreservingGrpo(double outcomeWeight, double processWeight, Credit credit) implements TokenEstimator {
     public TokenPreservingGrpo {

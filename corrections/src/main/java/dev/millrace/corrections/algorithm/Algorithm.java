@@ -46,24 +46,24 @@ import java.util.function.UnaryOperator;
  * <p>What cannot act is refused: a stage that has nothing to compare, weights beside an objective that corrects by itself, a
  * control without what it controls by. Immutable.
  *
- * @param variant the named algorithm that the other keys are put over, see {@link NamedAlgorithms}
- * @param mode which policies are told apart
- * @param rewards what shapes rewards before advantages are taken, in order
- * @param advantage what rewards are held against
+ * @param variant named algorithm that the other keys override
+ * @param mode policies that the run distinguishes
+ * @param rewards reward shaping, in order
+ * @param advantage advantage estimator
  * @param staleness limits on staleness
- * @param missingOldLogProbs what becomes of a rollout under whose version the scorer cannot score, because its weights are gone
- * @param weights importance weights; what they compare follows from what the objective leaves to them
+ * @param missingOldLogProbs treatment of rollouts whose version's weights are gone
+ * @param weights importance weights
  * @param rejection tokens and sequences rejected by how far two policies are apart
- * @param masks what else takes tokens out of the update, in order
+ * @param masks further masks, in order
  * @param objective the loss
- * @param lossAggMode how token losses, the entropy bonus and a divergence in the loss become one number
- * @param kl divergence from a reference policy
+ * @param lossAggMode aggregation of token losses, entropy bonus and in-loss KL
+ * @param kl KL from a reference policy
  * @param entropy the entropy bonus
  * @param ess how the step follows the effective sample size
- * @param lengthGuard what a surge of response lengths does to the step
- * @param minibatches optimiser steps per pass over a batch; members are cut into so many stretches of equal length
+ * @param lengthGuard step scale at a surge of response lengths
+ * @param minibatches optimiser steps per epoch, over equal parts of the batch
  * @param epochs passes over a batch
- * @param routingReplay of a mixture of experts: through which ones tokens go while they are scored and trained on
+ * @param routingReplay experts that scoring and training use
  */
 public record Algorithm(
         String variant,

@@ -6,7 +6,7 @@ import java.util.Locale;
  * The entropy bonus: {@code loss - β · mean entropy}, aggregated as the policy loss is.
  *
  * @param bonus largest β; 0 for no bonus
- * @param rule  what β depends on
+ * @param rule rule for β
  */
 public record EntropyConfig(double bonus, Rule rule) {
 

@@ -3,10 +3,9 @@ package dev.millrace.corrections.algorithm;
 /**
  * Hard limits on staleness, in versions and apart from that in time, and weights that fall with it.
  *
- * @param maxVersions tokens sampled more than so many versions before the version at which the step starts are masked; in a
- *     run's configuration {@code admission.eta} where it is not given
- * @param maxAgeMs sequences finished more than so long before the batch was complete are masked; 0 for no such limit
- * @param halfLifeVersions a token's weight is halved for every so many versions that it is behind; 0 leaves weights alone
+ * @param maxVersions largest staleness of an unmasked token; in a run, {@code admission.eta} unless set
+ * @param maxAgeMs age at assembly above which sequences are masked; 0 for none
+ * @param halfLifeVersions staleness that halves a token's weight; 0 for none
  */
 public record StalenessRules(long maxVersions, long maxAgeMs, double halfLifeVersions) {
     public StalenessRules {

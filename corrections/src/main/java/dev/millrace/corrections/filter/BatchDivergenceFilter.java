@@ -22,7 +22,7 @@ import java.util.Set;
  *
  * <p>Unit: batch.
  *
- * @param maxMeanK3 largest mean, in nats; positive and finite
+ * @param maxMeanK3 largest mean in nats, positive, finite
  */
 public record BatchDivergenceFilter(double maxMeanK3) implements MaskStage {
     public BatchDivergenceFilter {

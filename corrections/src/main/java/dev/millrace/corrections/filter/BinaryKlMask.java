@@ -25,7 +25,7 @@ import java.util.Set;
  *
  * <p>Unit: sequence. Source: OpenRLHF pull requests 1339 and 1340, read as their text.
  *
- * @param threshold largest mean, in nats; positive and finite
+ * @param threshold largest mean in nats, positive, finite
  */
 public record BinaryKlMask(double threshold) implements MaskStage {
     private static final double LEAST = 1e-8;

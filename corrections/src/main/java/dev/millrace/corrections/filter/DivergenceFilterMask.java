@@ -26,7 +26,7 @@ import java.util.Set;
  * aggregation.
  *
  * @param metric what is measured
- * @param aggregation on what the verdict falls
+ * @param aggregation unit of the decision
  * @param threshold {@code upper}, or {@code lower_upper}
  */
 public record DivergenceFilterMask(Metric metric, RejectionAggregation aggregation, String threshold)

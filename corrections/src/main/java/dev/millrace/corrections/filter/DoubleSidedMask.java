@@ -20,8 +20,8 @@ import java.util.Set;
  *
  * <p>Unit: token. Source: SAO, arXiv 2607.07508, of which the abstract was read; prime-rl pull request 2423.
  *
- * @param clipRatioLow how far below 1 a ratio may be, in (0, 1)
- * @param clipRatioHigh how far above 1; positive and finite
+ * @param clipRatioLow lowest ratio is 1 less this, in (0, 1)
+ * @param clipRatioHigh highest ratio is 1 plus this, positive, finite
  */
 public record DoubleSidedMask(double clipRatioLow, double clipRatioHigh) implements MaskStage {
     public DoubleSidedMask {

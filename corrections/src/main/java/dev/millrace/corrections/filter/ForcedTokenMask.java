@@ -25,7 +25,7 @@ import java.util.Set;
  *
  * <p>Unit: token. Immutable and thread-safe.
  *
- * @param forcedAbove log-prob above which a token counts as forced; finite and at most 0
+ * @param forcedAbove log-prob above which a token is forced; finite, at most 0
  */
 public record ForcedTokenMask(double forcedAbove) implements MaskStage {
     /** The usual threshold, a probability of 0.99. */

@@ -18,9 +18,9 @@ import java.util.Set;
  * <p>What falls is drawn from the seed, a sequence's place in its batch and its behavior log-probs: it meets the same fate
  * where a batch is formed, at the step and in a replay. Unit: token or sequence, as set.
  *
- * @param share of tokens or sequences that is rejected on average, in (0, 1)
- * @param level what is rejected as one
- * @param seed other seeds reject others
+ * @param share share rejected on average, in (0, 1)
+ * @param level unit of rejection
+ * @param seed seed of the draws
  */
 public record RandomRejection(double share, Level level, long seed) implements MaskStage {
     private static final long STEP = 0x9E3779B97F4A7C15L;

@@ -17,7 +17,7 @@ import java.util.Map;
  *
  * <p>Unit: group. Source: the filter of DAPO (arXiv 2503.14476), which samples anew in their place; here nothing is.
  *
- * @param tolerance largest absolute advantage that counts as nothing; finite, at least 0
+ * @param tolerance largest advantage treated as 0; finite, at least 0
  */
 public record ZeroAdvantageMask(double tolerance) implements MaskStage {
     public ZeroAdvantageMask {

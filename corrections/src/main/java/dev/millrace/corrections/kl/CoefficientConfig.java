@@ -43,8 +43,8 @@ public sealed interface CoefficientConfig {
      * is part of a version, so that a learner that starts again goes on with it.
      *
      * @param start   coefficient of the first step
-     * @param target  divergence to settle at, in nats per token
-     * @param horizon sequences over which an error of 20 % takes effect once; at least a fifth of a batch
+     * @param target target divergence, nats per token
+     * @param horizon sequences over which a 20 % error takes full effect, at least a fifth of a batch
      */
     record Adaptive(double start, double target, double horizon) implements CoefficientConfig {
         public Adaptive {

@@ -35,13 +35,12 @@ public sealed interface KlConfig {
      * In the loss: {@code loss + coefficient · KL}, aggregated as the policy loss is. Tokens were sampled by the behavior policy,
      * so each term is weighed by current over behavior.
      *
-     * @param divergence  which of the two divergences
-     * @param klLossType  estimator, by verl's names ({@code k1}, {@code k2}, {@code low_var_kl}, ..., each also with a
-     *     {@code +} behind, which takes the gradient of k2) or {@code k3_uncapped}; empty for that of least variance. One that
-     *     would optimise something else is refused
-     * @param weighting   whether the weight is differentiated; detached for the estimator of least variance
-     * @param coefficient how much it counts
-     * @param reference   where the reference's log-probs come from
+     * @param divergence direction of the KL
+     * @param klLossType estimator by verl's name ({@code k1}, {@code k2}, {@code low_var_kl}, ..., {@code +} for the
+     *     gradient of k2) or {@code k3_uncapped}; empty for the least variance
+     * @param weighting gradient of the weight; detached has the least variance
+     * @param coefficient coefficient
+     * @param reference source of the reference's log-probs
      */
     record InLoss(
             KlDivergence divergence,
@@ -91,8 +90,8 @@ public sealed interface KlConfig {
      * In the reward: a sequence's reward less {@code coefficient · Σ (log proximal − log reference)} over its trained
      * tokens, from which the group's advantages are taken anew.
      *
-     * @param coefficient how much it counts
-     * @param reference   where the reference's log-probs come from
+     * @param coefficient coefficient
+     * @param reference source of the reference's log-probs
      */
     record InReward(CoefficientConfig coefficient, ReferenceConfig reference) implements KlConfig {
         public static InReward defaults() {
@@ -104,9 +103,9 @@ public sealed interface KlConfig {
      * In the advantage, centred on its own average, so that it moves probability between tokens and takes none from all of them:
      * see {@link AverageCentredPenalty}.
      *
-     * @param discount    how far a token is charged for the drift of those after it, in [0, 1]; 0 for itself only
-     * @param coefficient how much it counts
-     * @param reference   where the reference's log-probs come from
+     * @param discount discount of the drift of later tokens, in [0, 1]; 0 ignores it
+     * @param coefficient coefficient
+     * @param reference source of the reference's log-probs
      */
     record Centred(double discount, CoefficientConfig coefficient, ReferenceConfig reference) implements KlConfig {
         public Centred {

@@ -14,7 +14,7 @@ public sealed interface ReferenceConfig {
     /**
      * From a forward pass of the learner under a version of the run, whose weights it keeps.
      *
-     * @param version which; 0 is the initial weights
+     * @param version version; 0 is the initial weights
      */
     record Version(long version) implements ReferenceConfig {
         public Version {

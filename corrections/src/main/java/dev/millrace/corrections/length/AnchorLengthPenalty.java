@@ -14,10 +14,10 @@ import java.util.Arrays;
  * <p>Source: after the lazy length penalty of Yuan et al. 2025 (arXiv 2505.12284), which also waits until accuracy has
  * stopped rising; that is the caller's to decide. The relative form and the bound are this reading's.
  *
- * @param price of an answer as much longer than the anchor as the anchor is long; finite, not negative
- * @param tolerance share of the anchor by which it may be exceeded for nothing; finite, not negative
- * @param largest most that an answer pays; keep it below the reward of being correct
- * @param correctAbove reward above which a sequence counts as correct; finite
+ * @param price price of twice the anchor's length; finite, not negative
+ * @param tolerance free excess, as a share of the anchor; finite, not negative
+ * @param largest largest price
+ * @param correctAbove reward above which a sequence is correct; finite
  */
 public record AnchorLengthPenalty(double price, double tolerance, double largest, double correctAbove)
         implements LengthPenalty {

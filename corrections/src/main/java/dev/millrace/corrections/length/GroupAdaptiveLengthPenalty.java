@@ -10,8 +10,8 @@ import dev.millrace.corrections.TokenBatch;
  *
  * <p>Source: Xiang et al. 2025, adaptive length penalty (arXiv 2506.05256).
  *
- * @param pricePerToken of a group that is always solved; finite and not negative
- * @param correctAbove reward above which a sequence counts as correct; finite
+ * @param pricePerToken price of a token in a group that is always solved, finite, not negative
+ * @param correctAbove reward above which a sequence is correct; finite
  */
 public record GroupAdaptiveLengthPenalty(double pricePerToken, double correctAbove) implements LengthPenalty {
     public GroupAdaptiveLengthPenalty {

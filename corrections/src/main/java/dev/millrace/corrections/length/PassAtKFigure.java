@@ -19,8 +19,8 @@ import java.util.Map;
  *
  * <p>Unit: batch.
  *
- * @param k how many samples, at least 1
- * @param correctAbove reward above which a sequence counts as correct; finite
+ * @param k samples, at least 1
+ * @param correctAbove reward above which a sequence is correct; finite
  */
 public record PassAtKFigure(int k, double correctAbove) implements RewardStage {
     public PassAtKFigure {

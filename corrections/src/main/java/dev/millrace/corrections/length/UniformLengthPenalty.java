@@ -8,8 +8,8 @@ import dev.millrace.corrections.TokenBatch;
  * <p>Unit: sequence. It shortens everything, hard problems first, since they have the most to lose; a policy whose
  * correct answers are its long ones is pushed into short wrong ones. The other two penalties exist for that reason.
  *
- * @param pricePerToken finite and not negative; 1e-4 makes 10 000 tokens cost one reward
- * @param correctAbove reward above which a sequence counts as correct; finite
+ * @param pricePerToken price of a token, finite, not negative
+ * @param correctAbove reward above which a sequence is correct; finite
  */
 public record UniformLengthPenalty(double pricePerToken, double correctAbove) implements LengthPenalty {
     public UniformLengthPenalty {

@@ -18,8 +18,8 @@ import java.util.Set;
  *
  * <p>Unit: token, decided over the whole batch.
  *
- * @param threshold bound on the mean squared log ratio; finite, at least 0
- * @param harmfulOnly whether only tokens whose update moves the policy further away are counted and masked
+ * @param threshold largest mean squared log ratio; finite, at least 0
+ * @param harmfulOnly count and mask only tokens that move the policy further away
  */
 public record M2po(double threshold, boolean harmfulOnly) implements MaskStage {
     public M2po {

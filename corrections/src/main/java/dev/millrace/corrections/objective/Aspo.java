@@ -13,8 +13,8 @@ import dev.millrace.corrections.weights.AspoWeights;
  *
  * <p>Source: see {@link AspoWeights}.
  *
- * @param clipRatioLow the clip range below 1; below 1
- * @param clipRatioHigh the clip range above 1
+ * @param clipRatioLow clip range below 1; below 1
+ * @param clipRatioHigh clip range above 1
  * @param cap largest weight
  */
 public record Aspo(double clipRatioLow, double clipRatioHigh, double cap) implements Objective {

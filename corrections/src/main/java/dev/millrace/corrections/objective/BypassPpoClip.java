@@ -13,11 +13,11 @@ import dev.millrace.corrections.rollout.RolloutCorrectionSettings;
  *
  * <p>Unit of correction: token.
  *
- * @param clipRatioLow the ratio moves freely down to {@code 1 - clip_ratio_low}
- * @param clipRatioHigh and up to {@code 1 + clip_ratio_high}
- * @param clipRatioC largest ratio that counts against a token with negative advantage; above 1
+ * @param clipRatioLow lower clip: ratio {@code 1 - clip_ratio_low}
+ * @param clipRatioHigh upper clip: ratio {@code 1 + clip_ratio_high}
+ * @param clipRatioC largest ratio at a negative advantage, above 1
  * @param rolloutRs comma-separated rejections, such as {@code seq_mean_k3}; empty for none
- * @param rolloutRsThreshold one bound for all of them, or one for each; empty without rejections
+ * @param rolloutRsThreshold one bound for all, or one each, comma-separated
  */
 public record BypassPpoClip(
         double clipRatioLow, double clipRatioHigh, double clipRatioC, String rolloutRs, String rolloutRsThreshold)

@@ -12,12 +12,11 @@ import dev.millrace.corrections.rollout.WeightRule;
  * <p>Unit of correction: that of the weights. With {@code token} and a band {@code lower_upper} this is the double-sided mask
  * (DIS) of SAO (arXiv 2607.07508, of which the abstract was read).
  *
- * @param rolloutIs weights per {@code token} or per {@code sequence}; empty for none
- * @param rolloutIsThreshold {@code upper} truncates weights at it, {@code lower_upper} sets those outside to 0; empty
- *     without weights
- * @param rolloutIsBatchNormalize whether weights are divided by their mean over the minibatch
+ * @param rolloutIs weights per {@code token} or {@code sequence}; empty for none
+ * @param rolloutIsThreshold {@code upper} truncates weights, {@code lower_upper} zeroes those outside
+ * @param rolloutIsBatchNormalize divide weights by their minibatch mean
  * @param rolloutRs comma-separated rejections, such as {@code seq_mean_k3}; empty for none
- * @param rolloutRsThreshold one bound for all of them, or one for each; empty without rejections
+ * @param rolloutRsThreshold one bound for all, or one each, comma-separated
  */
 public record BypassReinforce(
         String rolloutIs,

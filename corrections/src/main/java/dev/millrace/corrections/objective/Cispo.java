@@ -14,9 +14,9 @@ import dev.millrace.corrections.CorrectionUnit;
  *
  * <p>Source: MiniMax-M1 (arXiv 2506.13585). The paper advises no lower bound: {@code ε_low = 1} gives that.
  *
- * @param anchor the policy that the ratio is taken to
- * @param clipRatioLow the weight is at least {@code 1 - clip_ratio_low}; 1 for no such bound
- * @param clipRatioHigh and at most {@code 1 + clip_ratio_high}
+ * @param anchor policy to compare with
+ * @param clipRatioLow smallest weight is {@code 1 - clip_ratio_low}; 1 for no bound
+ * @param clipRatioHigh largest weight is {@code 1 + clip_ratio_high}
  */
 public record Cispo(Anchor anchor, double clipRatioLow, double clipRatioHigh) implements Objective {
     public Cispo {

@@ -21,12 +21,12 @@ import java.util.SplittableRandom;
  *
  * <p>Source: Cui et al. 2025, "The Entropy Mechanism of Reinforcement Learning" (arXiv 2505.22617).
  *
- * @param anchor the policy that the trust region is around
- * @param clipRatioLow the ratio moves freely down to {@code 1 - clip_ratio_low}
- * @param clipRatioHigh and up to {@code 1 + clip_ratio_high}
- * @param clipCovRatio share of the trained tokens that are silenced at most
- * @param clipCovLb a candidate's covariance of advantage and log-prob is above this
- * @param clipCovUb and below this
+ * @param anchor policy to compare with
+ * @param clipRatioLow lower clip: ratio {@code 1 - clip_ratio_low}
+ * @param clipRatioHigh upper clip: ratio {@code 1 + clip_ratio_high}
+ * @param clipCovRatio largest share of clipped tokens
+ * @param clipCovLb lower bound of a candidate's covariance
+ * @param clipCovUb upper bound of a candidate's covariance
  */
 public record ClipCov(
         Anchor anchor,

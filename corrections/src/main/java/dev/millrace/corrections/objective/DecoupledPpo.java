@@ -16,9 +16,9 @@ import dev.millrace.corrections.CorrectionUnit;
  * <p>Source: Hilton et al. 2022 (arXiv 2110.00641); Fu et al. 2025, AReaL (arXiv 2505.24298). AReaL drops tokens whose
  * weight is above its cap; dropping is a mask's business here, truncating one of the weights.
  *
- * @param clipRatioLow the ratio moves freely down to {@code 1 - clip_ratio_low}
- * @param clipRatioHigh and up to {@code 1 + clip_ratio_high}
- * @param clipRatioC largest ratio that counts against a token with negative advantage; above 1
+ * @param clipRatioLow lower clip: ratio {@code 1 - clip_ratio_low}
+ * @param clipRatioHigh upper clip: ratio {@code 1 + clip_ratio_high}
+ * @param clipRatioC largest ratio at a negative advantage, above 1
  */
 public record DecoupledPpo(double clipRatioLow, double clipRatioHigh, double clipRatioC) implements Objective {
     public DecoupledPpo {

@@ -16,9 +16,9 @@ import dev.millrace.corrections.CorrectionUnit;
  *
  * <p>Source: arXiv 2602.04879, "binary KL".
  *
- * @param anchor the policy that the trust region is around
- * @param clipRatioLow divergence in nats beyond which pushing a token down further has no gradient
- * @param clipRatioHigh divergence beyond which pushing it up further has none
+ * @param anchor policy to compare with
+ * @param clipRatioLow largest divergence downwards with a gradient, in nats
+ * @param clipRatioHigh largest divergence upwards with a gradient, in nats
  * @param clipRatioC largest ratio that weighs a token
  */
 public record DppoKl(Anchor anchor, double clipRatioLow, double clipRatioHigh, double clipRatioC) implements Objective {

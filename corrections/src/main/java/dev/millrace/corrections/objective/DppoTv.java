@@ -18,9 +18,9 @@ import dev.millrace.corrections.CorrectionUnit;
  *
  * <p>Source: arXiv 2602.04879, "binary TV"; the truncation is its section 5.4.
  *
- * @param anchor the policy that the trust region is around
- * @param clipRatioLow how far a probability may fall before pushing it down further has no gradient
- * @param clipRatioHigh how far it may rise before pushing it up further has none
+ * @param anchor policy to compare with
+ * @param clipRatioLow largest fall of a probability with a gradient
+ * @param clipRatioHigh largest rise of a probability with a gradient
  * @param clipRatioC largest ratio that weighs a token
  */
 public record DppoTv(Anchor anchor, double clipRatioLow, double clipRatioHigh, double clipRatioC) implements Objective {

@@ -14,8 +14,8 @@ import dev.millrace.corrections.CorrectionUnit;
  * <p>Source: Richemond et al. 2024 (arXiv 2405.19107), in the token form that Tinker and verl use: with a given
  * advantage instead of a learnt value, and on single tokens instead of whole sequences.
  *
- * @param anchor the policy that the leash is tied to
- * @param beta strength of the leash; positive
+ * @param anchor policy to compare with
+ * @param beta strength of the penalty, positive
  */
 public record Dro(Anchor anchor, double beta) implements Objective {
     public Dro {

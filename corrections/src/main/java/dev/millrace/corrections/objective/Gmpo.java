@@ -25,9 +25,9 @@ import java.util.Map;
  *
  * <p>Source: Zhao et al. 2025 (arXiv 2507.20673).
  *
- * @param anchor the policy that the trust region is around
- * @param clipRatioLow a token's log ratio moves freely down to {@code -clip_ratio_low}
- * @param clipRatioHigh and up to {@code clip_ratio_high}
+ * @param anchor policy to compare with
+ * @param clipRatioLow lower clip: log ratio {@code -clip_ratio_low}
+ * @param clipRatioHigh upper clip: log ratio {@code clip_ratio_high}
  */
 public record Gmpo(Anchor anchor, double clipRatioLow, double clipRatioHigh) implements Objective {
     public Gmpo {

@@ -19,10 +19,10 @@ import dev.millrace.corrections.CorrectionUnit;
  * <p>Source: Zheng et al. 2025 (arXiv 2507.18071), which has no dual clip. AReaL's {@code importance_sampling_level:
  * sequence} is this with a token mean.
  *
- * @param anchor the policy that the trust region is around
- * @param clipRatioLow the sequence's ratio moves freely down to {@code 1 - clip_ratio_low}; far narrower than a token's
- * @param clipRatioHigh and up to {@code 1 + clip_ratio_high}
- * @param clipRatioC largest ratio that counts against a sequence with negative advantage; above 1
+ * @param anchor policy to compare with
+ * @param clipRatioLow lower clip: sequence ratio {@code 1 - clip_ratio_low}
+ * @param clipRatioHigh upper clip: ratio {@code 1 + clip_ratio_high}
+ * @param clipRatioC largest ratio at a negative advantage, above 1
  */
 public record Gspo(Anchor anchor, double clipRatioLow, double clipRatioHigh, double clipRatioC) implements Objective {
     public Gspo {

@@ -15,9 +15,9 @@ import dev.millrace.corrections.CorrectionUnit;
  * <p>Source: Zheng et al. 2025 (arXiv 2507.18071), section on GSPO-token; what verl calls {@code gspo}, which always
  * aggregates by {@link LossAggregation.SeqMeanTokenMean}.
  *
- * @param anchor the policy that the trust region is around
- * @param clipRatioLow the sequence's ratio moves freely down to {@code 1 - clip_ratio_low}; far narrower than a token's
- * @param clipRatioHigh and up to {@code 1 + clip_ratio_high}
+ * @param anchor policy to compare with
+ * @param clipRatioLow lower clip: sequence ratio {@code 1 - clip_ratio_low}
+ * @param clipRatioHigh upper clip: ratio {@code 1 + clip_ratio_high}
  */
 public record GspoToken(Anchor anchor, double clipRatioLow, double clipRatioHigh) implements Objective {
     private static final double LOG_RATIO_BOUND = 10.0;

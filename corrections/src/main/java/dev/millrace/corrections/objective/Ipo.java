@@ -17,8 +17,8 @@ import dev.millrace.corrections.CorrectionUnit;
  * <p>Source: prime-rl, pull requests 3418 and 3586, of which the descriptions were read; no paper. Not the preference
  * optimisation of the same name.
  *
- * @param epsilon largest change of a token's probability that is kept; above 0 and at most 1
- * @param beta weight of the squared log ratio of a kept token; 0 for none
+ * @param epsilon largest change of a kept token's probability, above 0, at most 1
+ * @param beta weight of a kept token's squared log ratio
  */
 public record Ipo(double epsilon, double beta) implements Objective {
     public Ipo {

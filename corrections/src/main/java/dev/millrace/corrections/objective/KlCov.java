@@ -20,9 +20,9 @@ import java.util.BitSet;
  *
  * <p>Source: Cui et al. 2025, "The Entropy Mechanism of Reinforcement Learning" (arXiv 2505.22617).
  *
- * @param anchor the policy that ratio and penalty are taken to
- * @param klCovRatio share of the trained tokens that are held
- * @param ppoKlCoef penalty on the absolute log ratio of a held token; positive
+ * @param anchor policy to compare with
+ * @param klCovRatio share of trained tokens with the penalty
+ * @param ppoKlCoef penalty on their absolute log ratio, positive
  */
 public record KlCov(Anchor anchor, double klCovRatio, double ppoKlCoef) implements Objective {
     /** verl's default share. */

@@ -75,8 +75,7 @@ public sealed interface LossAggregation {
     /**
      * {@code c_s = shards / (N_sequences · lossScaleFactor)}. verl: seq-mean-token-sum-norm.
      *
-     * @param lossScaleFactor a length in tokens, constant for the whole training run. verl defaults to the padded length of
-     *     the batch at hand, which makes the step size depend on the longest answer in it; here it is a setting
+     * @param lossScaleFactor constant length in tokens; verl uses the batch's padded length
      */
     record SeqMeanTokenSumNorm(double lossScaleFactor) implements LossAggregation {
         public SeqMeanTokenSumNorm {

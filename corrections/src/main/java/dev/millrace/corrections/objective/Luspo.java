@@ -15,9 +15,9 @@ import dev.millrace.corrections.CorrectionUnit;
  *
  * <p>Source: arXiv 2602.05261, of which the abstract was read, and its implementation in TRL.
  *
- * @param anchor the policy that the trust region is around
- * @param clipRatioLow the sequence's ratio moves freely down to {@code 1 - clip_ratio_low}; far narrower than a token's
- * @param clipRatioHigh and up to {@code 1 + clip_ratio_high}
+ * @param anchor policy to compare with
+ * @param clipRatioLow lower clip: sequence ratio {@code 1 - clip_ratio_low}
+ * @param clipRatioHigh upper clip: ratio {@code 1 + clip_ratio_high}
  */
 public record Luspo(Anchor anchor, double clipRatioLow, double clipRatioHigh) implements Objective {
     public Luspo {

@@ -13,7 +13,7 @@ import dev.millrace.corrections.CorrectionUnit;
  *
  * <p>Source: Zheng et al. 2025 (arXiv 2510.01161).
  *
- * @param anchor the policy that the ratio is taken to
+ * @param anchor policy to compare with
  */
 public record M2poSurrogate(Anchor anchor) implements Objective {
     public static M2poSurrogate defaults() {

@@ -18,7 +18,7 @@ import dev.millrace.corrections.CorrectionUnit;
  * for the value, in the advantage, and one for the regression, here. The paper sums over sequences; the mean differs by
  * a constant.
  *
- * @param beta temperature of the regression: strength of the regularisation towards the behavior policy
+ * @param beta strength of regularisation towards the behavior policy
  */
 public record Oapl(double beta) implements Objective {
     public Oapl {

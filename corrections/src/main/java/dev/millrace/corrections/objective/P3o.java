@@ -18,7 +18,7 @@ import java.util.Map;
  * <p>Source: arXiv 2605.12380, of which the abstract was read, and its implementation in FeynRL, whose estimate of the
  * divergence this is.
  *
- * @param anchor the policy that the ratio is taken to
+ * @param anchor policy to compare with
  */
 public record P3o(Anchor anchor) implements Objective {
     /** The effective sample size over the number of trained tokens, in (0, 1]. */

@@ -20,10 +20,10 @@ import dev.millrace.corrections.CorrectionUnit;
  * <p>Source: Schulman et al. 2017 (arXiv 1707.06347); dual clip: Ye et al. 2019 (arXiv 1912.09729); asymmetric range:
  * Yu et al. 2025, DAPO (arXiv 2503.14476).
  *
- * @param anchor the policy that the trust region is around
- * @param clipRatioLow the ratio moves freely down to {@code 1 - clip_ratio_low}
- * @param clipRatioHigh and up to {@code 1 + clip_ratio_high}; larger than the former is "clip higher"
- * @param clipRatioC largest ratio that counts against a token with negative advantage; above 1
+ * @param anchor policy to compare with
+ * @param clipRatioLow lower clip: ratio {@code 1 - clip_ratio_low}
+ * @param clipRatioHigh upper clip: ratio {@code 1 + clip_ratio_high}
+ * @param clipRatioC largest ratio at a negative advantage, above 1
  */
 public record PpoClip(Anchor anchor, double clipRatioLow, double clipRatioHigh, double clipRatioC)
         implements Objective {

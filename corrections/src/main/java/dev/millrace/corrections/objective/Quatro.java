@@ -20,8 +20,8 @@ import java.util.Objects;
  *
  * <p>Source: see {@link QueryMultipliers}' package. A mean over sequences.
  *
- * @param budget divergence from the behavior policy allowed for each prompt, in nats, over whole answers; positive
- * @param smallestMultiplier the multiplier where the budget does not bind, and the least one otherwise; positive
+ * @param budget largest divergence per prompt from the behavior policy, nats over answers, positive
+ * @param smallestMultiplier smallest multiplier, positive
  */
 public record Quatro(double budget, double smallestMultiplier) implements Objective {
     /** Mean multiplier of the groups with a trained token. */

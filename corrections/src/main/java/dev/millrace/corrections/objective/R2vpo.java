@@ -20,12 +20,12 @@ import java.util.Objects;
  *
  * <p>Source: see {@link RatioVariancePenalty}'s package.
  *
- * @param anchor the policy that the ratio is taken to
- * @param multiplier of the penalty at the first update
- * @param budget largest variance of the ratio wanted, over trained tokens; positive
- * @param rate how far the multiplier moves for each unit of variance beyond the budget; 0 keeps it where it is
- * @param smallest lower limit of the multiplier, positive
- * @param largest upper limit
+ * @param anchor policy to compare with
+ * @param multiplier multiplier of the penalty at the first update
+ * @param budget target variance of the ratio over trained tokens, positive
+ * @param rate multiplier change per unit of excess variance; 0 fixes it
+ * @param smallest smallest multiplier, positive
+ * @param largest largest multiplier
  */
 public record R2vpo(Anchor anchor, double multiplier, double budget, double rate, double smallest, double largest)
         implements Objective {

@@ -14,9 +14,9 @@ import dev.millrace.corrections.CorrectionUnit;
  *
  * <p>Source: arXiv 2511.20347, which averages over tokens within sequences; AReaL averages over tokens.
  *
- * @param anchor the policy that the gate is around
- * @param tauPos temperature of the gate where the advantage is positive
- * @param tauNeg and where it is not; larger fades sooner
+ * @param anchor policy to compare with
+ * @param tauPos gate temperature at a positive advantage
+ * @param tauNeg gate temperature otherwise; larger fades sooner
  */
 public record Sapo(Anchor anchor, double tauPos, double tauNeg) implements Objective {
     public Sapo {

@@ -13,9 +13,9 @@ import dev.millrace.corrections.CorrectionUnit;
  *
  * <p>Source: AReaL's {@code sapo_loss_fn} with {@code importance_sampling_level: sequence}.
  *
- * @param anchor the policy that the gate is around
- * @param tauPos temperature of the gate where the advantage is positive
- * @param tauNeg and where it is not; larger fades sooner
+ * @param anchor policy to compare with
+ * @param tauPos gate temperature at a positive advantage
+ * @param tauNeg gate temperature otherwise; larger fades sooner
  */
 public record SequenceSapo(Anchor anchor, double tauPos, double tauNeg) implements Objective {
     public SequenceSapo {

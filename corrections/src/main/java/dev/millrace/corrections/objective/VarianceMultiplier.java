@@ -11,7 +11,7 @@ package dev.millrace.corrections.objective;
  * @param budget largest variance wanted, positive
  * @param rate step of the ascent, positive
  * @param smallest lower limit, positive, so that some penalty always remains
- * @param largest upper limit
+ * @param largest largest multiplier
  */
 public record VarianceMultiplier(double multiplier, double budget, double rate, double smallest, double largest) {
     public VarianceMultiplier {

@@ -19,10 +19,10 @@ import dev.millrace.corrections.TokenBatch;
  * <p>Source: Shen et al. 2026 (arXiv 2602.10693), of which the abstract was read, and its implementation in TRL, whose
  * defaults these are.
  *
- * @param kPos power of the weight where the advantage is not negative; positive
- * @param lambdaPos rate of its decay there; positive
- * @param kNeg power of the weight where the advantage is negative; positive
- * @param lambdaNeg rate of its decay there; positive
+ * @param kPos power of the weight at a non-negative advantage, positive
+ * @param lambdaPos rate of its decay, positive
+ * @param kNeg power of the weight at a negative advantage, positive
+ * @param lambdaNeg rate of its decay, positive
  */
 public record Vespo(double kPos, double lambdaPos, double kNeg, double lambdaNeg) implements Objective {
     private static final double LEAST_LOG_WEIGHT = Math.log(1e-8);

@@ -19,8 +19,8 @@ import org.jspecify.annotations.Nullable;
  * <p>Unit: token if every rejection is one of tokens, else sequence.
  *
  * @param rolloutRs comma-separated rejections, such as {@code seq_mean_k3}; empty for none
- * @param rolloutRsThreshold one bound for all rejections, or one for each, comma-separated; empty without rejections
- * @param compare which two policies are compared
+ * @param rolloutRsThreshold one bound for all, or one each, comma-separated
+ * @param compare policies compared
  */
 public record Rejection(String rolloutRs, String rolloutRsThreshold, ComparedPolicies compare) implements MaskStage {
     public Rejection {

@@ -10,9 +10,9 @@ public sealed interface LengthGuardConfig {
      * Lowers the step while answers are much longer than they were: a length that surges comes, as a rule, some tens of steps
      * before a collapse, while group advantages still look well.
      *
-     * @param growth how many times what it was {@code steps} steps ago the mean length of a batch may be at the full step
-     * @param steps how far back the length that counts lies, in steps; nothing is compared before there are so many
-     * @param scale factor on the learning rate while the length is above that
+     * @param growth largest growth of the mean length over {@code steps} steps at the full step
+     * @param steps steps back to compare with
+     * @param scale factor on the learning rate above that
      */
     record Surge(double growth, int steps, double scale) implements LengthGuardConfig {
         public Surge {

@@ -29,7 +29,7 @@ import java.util.Set;
  *
  * <p>Immutable and thread-safe.
  *
- * @param threshold largest mean log ratio a sequence of negative advantage may have, finite, not negative
+ * @param threshold largest mean log ratio of a negative-advantage sequence, finite, at least 0
  */
 public record SequenceMask(double threshold) implements MaskStage {
     public SequenceMask {

@@ -15,7 +15,7 @@ import java.util.Set;
  *
  * <p>Unit: sequence, see {@link StalenessLimit}.
  *
- * @param maxVersions largest admitted staleness of a token, in versions, not negative
+ * @param maxVersions largest staleness of a token, at least 0
  */
 public record StaleSequenceMask(long maxVersions) implements MaskStage {
     public StaleSequenceMask {

@@ -21,7 +21,7 @@ import java.util.Set;
  *
  * <p>Unit: sequence. The bound is inclusive. Immutable and thread-safe.
  *
- * @param maxTokenKl largest KL at a token, in nats, positive and finite
+ * @param maxTokenKl largest KL of a token, in nats, positive, finite
  */
 public record ExactTrustRegionMask(double maxTokenKl) implements MaskStage {
     public ExactTrustRegionMask {

@@ -27,8 +27,8 @@ import java.util.Set;
  * <p>Unit: sequence. A bound on the maximum rejects long sequences more often; the mean of k3 does not depend on
  * length. Bounds are inclusive. Immutable and thread-safe.
  *
- * @param maxAbsLogRatio bound on the largest {@code |log rho|}, positive and finite; 0 for none
- * @param meanK3 bound on the mean k3, positive and finite; 0 for none
+ * @param maxAbsLogRatio largest {@code |log rho|}, finite; 0 for none
+ * @param meanK3 largest mean k3, finite; 0 for none
  */
 public record SampledTrustRegionMask(double maxAbsLogRatio, double meanK3) implements MaskStage {
     public SampledTrustRegionMask {

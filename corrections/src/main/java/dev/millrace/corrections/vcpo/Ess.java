@@ -20,9 +20,9 @@ import java.util.Set;
  * <p>Unit: batch. {@link #truncatedAt} says where the update's weights are truncated; without it there is no sample size of
  * truncated ones.
  *
- * @param rule how
- * @param weights of which weights the sample size is taken
- * @param baseRatio ESS ratio at which a step is not damped, in (0, 1]
+ * @param rule rule for the step scale
+ * @param weights weights of the sample size
+ * @param baseRatio ESS ratio of a full step, in (0, 1]
  */
 public record Ess(Rule rule, Weights weights, double baseRatio) implements Stage {
 

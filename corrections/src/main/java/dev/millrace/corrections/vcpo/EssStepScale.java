@@ -16,7 +16,7 @@ import java.util.Objects;
  * step that deserved damping most goes out unscaled; see {@link #referenceScale}.
  *
  * @param rule how the factor follows the ratio
- * @param baseRatio ESS ratio at which a step is not damped, in (0, 1]
+ * @param baseRatio ESS ratio of a full step, in (0, 1]
  */
 public record EssStepScale(Rule rule, double baseRatio) {
     private static final double REFERENCE_SMALLEST_BASE = 1e-8;

@@ -26,12 +26,12 @@ import java.util.Set;
  *
  * <p>Unit: group, or batch. Source: arXiv 2602.17616.
  *
- * @param scope over which sequences a baseline is taken
- * @param average how it is taken
- * @param weights the importance weights in it
- * @param weightCap where they are truncated, at least 1; 0 where they are not
- * @param lengthNormalized whether a gradient's norm is divided by the sequence's trained length
- * @param divideByStd whether advantages are divided by the standard deviation of the rewards in scope
+ * @param scope sequences that share a baseline
+ * @param average kind of average
+ * @param weights importance weights in the baseline
+ * @param weightCap cap of these weights, at least 1; 0 for none
+ * @param lengthNormalized divide a gradient's norm by the trained length
+ * @param divideByStd divide by the standard deviation of rewards in scope
  */
 public record Opob(
         Scope scope,

@@ -15,10 +15,10 @@ import java.util.OptionalDouble;
  * sequence whose sum, mean or largest ratio lies outside. Unit: token or sequence, by the aggregation. Source: AReaL
  * {@code apply_rejection_sampling}, commit 4aef98d; see {@link DivergenceFilter}.
  *
- * @param aggregation what is compared with the bounds
+ * @param aggregation unit that the bounds apply to
  * @param lower smallest weight, in (0, 1]
  * @param upper largest weight, above 1 and finite
- * @param batchNormalize whether weights are divided by their mean over the batch
+ * @param batchNormalize divide weights by their batch mean
  */
 public record ClampedWeights(RejectionAggregation aggregation, double lower, double upper, boolean batchNormalize)
         implements CappedWeights {

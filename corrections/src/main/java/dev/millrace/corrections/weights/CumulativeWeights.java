@@ -17,9 +17,9 @@ import java.util.OptionalDouble;
  * (arXiv 2605.07331), CTPO; its defaults are 0.025 and 0.05. There the band clips an objective; here it truncates a
  * weight that is not differentiated.
  *
- * @param low how fast the log of the lower bound falls; positive and finite
- * @param high how fast the log of the upper bound rises; positive and finite
- * @param batchNormalize whether weights are divided by their mean over the batch
+ * @param low decline of the log lower bound, positive, finite
+ * @param high rise of the log upper bound, positive, finite
+ * @param batchNormalize divide weights by their batch mean
  */
 public record CumulativeWeights(double low, double high, boolean batchNormalize) implements CappedWeights {
     public CumulativeWeights {

@@ -14,8 +14,8 @@ import java.util.OptionalDouble;
  *
  * <p>Source: Zheng et al., "Group Sequence Policy Optimization" (arXiv 2507.18071), the sequence ratio s_i.
  *
- * @param threshold largest weight; finite and at least 1, so that on-policy sequences keep weight 1
- * @param batchNormalize whether weights are divided by their mean over the batch
+ * @param threshold largest weight, finite, at least 1
+ * @param batchNormalize divide weights by their batch mean
  */
 public record GeometricSequenceWeights(double threshold, boolean batchNormalize) implements CappedWeights {
     public GeometricSequenceWeights {

@@ -21,9 +21,9 @@ import java.util.Set;
  * <p>Unit: token. Source: A-3PO (arXiv 2512.06547), whose interpolated policy is the anchor of its loss; here it is that of the
  * weights.
  *
- * @param interpolation {@code loglinear}, the power above, or {@code linear}, the mean of the probabilities
- * @param threshold largest weight; finite and at least 1, so that on-policy tokens keep weight 1
- * @param batchNormalize whether weights are divided by their mean over the batch
+ * @param interpolation {@code loglinear}, or {@code linear} in the probabilities
+ * @param threshold largest weight, finite, at least 1
+ * @param batchNormalize divide weights by their batch mean
  */
 public record InterpolatedWeights(ProximalApproximation interpolation, double threshold, boolean batchNormalize)
         implements RatioWeights {

@@ -18,8 +18,8 @@ import java.util.OptionalDouble;
  * the preceding prefix; the reading here is that it multiplies the token's own ratio, is not itself capped at 1, and
  * that the product is capped.
  *
- * @param threshold largest weight; finite and at least 1, so that on-policy tokens keep weight 1
- * @param batchNormalize whether weights are divided by their mean over the batch
+ * @param threshold largest weight, finite, at least 1
+ * @param batchNormalize divide weights by their batch mean
  */
 public record MinimumPrefixWeights(double threshold, boolean batchNormalize) implements CappedWeights {
     public MinimumPrefixWeights {

@@ -15,8 +15,8 @@ import java.util.OptionalDouble;
  * <p>Source: Yan et al., "Learning to Reason under Off-Policy Guidance" (arXiv 2504.14945), LUFFY's policy shaping,
  * gamma 0.1. There the denominator of the ratio is 1 for demonstrations; here it is whatever the ratio's sampler says.
  *
- * @param gamma positive and finite; the ratio at which the weight is one half
- * @param batchNormalize whether weights are divided by their mean over the batch
+ * @param gamma ratio with weight one half, positive, finite
+ * @param batchNormalize divide weights by their batch mean
  */
 public record ShapedWeights(double gamma, boolean batchNormalize) implements CappedWeights {
     public ShapedWeights {

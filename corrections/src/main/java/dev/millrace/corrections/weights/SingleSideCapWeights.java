@@ -16,8 +16,8 @@ import java.util.OptionalDouble;
  *
  * <p>Source: Wu et al., "LlamaRL" (arXiv 2505.24034), AIPO, with a cap of 2 to 10.
  *
- * @param threshold largest weight; finite and at least 1, so that on-policy tokens keep weight 1
- * @param batchNormalize whether weights are divided by their mean over the batch
+ * @param threshold largest weight, finite, at least 1
+ * @param batchNormalize divide weights by their batch mean
  */
 public record SingleSideCapWeights(double threshold, boolean batchNormalize) implements CappedWeights {
     public SingleSideCapWeights {

@@ -14,8 +14,8 @@ import java.util.OptionalDouble;
  * underscore, one outside them is 0 ({@link TokenBandWeights}, IcePop). It reports as {@code token_tis} and
  * {@code token_icepop}, with verl's metrics of its weights. Unit: token.
  *
- * @param threshold {@code upper}, at least 1 and finite, or {@code lower_upper}, which hold 1 between them
- * @param batchNormalize whether weights are divided by their mean over the tokens of the batch
+ * @param threshold {@code upper}, at least 1, or {@code lower_upper} around 1; finite
+ * @param batchNormalize divide weights by their batch mean
  */
 public record Token(String threshold, boolean batchNormalize) implements RatioWeights {
     public Token {

@@ -11,8 +11,8 @@ import java.util.OptionalDouble;
  * <p>The exact ratio of the turn as one action, up to the truncation, and with the variance of a product. Turns are as
  * in {@link TurnWeights}, which takes the geometric mean instead. Its log is bounded to {@code [-20, 20]}.
  *
- * @param threshold largest weight; finite and at least 1, so that on-policy turns keep weight 1
- * @param batchNormalize whether weights are divided by their mean over the batch
+ * @param threshold largest weight, finite, at least 1
+ * @param batchNormalize divide weights by their batch mean
  */
 public record TurnProductWeights(double threshold, boolean batchNormalize) implements CappedWeights {
     public TurnProductWeights {

@@ -19,8 +19,8 @@ import java.util.OptionalDouble;
  * <p>Source: Li et al., "ST-PPO: Stabilized Off-Policy Proximal Policy Optimization for Multi-Turn Agents" (arXiv
  * 2511.20718), turn-level importance sampling, which is length-normalised. {@link TurnProductWeights} is not.
  *
- * @param threshold largest weight; finite and at least 1, so that on-policy turns keep weight 1
- * @param batchNormalize whether weights are divided by their mean over the batch
+ * @param threshold largest weight, finite, at least 1
+ * @param batchNormalize divide weights by their batch mean
  */
 public record TurnWeights(double threshold, boolean batchNormalize) implements CappedWeights {
     public TurnWeights {

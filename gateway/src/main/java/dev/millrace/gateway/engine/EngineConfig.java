@@ -11,21 +11,21 @@ import java.util.Optional;
 /**
  * The engine that a generator or gateway samples with, where that is another program's.
  *
- * @param kind whose it is: {@code own}, {@code vllm} or {@code sglang}; the keys beside are for the last two
- * @param url where it answers, such as {@code http://127.0.0.1:8000}, without {@code /v1}
- * @param keyVariable name of the variable of the environment that holds its API key; empty for none
- * @param model the name that calls carry; empty for the only one that vLLM serves. SGLang asks for none
- * @param directory folder that versions are written to as Hugging Face directories, and that the engine can read
- * @param seenAs the same folder as the engine's machine sees it; empty if it is under the same path there
- * @param dtype what the engine computes in, and versions are written as
- * @param logProbs of which distribution the engine says its log-probs are; looked into with every version
- * @param probeTokens tokens that are sampled at the start and after each update, to compare the engine's log-probs with Millrace's own
- *     engine's under the same weights; 0 to believe it
- * @param tolerance largest mean difference of these log-probs, in nats
- * @param keptVersions written directories that are kept, the newest ones
- * @param startMs how long the engine may be away, at the start and later
- * @param updateMs longest wait for the engine's answer to one call of an update
- * @param answerMs longest wait for one answer
+ * @param kind {@code own}, {@code vllm} or {@code sglang}; the other keys are for the last two
+ * @param url base URL without {@code /v1}, such as {@code http://127.0.0.1:8000}
+ * @param keyVariable environment variable with the API key; empty for none
+ * @param model model name in calls; empty for vLLM's only one; SGLang needs none
+ * @param directory folder for versions as Hugging Face directories, which the engine reads
+ * @param seenAs {@code directory} as the engine's machine sees it; empty for the same path
+ * @param dtype precision of the engine and of the written versions
+ * @param logProbs distribution of the engine's log-probs; probed with every version
+ * @param probeTokens tokens sampled at start and after updates to compare log-probs with Millrace's engine; 0 skips the
+ *     probe
+ * @param tolerance largest mean difference in the probe, in nats
+ * @param keptVersions newest version directories to keep
+ * @param startMs longest absence of the engine, at start and later
+ * @param updateMs timeout of one update call
+ * @param answerMs timeout of one answer
  */
 public record EngineConfig(
         EngineKind kind,

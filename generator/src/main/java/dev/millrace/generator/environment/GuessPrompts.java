@@ -11,7 +11,7 @@ import dev.millrace.generator.sampling.CounterBasedRandom;
  *
  * <p>The prompt is {@code BOS SEP} for every number: the secret is in the state alone, which the policy does not see.
  *
- * @param digits of the number, leading zeros included, 1 to 4
+ * @param digits digits of the number, 1 to 4
  * @param turns most guesses, 1 to 32
  */
 public record GuessPrompts(int digits, int turns) implements PromptDataset, TaskSettings {

@@ -7,8 +7,7 @@ import dev.millrace.api.environment.VerifiedReward;
 /**
  * The reward that the environment itself verified.
  *
- * @param credit whether the rewards of turns and tokens that the environment knows are recorded beside that of the response, for
- *     an advantage that is made of them; four bytes a turn or token in rollout and trajectory
+ * @param credit record the environment's rewards per turn and token too; 4 bytes each in rollout and trajectory
  */
 public record OwnVerdict(boolean credit) implements RewardFunction {
 

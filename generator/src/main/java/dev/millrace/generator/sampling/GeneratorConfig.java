@@ -11,36 +11,26 @@ import java.util.regex.Pattern;
 /**
  * How a generator samples.
  *
- * @param id of this generator, unique in its run: letters, digits, '-', '_' and '.', 1 to 60 of them; a second
- *     generator with the same id takes the place of the first
+ * @param id unique in the run: 1 to 60 letters, digits, '-', '_', '.'; a second process with the id replaces the first
  * @param slots sequences in flight
- * @param threads that compute, each with a part of the slots, two at least; rollouts are the same with any number. In {@code train} the other roles
- *     want cores too
- * @param capacityTokens longest prompt with its response; longer ones are refused
- * @param tokensPerCall most tokens a sequence advances by in one call of the engine; weights are taken up between calls
- * @param prefillChunkTokens longest piece of a prompt that goes through the model at once; decides the last bits of what
- *     follows
- * @param prefillTokensPerCall most tokens of prompts that are taken in between two calls of the engine that sample, so that the
- *     sequences in flight do not wait long for new ones; one piece goes in always
- * @param precision what the generator's engine computes in; with anything but {@code f32} it is another engine than the scorer's, and
- *     its log-probs differ from the scores under the same weights
- * @param weightPlacement whether weights are fed with every call, or packed into the engine's graphs when a version is loaded, which compiles them
- *     anew each time and takes their memory twice more for each version; {@code auto} packs on a CUDA device
- * @param weightUpdate whether new weights are taken up with sequences in flight ({@code in_flight}), when these are finished
- *     ({@code drain}), when all groups are ({@code group_end}), or at once for what is begun from then on, while sequences in flight
- *     are finished with the version that they began with ({@code multi_version}: two versions are held at most)
- * @param cacheOnSwap what becomes of a sequence's keys and values when new weights are taken up; of no
- *     effect with any other {@code weight_update} than {@code in_flight}, where no sequence is of two versions
- * @param swapPauseMs with {@code cache_on_swap: recompute} the longest that every sequence may stand still while all keys and values are computed
- *     again at once, by the time that known tokens have taken so far; what would take longer is computed beside sampling, by a thread of its own, a few
- *     sequences at a time, while the others go on with the version that they have; 0 does so always
- * @param versionWaitMs longest wait for the version that admission knew when it released a prompt, before the prompt is
- *     begun with an older one; without it staleness could exceed what admission allows
- * @param commitIntervalMs longest time a finished rollout waits for its commit to begin
- * @param heartbeatMs interval of the records that say which version is served
- * @param drainMs how long a stop lets rollouts in flight finish before it gives them up
- * @param firstVersionTimeoutMs longest wait for the first policy version; 0 for {@code run.patience_seconds}
- * @param commitTimeoutMs longest wait for one attempt at a commit; attempts go on for {@code run.patience_seconds}
+ * @param threads compute threads, at least two slots each; rollouts do not depend on the number
+ * @param capacityTokens longest prompt and response together; longer ones are refused
+ * @param tokensPerCall most tokens per sequence and engine call; weights load between calls
+ * @param prefillChunkTokens longest prefill chunk; affects the last bits
+ * @param prefillTokensPerCall most prefill tokens between two sampling calls; at least one chunk
+ * @param precision engine precision; other than {@code f32}, log-probs differ from the scorer's
+ * @param weightPlacement {@code fed} with each call, or {@code packed} into the graphs, which recompiles per version
+ *     and takes twice their memory more; {@code auto} packs on CUDA
+ * @param weightUpdate when weights change: {@code in_flight}, after sequences ({@code drain}), after groups
+ *     ({@code group_end}), or for new sequences only ({@code multi_version}, two versions at most)
+ * @param cacheOnSwap KV cache of sequences at a swap, with {@code in_flight} only
+ * @param swapPauseMs longest pause to recompute KV caches at once; longer recomputes run beside sampling; 0 always does
+ * @param versionWaitMs longest wait for the prompt's admitted version before starting with an older one
+ * @param commitIntervalMs longest wait of a finished rollout for its commit
+ * @param heartbeatMs interval of {@code serving} records
+ * @param drainMs how long a stop waits for rollouts in flight
+ * @param firstVersionTimeoutMs timeout of the first version; 0 is {@code run.patience_seconds}
+ * @param commitTimeoutMs timeout of one commit; retries last {@code run.patience_seconds}
  */
 public record GeneratorConfig(
         String id,

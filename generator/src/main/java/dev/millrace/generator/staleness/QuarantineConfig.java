@@ -3,14 +3,13 @@ package dev.millrace.generator.staleness;
 /**
  * When a generator goes into quarantine: its records are refused and its samples released to others, until somebody lifts it.
  *
- * @param refusedRecords so many of its records are refused while no new version appears, or are {@code refused_share} of its
- *     newest; 0 puts no generator into quarantine for what is refused
- * @param windowRecords how many of its newest records count for {@code refused_share}
- * @param refusedShare share of them that may not be refused, above 0 and at most 1; it takes {@code refused_records} of them at least
- * @param maxDifference nats by which the log-probs that it sends may differ, in the mean, from those of the version that it names,
- *     as the scorer has them; a third of it where they say no more of the tokens than a constant would; 0 compares none. Engines of
- *     another precision differ by 0.1 at most
- * @param differenceTokens over so many tokens at least, of rollouts that one version sampled from end to end
+ * @param refusedRecords refused records without a new version, or at {@code refused_share}, that quarantine a
+ *     generator; 0 turns it off
+ * @param windowRecords newest records that {@code refused_share} counts
+ * @param refusedShare refused share that quarantines, above 0, at most 1; needs {@code refused_records}
+ * @param maxDifference largest mean difference, in nats, between a generator's log-probs and the scorer's; a third of
+ *     it if they predict no better than a constant; 0 turns it off
+ * @param differenceTokens fewest tokens for that comparison, from rollouts of a single version
  */
 public record QuarantineConfig(
         int refusedRecords, int windowRecords, double refusedShare, double maxDifference, int differenceTokens) {

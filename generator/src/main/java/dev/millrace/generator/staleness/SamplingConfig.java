@@ -5,16 +5,15 @@ import java.util.Optional;
 /**
  * How the rollouts of a run are sampled; goes into every request.
  *
- * @param temperature logits are divided by this; above 0
- * @param topK only the k most likely tokens are kept; 0 keeps all
- * @param topP only the smallest set of tokens with at least this mass is kept; 1 keeps all
- * @param minP of what these leave only tokens with at least this share of the likeliest one's probability are kept; 0 keeps all
- * @param maxTokens most response tokens, environment tokens included; 0 is as many as the task can use
- * @param seed of the draws; every sample of every group draws from a stream of its own derived from it
- * @param keepSamplingMask with topK, topP or minP: whether rollouts record the tokens that were left to be drawn from, and every
- *     policy is compared over these, in score, step and gradient; without it they are compared over the whole vocabulary
- * @param topLogProbs how many of the likeliest tokens rollouts record at each position, for what compares distributions; 0
- *     records none
+ * @param temperature divisor of the logits, above 0
+ * @param topK keep the k likeliest tokens; 0 for all
+ * @param topP keep the smallest set with this mass; 1 for all
+ * @param minP keep tokens with this share of the likeliest one's probability, after top-k and top-p; 0 for all
+ * @param maxTokens most response tokens, environment tokens included; 0 is the task's limit
+ * @param seed seed of the draws; each sample derives its own stream
+ * @param keepSamplingMask record the tokens that truncation kept and compare all policies over them; otherwise over the
+ *     whole vocabulary
+ * @param topLogProbs likeliest tokens recorded per position; 0 for none
  */
 public record SamplingConfig(
         double temperature,

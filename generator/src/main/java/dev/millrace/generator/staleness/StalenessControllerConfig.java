@@ -3,22 +3,20 @@ package dev.millrace.generator.staleness;
 /**
  * When prompts are released and what they ask for.
  *
- * @param eta most versions a rollout may be behind when it is trained on: 0 waits for every step, 1 generates the next
- *     batch while this one is trained on, more keeps more batches under way
- * @param batchSequences samples the learner takes per step; a multiple of {@code group_size}
+ * @param eta most versions that a rollout may be behind when trained on; 0 is synchronous, 1 overlaps one batch
+ * @param batchSequences samples per step, a multiple of {@code group_size}
  * @param groupSize samples of one prompt, at least 1
- * @param taskSeed of the series of prompts
+ * @param taskSeed seed of the prompts
  * @param sampling how rollouts are sampled
- * @param firstVersionTimeoutMs longest wait for the first policy version; 0 for {@code run.patience_seconds}
- * @param deadLetterLimitBatches how many batches' worth of samples may be dead-lettered, or leave unfinished or with a batch that failed, while no new version appears; beyond
- *     that only one batch is released a minute, until a version appears
- * @param maxResamples how often a prompt is released once more when {@code topology.groups.zero_variance} is
- *     {@code resample} and all its samples were rewarded alike; after that the next prompt takes its place
- * @param zeroVarianceLimitBatches how many batches' worth of samples may leave for being rewarded alike while no new
- *     version appears; beyond that the policy learns nothing from these prompts any more and admission fails
+ * @param firstVersionTimeoutMs timeout of the first version; 0 is {@code run.patience_seconds}
+ * @param deadLetterLimitBatches batches of samples that may be dead-lettered, unfinished or in a failed batch without a
+ *     new version; beyond it admission releases one batch a minute
+ * @param maxResamples retries of a prompt whose rewards are all equal, with {@code topology.groups.zero_variance}
+ *     {@code resample}
+ * @param zeroVarianceLimitBatches batches of zero-variance samples without a new version before admission fails
  * @param quarantine when a generator goes into quarantine
- * @param releaseAgainAfterMs after how long under way it is looked on the log for a sample that neither came nor left; it is
- *     released again under its name only if the log has surely nothing of it; 0 for {@code run.patience_seconds}
+ * @param releaseAgainAfterMs age at which admission looks for a missing sample and releases it again if the log lacks
+ *     it; 0 is {@code run.patience_seconds}
  */
 public record StalenessControllerConfig(
         int eta,

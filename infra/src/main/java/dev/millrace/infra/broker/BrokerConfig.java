@@ -3,12 +3,12 @@ package dev.millrace.infra.broker;
 /**
  * Settings of our own broker.
  *
- * @param port TCP port on the loopback address, 0 for any free one
- * @param maxRecordBytes largest batch of records it takes, from 1 MiB to 256 MiB
- * @param minFreeBytes space that must be free on the disk when it starts, at least 0
- * @param startTimeoutMs longest wait for it to serve, at least 1000
- * @param stopTimeoutMs longest wait for it to be down, at least 1000
- * @param durability what is on the disk when it is acknowledged
+ * @param port loopback port; 0 for any free one
+ * @param maxRecordBytes largest record batch, 1 MiB to 256 MiB
+ * @param minFreeBytes free disk space required at start, at least 0
+ * @param startTimeoutMs start timeout, at least 1000
+ * @param stopTimeoutMs stop timeout, at least 1000
+ * @param durability data on disk before an acknowledgement
  */
 public record BrokerConfig(
         int port,

@@ -8,11 +8,11 @@ import dev.millrace.learner.step.StepConfig;
  *
  * @param step                how a batch becomes optimiser steps
  * @param lora                adapters that are trained in place of the weights
- * @param maxSteps            the run ends after so many batches, counted from its beginning; 0 for no end
- * @param trajectoryTimeoutMs longest wait without progress for the trajectories of a batch; 0 for
+ * @param maxSteps batches of the whole run; 0 for no end
+ * @param trajectoryTimeoutMs longest wait without progress for a batch's trajectories; 0 is
  *     {@code run.patience_seconds}
- * @param keptTrajectoryBytes most bytes of trajectories kept that were passed on the way to a batch's
- * @param idleReportMs        after so long without a batch the learner says what it waits for, and again each time
+ * @param keptTrajectoryBytes cache of trajectories read before their batch
+ * @param idleReportMs interval of reports while no batch comes
  */
 public record LearnerConfig(
         StepConfig step,

@@ -6,31 +6,26 @@ import java.util.List;
 /**
  * How the stream engine runs the topology.
  *
- * @param threads stream threads of this instance, at least 1
- * @param commitIntervalMs a transaction is committed this often; a record waits for half of it on average, at each of
- *     the two hops
- * @param maxTaskIdleMs how long a task goes on waiting for a partition after the broker has said that it has no more
- *     of it; 0 believes the broker at once; -1 does not ask, and then the same input may give another order
- * @param stateStores where state is kept between restarts
- * @param storeCacheBytes memory in which updates of one key are merged before they reach the changelog, at least 0
- * @param memberCacheBytes heap for log-probs of trajectories that are in no batch yet, per policy, at least 0; beyond it
- *     they are read again from the log when their batch is cut
- * @param rocksdbBytes memory for all stores on disk together, half of it for blocks that are read and half for what is
- *     not written yet; at least 8 MiB
- * @param bufferedRecords records of a partition that are read ahead, at least 1; a bound on memory where rollouts are long
- * @param standbyReplicas further instances that keep a copy of the state, at least 0
- * @param rebalanceProtocol how instances share the partitions: {@code classic}, {@code streams}, or {@code auto}, which is
- *     {@code streams} where the broker has it. After a crash only {@code classic} takes its partitions back at once
- * @param sessionTimeoutMs an instance that is not heard of for so long loses its partitions to others, at least 3000
- * @param instanceId a name of its own for this instance, under which it comes back after a crash without waiting for
- *     its former self to time out; empty for a name that its state directory keeps
- * @param transactionTimeoutMs the broker ends a transaction that was left open after so long, at least 1000; until
- *     then nobody reads what comes behind it
- * @param compression of what is written: none, lz4, zstd, snappy or gzip
- * @param startTimeoutMs longest wait for the topology to run, at least 1000; 0 for {@code run.patience_seconds}
- * @param stopTimeoutMs longest wait for it to stop, at least 1000
- * @param alarmAfterMs a stage that waits for so long without progress is an alarm, at least 1000; one whose last three
- *     pieces of progress each took longer may take three times the shortest of them
+ * @param threads stream threads, at least 1
+ * @param commitIntervalMs transaction interval
+ * @param maxTaskIdleMs extra wait of a task for an empty partition; -1 does not wait at all, and order may differ
+ *     between runs
+ * @param stateStores state stores
+ * @param storeCacheBytes cache before the changelog, at least 0
+ * @param memberCacheBytes heap per policy for log-probs of unbatched trajectories, at least 0; the log serves the rest
+ * @param rocksdbBytes memory of all RocksDB stores, half block cache, half memtables; at least 8 MiB
+ * @param bufferedRecords records buffered per partition, at least 1
+ * @param standbyReplicas standby replicas, at least 0
+ * @param rebalanceProtocol {@code classic}, {@code streams}, or {@code auto} ({@code streams} if the broker has it);
+ *     only {@code classic} recovers its partitions at once after a crash
+ * @param sessionTimeoutMs session timeout, at least 3000
+ * @param instanceId static member name; empty for one kept in the state directory
+ * @param transactionTimeoutMs timeout of an open transaction, at least 1000; it blocks readers until then
+ * @param compression {@code none}, {@code lz4}, {@code zstd}, {@code snappy} or {@code gzip}
+ * @param startTimeoutMs start timeout, at least 1000; 0 is {@code run.patience_seconds}
+ * @param stopTimeoutMs stop timeout, at least 1000
+ * @param alarmAfterMs time without progress that raises an alarm, at least 1000; slow stages get three times their
+ *     shortest recent interval
  */
 public record RuntimeConfig(
         int threads,

@@ -4,11 +4,11 @@ package dev.millrace.policy.decoder;
  * In what a decoder differs from the plain one, family by family.
  *
  * @param ropeScaling   how rotary frequencies were stretched
- * @param outputBias    whether the attention's output projection has a bias (Llama and Qwen3 with {@code attention_bias})
- * @param mlpBias       whether the three feed-forward layers have biases (Llama with {@code mlp_bias})
- * @param queryKeyNorm  whether each head's query and key are normed before their positions are applied (Qwen3)
- * @param slidingWindow how many tokens a token of a windowed layer sees, itself included; 0 for all before it
- * @param fullLayers    how many layers from the first on see everything in spite of a window (Qwen2 and Qwen3)
+ * @param outputBias bias of the attention output (Llama, Qwen3 with {@code attention_bias})
+ * @param mlpBias feed-forward biases (Llama with {@code mlp_bias})
+ * @param queryKeyNorm norm of each head's query and key before RoPE (Qwen3)
+ * @param slidingWindow tokens that a windowed layer sees, the current one included; 0 for all
+ * @param fullLayers first layers without the window (Qwen2, Qwen3)
  * @param experts       in the place of every layer's SwiGLU (Qwen3's mixtures)
  */
 public record DecoderTraits(

@@ -9,10 +9,10 @@ package dev.millrace.policy.decoder;
  *   out = sum over e in S of w_e down_e(silu(gate_e h) * up_e h)
  * </pre>
  *
- * @param count      experts of a layer; at most 128, so that an id fits a signed byte
- * @param perToken   how many a token goes through
- * @param width      of an expert's SwiGLU
- * @param normalised whether the weights of a token's experts are made to sum to 1
+ * @param count experts per layer, at most 128
+ * @param perToken experts per token
+ * @param width width of an expert's SwiGLU
+ * @param normalised normalise a token's expert weights to sum 1
  */
 public record Experts(int count, int perToken, int width, boolean normalised) {
     public static final int MOST = 128;

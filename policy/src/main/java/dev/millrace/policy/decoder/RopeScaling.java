@@ -49,7 +49,7 @@ public sealed interface RopeScaling {
     /**
      * Position interpolation: every frequency divided by one factor (Chen et al. 2023).
      *
-     * @param factor how many times as many positions
+     * @param factor factor on the positions
      */
     record Linear(double factor) implements RopeScaling {
         public Linear {
@@ -74,9 +74,9 @@ public sealed interface RopeScaling {
      * Llama 3.1's: frequencies that turn often within the first training's positions stay, slow ones are divided by the factor,
      * those between go smoothly from one to the other.
      *
-     * @param factor               by which slow frequencies are divided
-     * @param lowFreqFactor        fewest turns of a frequency that is not simply slow
-     * @param highFreqFactor       turns from which on a frequency stays as it is
+     * @param factor divisor of slow frequencies
+     * @param lowFreqFactor turns below which a frequency is slow
+     * @param highFreqFactor turns from which a frequency is unchanged
      * @param originalMaxPositions positions of the first training
      */
     record Llama3(double factor, double lowFreqFactor, double highFreqFactor, int originalMaxPositions)
@@ -112,12 +112,12 @@ public sealed interface RopeScaling {
      * YaRN (Peng et al. 2023): pairs that turn often stay, slow ones are divided by the factor, with a linear ramp over the pairs
      * between; and the tables are multiplied by a factor that makes attention sharper.
      *
-     * @param factor               by which slow frequencies are divided
+     * @param factor divisor of slow frequencies
      * @param originalMaxPositions positions of the first training
-     * @param betaFast             turns from which on a pair stays as it is
-     * @param betaSlow             turns up to which a pair is divided by the whole factor
-     * @param attentionFactor      of the tables; the paper's is {@code 0.1 ln(factor) + 1}
-     * @param truncate             whether the ramp begins and ends at whole pairs
+     * @param betaFast turns from which a pair is unchanged
+     * @param betaSlow turns up to which the full factor applies
+     * @param attentionFactor factor on the tables; the paper has {@code 0.1 ln(factor) + 1}
+     * @param truncate round the ramp's ends to whole pairs
      */
     record Yarn(
             double factor,

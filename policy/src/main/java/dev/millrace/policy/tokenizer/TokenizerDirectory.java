@@ -27,8 +27,8 @@ import java.util.Optional;
  *
  * <p>A chat template of {@code chat_template.jinja} or {@code tokenizer_config.json} renders conversations.
  *
- * @param directory of these files; empty is that of {@code model.checkpoint}
- * @param date what a chat template that prints today's date prints, such as {@code 2026-03-05}, all through the run; empty lets it do without
+ * @param directory directory of the tokenizer's files; empty is {@code model.checkpoint}
+ * @param date date that a chat template prints, such as {@code 2026-03-05}; empty for none
  */
 public record TokenizerDirectory(String directory, String date) implements TokenizerSettings {
     /** The file that decides the mapping. */

@@ -4,12 +4,11 @@ package dev.millrace.runtime.config;
  * When the policy is evaluated on prompts that it is never trained on, and by how much. {@code train} does it beside the run's roles;
  * {@code millrace evaluate --follow} is the role by itself.
  *
- * @param everyVersions versions between two evaluations, at least 0; version 0 and the last version are evaluated besides; 0 evaluates none,
- *     unless {@code every_seconds} says when
- * @param everySeconds seconds between two evaluations, each of the newest version then, in place of {@code every_versions}; 0 for versions
- * @param prompts held-out prompts of an evaluation, at least 1, the same ones every time; fewer where fewer are held out
- * @param samples responses to each, at least 1; pass@k is known without extrapolation up to so many
- * @param correctAbove reward above which a response counts as correct; finite
+ * @param everyVersions versions between evaluations, plus the first and last; 0 for none, unless {@code every_seconds}
+ * @param everySeconds seconds between evaluations of the newest version; 0 uses {@code every_versions}
+ * @param prompts held-out prompts, at least 1, always the same
+ * @param samples responses per prompt, at least 1; largest k of unbiased pass@k
+ * @param correctAbove reward above which a response is correct; finite
  */
 public record EvaluationConfig(int everyVersions, long everySeconds, int prompts, int samples, double correctAbove) {
 

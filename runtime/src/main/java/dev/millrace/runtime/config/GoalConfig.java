@@ -3,11 +3,11 @@ package dev.millrace.runtime.config;
 /**
  * When training is over; whichever comes first. A number of steps to end after is {@code learner.max_steps}.
  *
- * @param meanReward mean reward to reach; 0 for no such goal
- * @param overSteps steps over which the mean is taken
- * @param maxSeconds wall-clock of one invocation; 0 for no limit
- * @param exportModels whether {@code train} then writes the best and the last version as model directories, {@code models/best} and {@code
- *     models/last} of the run's folder; true where the run begins with a checkpoint, unless it is set
+ * @param meanReward mean reward to reach; 0 for none
+ * @param overSteps steps of the mean
+ * @param maxSeconds longest wall-clock time; 0 for no limit
+ * @param exportModels write {@code models/best} and {@code models/last} at the end; true for runs from a checkpoint
+ *     unless set
  */
 public record GoalConfig(double meanReward, int overSteps, double maxSeconds, boolean exportModels) {
     public GoalConfig {

@@ -3,7 +3,7 @@ package dev.millrace.runtime.config;
 /**
  * Where the meters of this process go.
  *
- * @param port Millrace's HTTP port on loopback, with Prometheus metrics and the schemas' read side; 0 takes any free one, -1 opens none
+ * @param port loopback HTTP port for Prometheus and schemas; 0 for any free one, -1 for none
  * @param tensorboard event files
  * @param otlp OpenTelemetry
  */

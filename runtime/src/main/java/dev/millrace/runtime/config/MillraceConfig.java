@@ -56,7 +56,7 @@ import java.util.Optional;
  * @param run which run this is and where its log is
  * @param task what is trained
  * @param reward who rewards the responses
- * @param environments that a generator serves beside the task's own, for prompts that another program releases
+ * @param environments extra environments that a generator serves, for prompts of other programs
  * @param model the decoder
  * @param admission when prompts are released and what they ask for
  * @param generator sampling
@@ -66,16 +66,16 @@ import java.util.Optional;
  * @param algorithm how batches become updates: advantages, corrections, objective, size of the step
  * @param topology from rollouts and scores to batches
  * @param learner from batches to weights
- * @param observers who is told of each step of a learner in this process
+ * @param observers observers of the learner's steps in this process
  * @param weights versions on the log
  * @param topics the run's topics
  * @param broker the broker inside the process
  * @param goal when training is over
  * @param evaluation of the policy on prompts that are held out
  * @param metrics the HTTP port
- * @param kafka settings of Kafka's clients by their own names, such as {@code security.protocol}, or for one kind of client
- *     {@code consumer.fetch.max.bytes}, {@code producer.}, {@code admin.}, {@code streams.}; a value, or a part of it, may be a
- *     reference to a secret, {@code ${env:NAME}} or {@code ${file:PATH:KEY}}
+ * @param kafka Kafka client settings, such as {@code security.protocol}; prefix {@code consumer.}, {@code producer.},
+ *     {@code admin.} or {@code streams.} for one kind; values may reference secrets, {@code ${env:NAME}} or
+ *     {@code ${file:PATH:KEY}}
  */
 public record MillraceConfig(
         RunConfig run,

@@ -7,21 +7,21 @@ import dev.millrace.policy.decoder.TensorSpec;
 /**
  * The decoder to train, apart from its vocabulary, which is the task's.
  *
- * @param checkpoint Hugging Face directory whose weights a run begins with, and whose {@code config.json} decides the keys
- *     below; empty begins with random weights
+ * @param checkpoint Hugging Face directory to start from; its {@code config.json} sets the keys below; empty for random
+ *     weights
  * @param hiddenSize width of the residual stream
  * @param layers transformer blocks
  * @param heads query heads
  * @param kvHeads key and value heads, a divisor of {@code heads}
  * @param headSize width of a head, even
- * @param intermediateSize width of the gated feed-forward layer
+ * @param intermediateSize feed-forward width
  * @param maxPositions longest sequence
  * @param ropeTheta base of the rotary frequencies
  * @param rmsNormEps added to the mean square
- * @param tiedHead whether the output layer is the embedding
- * @param qkvBias whether query, key and value have biases
+ * @param tiedHead output layer shares the embedding
+ * @param qkvBias query, key and value biases
  * @param traits in what the decoder differs from the plain one, family by family
- * @param maxTensorElements most numbers of one tensor: a matrix of more lies in several, by ranges of its rows
+ * @param maxTensorElements most elements per tensor; a larger matrix is split by rows
  */
 public record ModelConfig(
         String checkpoint,

@@ -11,10 +11,10 @@ import java.util.TreeMap;
 /**
  * Meters for a collector of OpenTelemetry, by OTLP over HTTP.
  *
- * @param url such as {@code http://127.0.0.1:4318/v1/metrics}; empty sends nothing
- * @param headers of every request, such as {@code Authorization}; a value, or a part of it, may be a reference to a secret,
- *     {@code ${env:NAME}} or {@code ${file:PATH:KEY}}, and is shown nowhere
- * @param periodMs between two requests; at least 1000
+ * @param url collector, such as {@code http://127.0.0.1:4318/v1/metrics}; empty for none
+ * @param headers request headers, such as {@code Authorization}; values may reference secrets as in {@code kafka};
+ *     never shown
+ * @param periodMs interval of requests, at least 1000
  */
 public record OtlpConfig(SecretText url, Map<String, SecretText> headers, int periodMs) {
     private static final int LEAST_PERIOD_MS = 1000;

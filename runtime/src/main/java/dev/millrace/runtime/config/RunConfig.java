@@ -10,18 +10,17 @@ import java.time.Duration;
 /**
  * Which run this is and where its log is.
  *
- * @param id name of the run; empty makes one from the task and the time
- * @param epoch in which a process takes part, raised by {@code millrace rollback}; -1 is the newest on the run's log, and any other
- *     than that is refused
+ * @param id run id; empty derives one from task and time
+ * @param epoch epoch that the process joins; -1 is the newest on the log, any older one is refused
  * @param policyId name of the policy being trained
- * @param topicPrefix put before every topic name; empty is {@code millrace.} on the embedded broker, which has one
- *     run, and {@code millrace.<run id>.} on a cluster, so that runs do not meet
- * @param bootstrapServers the cluster; empty starts a broker inside the process
- * @param schemaRegistryUrl Confluent-compatible registry, such as {@code https://user:${env:PASSWORD}@host}; empty keeps schemas on
+ * @param topicPrefix prefix of topic names; empty is {@code millrace.} on the embedded broker and
+ *     {@code millrace.<run id>.} on a cluster
+ * @param bootstrapServers Kafka cluster; empty starts a broker in the process
+ * @param schemaRegistryUrl Confluent-compatible registry, such as {@code https://user:${env:PASSWORD}@host}; empty uses
  *     the cluster's {@code _schemas} topic
- * @param seed of the initial weights, the prompts and the draws
- * @param device where the policy runs: {@code cpu} or {@code cuda:0}
- * @param patienceSeconds for how long every role waits for what is away, the cluster above all, before it ends: 10 to 604800
+ * @param seed seed of initial weights, prompts and draws
+ * @param device {@code cpu} or {@code cuda:0}
+ * @param patienceSeconds longest that a role waits for the cluster or another dependency before it ends, 10 to 604800 s
  */
 public record RunConfig(
         String id,

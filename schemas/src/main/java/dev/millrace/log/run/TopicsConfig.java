@@ -3,18 +3,18 @@ package dev.millrace.log.run;
 /**
  * How a run's topics are made, and what existing ones must have.
  *
- * @param partitions partitions of prompts, rollouts, the topics that are joined to them, sessions and outcomes, 1 to 1000; the topics of a policy have one
- * @param replicationFactor copies of each partition, 1 to 9; -1 leaves it to the cluster
- * @param minInsyncReplicas copies that must have a record before it counts, 1 to replicationFactor; -1 leaves it to
- *     the cluster
- * @param recordRetentionMs how long the training set is kept: rollouts, what is joined to them, sessions, batches, training log,
- *     outcomes and dead letters; -1 for ever
- * @param passingRetentionMs how long prompts and trajectories are kept, which can be made again; -1 for ever
- * @param weightsRetentionBytes how much of the weights topic is kept at least, newest first; -1 all, 0 by the model's size
- * @param optimizerRetentionBytes how much of the optimiser's state is kept at least, newest first; -1 all, 0 by the model's size
- * @param maxRecordBytes largest batch of records on any topic, from 1 MiB to 256 MiB
- * @param schemasTopic where schemas are kept when no registry is configured
- * @param timeoutMs longest wait for the cluster to answer, at least 1000
+ * @param partitions partitions of prompts, rollouts, joined topics, sessions and outcomes, 1 to 1000; policy topics
+ *     have one
+ * @param replicationFactor replicas, 1 to 9; -1 is the cluster's default
+ * @param minInsyncReplicas 1 to {@code replication_factor}; -1 is the cluster's default
+ * @param recordRetentionMs retention of rollouts, joined topics, sessions, batches, training log, outcomes and dead
+ *     letters; -1 for ever
+ * @param passingRetentionMs retention of prompts and trajectories; -1 for ever
+ * @param weightsRetentionBytes least retention of weights; -1 for all, 0 by the model's size
+ * @param optimizerRetentionBytes least retention of optimiser state; -1 for all, 0 by the model's size
+ * @param maxRecordBytes largest record batch, 1 MiB to 256 MiB
+ * @param schemasTopic schemas topic without a registry
+ * @param timeoutMs timeout of cluster requests, at least 1000
  */
 public record TopicsConfig(
         int partitions,

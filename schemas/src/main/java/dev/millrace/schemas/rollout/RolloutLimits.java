@@ -4,7 +4,7 @@ package dev.millrace.schemas.rollout;
  * What rollouts are held to beyond what they claim about themselves.
  *
  * @param tokenizerHash vocabulary that they must name; empty takes any, as long as they name one
- * @param vocabularySize token ids must be below this; 0 leaves the upper bound unchecked
+ * @param vocabularySize token ids must be below this; 0 for no check
  * @param maxPositions most tokens of prompt and response together; 0 leaves it unchecked
  * @param maxGroupSize largest group, at least 1
  * @param maxReward largest magnitude of a reward, greater than 0

@@ -13,19 +13,19 @@ import java.util.List;
  * <p>A turn of the policy ends with a stop token of its vocabulary or a text of {@code stop}. Then the environment is told what it wrote, and
  * what it answers stands before the next turn, until it says that the episode is over. Other sequences go on meanwhile.
  *
- * @param name under which prompts name it: lower-case letters, digits and '-'
- * @param protocol in which words it is spoken to: {@code millrace} or {@code openenv}
- * @param url of a server, {@code http} or {@code https}, or {@code ws} or {@code wss} for OpenEnv; not recorded, each process is told its own
- * @param command for the shell, which reads a question a line and writes an answer a line; in place of {@code url}, and as little recorded
- * @param tokenVariable name of the variable of the environment that holds a bearer token for {@code url}; empty for none
- * @param stop texts that end a turn, as the vocabulary's stop tokens do
- * @param frame what stands around a text of the environment, which takes the place of <code>{text}</code>; a chat template's marks, say
- * @param actionField for OpenEnv: the field of the action that takes the policy's text
- * @param observationField for OpenEnv: the field of the observation whose text the policy reads; empty for all of it, as JSON
- * @param timeoutMs longest wait for an answer, 1 to 3600000
- * @param attempts how often a question is asked at most, 1 to 20; only one that is recognised is asked again
- * @param patienceMs for how long a server that cannot be reached is waited for, 0 to 3600000, before episodes fail
- * @param concurrency questions under way at once, 1 to 4096; of a command, processes; of OpenEnv, episodes
+ * @param name name that prompts use: lower-case letters, digits and '-'
+ * @param protocol protocol: {@code millrace} or {@code openenv}
+ * @param url server, {@code http} or {@code https}; {@code ws} or {@code wss} for OpenEnv
+ * @param command shell command that reads a question per line and writes an answer per line; replaces {@code url}
+ * @param tokenVariable environment variable with the bearer token for {@code url}; empty for none
+ * @param stop stop texts of a turn
+ * @param frame template around the environment's text, such as a chat template's marks
+ * @param actionField OpenEnv: action field that takes the policy's text
+ * @param observationField OpenEnv: observation field that the policy reads; empty for the whole observation as JSON
+ * @param timeoutMs timeout of an answer, 1 to 3600000
+ * @param attempts tries per question, 1 to 20; only recognised questions are retried
+ * @param patienceMs longest wait for an unreachable server before episodes fail, 0 to 3600000
+ * @param concurrency concurrent questions, 1 to 4096; processes of a command, episodes of OpenEnv
  * @param answerBytes longest answer, 64 to 67108864
  */
 public record RemoteEnvironment(

@@ -13,13 +13,13 @@ import java.util.concurrent.CompletionStage;
  *
  * <p>Each response is one question, with an id of the rollout and its tokens. While it is asked, sampling goes on.
  *
- * @param url that is asked by POST, {@code http} or {@code https}; not recorded, each process is told its own
- * @param command for the shell, which reads a question a line and writes an answer a line; in place of {@code url}, and as little recorded
- * @param tokenVariable name of the variable of the environment that holds a bearer token for {@code url}; empty for none
- * @param timeoutMs longest wait for an answer, 1 to 3600000
- * @param attempts how often a question is asked at most, 1 to 20; one whose answer was lost, late, or an error of the server
- * @param patienceMs for how long a server that cannot be reached is waited for, 0 to 3600000, before rollouts fail
- * @param concurrency questions under way at once, 1 to 4096; of a command, processes
+ * @param url server for POST requests, {@code http} or {@code https}
+ * @param command shell command that reads a question per line and writes an answer per line; replaces {@code url}
+ * @param tokenVariable environment variable with the bearer token for {@code url}; empty for none
+ * @param timeoutMs timeout of an answer, 1 to 3600000
+ * @param attempts tries per question, 1 to 20, after a lost or late answer or a server error
+ * @param patienceMs longest wait for an unreachable server before rollouts fail, 0 to 3600000
+ * @param concurrency concurrent questions, or processes of a command, 1 to 4096
  * @param answerBytes longest answer, 64 to 67108864
  */
 public record RemoteReward(

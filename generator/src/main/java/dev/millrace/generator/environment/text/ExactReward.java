@@ -8,7 +8,7 @@ import java.util.Map;
 /**
  * 1 where the response is the row's answer, apart from white space around it, 0 otherwise.
  *
- * @param caseSensitive whether capital letters are other letters
+ * @param caseSensitive compare case-sensitively
  */
 public record ExactReward(boolean caseSensitive) implements RewardFunction {
 

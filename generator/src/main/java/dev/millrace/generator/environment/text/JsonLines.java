@@ -31,7 +31,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * A file of JSON lines: {@code {"prompt": TEXT, "answer": ..., any more}} each.
  *
- * @param file the file, a JSON object a line with a text prompt, an answer where the reward compares with one, and any more
+ * @param file JSON lines with {@code prompt}, {@code answer} if the reward compares with one, and other fields
  */
 public record JsonLines(String file) implements DatasetSettings {
 

@@ -10,7 +10,7 @@ import java.util.Optional;
  * 1 where the last number of the response is that of the row's answer, 0 otherwise.
  * {@link WrittenNumber} says what is read as a number.
  *
- * @param tolerance how far the number may be from the answer and still be right, at least 0; 0 for the same number
+ * @param tolerance largest accepted difference, at least 0
  */
 public record NumericReward(double tolerance) implements RewardFunction {
     public NumericReward {

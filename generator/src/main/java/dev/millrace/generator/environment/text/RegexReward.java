@@ -11,8 +11,8 @@ import java.util.regex.PatternSyntaxException;
 /**
  * How many matches of a pattern the response has, as a share of the wanted number, up to 1.
  *
- * @param pattern regular expression as Java has them
- * @param count matches that earn a reward of 1, at least 1; fewer earn their share
+ * @param pattern Java regular expression
+ * @param count matches for a reward of 1, at least 1; fewer earn their share
  */
 public record RegexReward(String pattern, int count) implements RewardFunction {
 

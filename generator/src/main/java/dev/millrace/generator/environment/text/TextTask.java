@@ -32,11 +32,10 @@ import org.jspecify.annotations.Nullable;
  *
  * @param data rows with the prompts
  * @param tokenizer of the checkpoint
- * @param shuffle whether every pass over the data has an order of its own, drawn from {@code admission.task_seed}; otherwise each is in the
- *     data's own order
+ * @param shuffle reshuffle the data on every pass, by {@code admission.task_seed}
  * @param responseTokens longest response
- * @param stop texts that end a response as its stop tokens do, such as {@code "\n\n"}; the reward judges what stands before
- * @param environment what the policy plays with, turn by turn; {@code one_turn} is nobody, and a response is one turn of text
+ * @param stop stop texts, such as {@code "\n\n"}; the reward judges the text before them
+ * @param environment environment of the episodes; {@code one_turn} is a single response without one
  * @param eval rows that are not trained on
  * @param files what data and tokenizer were found to be; filled where a run begins
  */

@@ -9,7 +9,7 @@ public sealed interface DecayConfig {
     /**
      * Falls in a straight line to 0.
      *
-     * @param steps step, counted from the first, at which it has reached 0
+     * @param steps step at which the rate reaches 0
      */
     record Linear(long steps) implements DecayConfig {
         public static Linear defaults() {
@@ -20,7 +20,7 @@ public sealed interface DecayConfig {
     /**
      * Falls as half a cosine to 0.
      *
-     * @param steps step, counted from the first, at which it has reached 0
+     * @param steps step at which the rate reaches 0
      */
     record Cosine(long steps) implements DecayConfig {
         public static Cosine defaults() {

@@ -7,9 +7,9 @@ import java.util.Optional;
 /**
  * Low-rank adapters: what is trained in place of the weights, and what a version then is.
  *
- * @param rank          of the adapters; 0 trains the weights themselves
- * @param alpha         what is added to a weight is {@code alpha / rank} times the product of the adapter's two matrices
- * @param targetModules linear layers that get an adapter, in every block, by the names that Hugging Face gives them; by default all of them
+ * @param rank rank of the adapters; 0 trains all weights
+ * @param alpha scale: adapters add {@code alpha / rank} · BA
+ * @param targetModules linear layers with an adapter, by Hugging Face's names
  */
 public record LoraConfig(int rank, double alpha, List<String> targetModules) {
 

@@ -5,14 +5,14 @@ import dev.millrace.policy.autodiff.AdamW;
 /**
  * AdamW and what bounds its step.
  *
- * @param learningRate largest learning rate; a batch's step scale multiplies it
- * @param warmUpSteps  steps over which the learning rate rises linearly to it; 0 for none
- * @param decay        what it does afterwards
+ * @param learningRate largest learning rate; the step scale multiplies it
+ * @param warmUpSteps linear warm-up steps; 0 for none
+ * @param decay schedule after warm-up
  * @param beta1        decay of the first moment
  * @param beta2        decay of the second moment
- * @param epsilon      added to the root of the second moment
- * @param weightDecay  decoupled decay of matrices per unit of learning rate
- * @param maxGradNorm  gradients with a larger L2 norm are scaled down to it; 0 for no bound
+ * @param epsilon epsilon of AdamW
+ * @param weightDecay decoupled weight decay of matrices
+ * @param maxGradNorm gradient clipping by L2 norm; 0 for none
  */
 public record OptimizerConfig(
         double learningRate,

@@ -9,16 +9,12 @@ import dev.millrace.policy.session.MicrobatchLimit;
  * What a step is taken with, beside the algorithm.
  *
  * @param optimizer AdamW and its learning rate
- * @param tokensPerMicrobatch padded tokens that go through the gradient's graphs at once, at most
- * @param memoryMb memory that the gradient's way forward and back may take in all shards together, beside weights, gradients and the
- *     optimiser's state; so many sequences go at once as fit into a shard's part by the estimate, and one that does not fit alone is refused. 0 is 2048,
- *     or as much as the weights take in float32 where that is more
- * @param recompute whether the way back keeps each layer's input alone and goes forward through the layer again, which takes less
- *     memory and about a third more time; the bits of the gradient do not depend on it, but through what else fits into the memory
- * @param logitsMb memory that logits, softmax and their gradients may take in a shard; tokens whose logits do not fit go through
- *     the head in chunks, which decide the last bits of the weights
- * @param shards parts of a minibatch that are differentiated at the same time, each on a thread of its own; part of what
- *     decides the last bits of the weights
+ * @param tokensPerMicrobatch most padded tokens per microbatch
+ * @param memoryMb MiB for activations of all shards; a sequence that does not fit alone is refused; 0 is the larger of
+ *     2048 and the f32 weights
+ * @param recompute activation checkpointing per layer: less memory, about a third more time
+ * @param logitsMb MiB per shard for logits and their gradients; the rest goes in chunks; affects the last bits
+ * @param shards parallel parts of a minibatch, a thread each; affects the last bits
  */
 public record StepConfig(
         OptimizerConfig optimizer, int tokensPerMicrobatch, int memoryMb, boolean recompute, int logitsMb, int shards) {

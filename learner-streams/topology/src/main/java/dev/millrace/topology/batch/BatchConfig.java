@@ -3,13 +3,11 @@ package dev.millrace.topology.batch;
 /**
  * When a batch is cut, and of what.
  *
- * @param sequences a batch is cut once at least so many sequences are ready, in whole groups
- * @param tokens if not 0, a batch is cut once at least so many trainable tokens are ready, whatever the sequences
- * @param order which of the ready groups come first
- * @param maxOutstanding batches that may wait for the learner; 0 for any number. With a limit, groups are judged by
- *     the newest version just before they are needed, and {@code order} has more to choose from
- * @param recordWeights whether importance weights are written into a batch's entries, for a trainer that cannot make them of the
- *     trajectories' log-probs; our learner can, and they take 4 bytes a token
+ * @param sequences ready sequences that cut a batch, in whole groups
+ * @param tokens ready trainable tokens that cut a batch, in place of sequences; 0 for none
+ * @param order order of ready groups
+ * @param maxOutstanding most batches waiting for the learner; 0 for no limit
+ * @param recordWeights write importance weights into batches for other trainers, 4 bytes a token
  */
 public record BatchConfig(int sequences, long tokens, Order order, int maxOutstanding, boolean recordWeights) {
 

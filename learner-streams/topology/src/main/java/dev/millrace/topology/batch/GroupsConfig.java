@@ -3,12 +3,12 @@ package dev.millrace.topology.batch;
 /**
  * When a group is ready for a batch, and when it is not worth one.
  *
- * @param deadlineMs a group that is short after so much activity since its first member is decided about as it is
- * @param minSize a short group is trained on if it has at least so many members, and leaves as {@code group-short} if not
- * @param maxGapMs a gap between records counts as at most this towards the deadline
- * @param closedRetentionMs for so much activity a member that comes after its group was closed short is recognised
- *     as late; at least {@code deadlineMs}
- * @param zeroVariance what becomes of a group whose rewards are all equal
+ * @param deadlineMs activity after which a short group is closed
+ * @param minSize fewest members of a trained short group; smaller ones leave as {@code group-short}
+ * @param maxGapMs most activity that one gap between records counts as
+ * @param closedRetentionMs activity for which late members of a closed group are recognised, at least
+ *     {@code deadline_ms}
+ * @param zeroVariance treatment of groups with equal rewards
  */
 public record GroupsConfig(
         long deadlineMs, int minSize, long maxGapMs, long closedRetentionMs, ZeroVariance zeroVariance) {

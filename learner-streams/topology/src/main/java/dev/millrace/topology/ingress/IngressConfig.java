@@ -5,11 +5,10 @@ import dev.millrace.schemas.rollout.RolloutLimits;
 /**
  * What rollouts and scores are held to when they arrive, beyond what they claim about themselves.
  *
- * @param tokenizerHash vocabulary that rollouts must name; empty takes any, as long as they name one
- * @param vocabularySize token ids must be below this; 0 leaves the upper bound unchecked
- * @param maxGroupSize largest group, at least 1; a claim above it is refused before anything is allocated for it
- * @param maxReward largest magnitude of a reward, greater than 0 and at most 1e18; one absurd reward would otherwise
- *     decide about its whole batch, or overflow it
+ * @param tokenizerHash required vocabulary hash; empty accepts any
+ * @param vocabularySize token ids must be below this; 0 for no check
+ * @param maxGroupSize largest group, at least 1
+ * @param maxReward largest absolute reward, above 0, at most 1e18
  */
 public record IngressConfig(String tokenizerHash, int vocabularySize, int maxGroupSize, double maxReward) {
     public IngressConfig {

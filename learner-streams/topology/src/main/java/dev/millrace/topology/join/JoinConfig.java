@@ -9,19 +9,15 @@ import java.util.stream.Collectors;
 /**
  * Whom a rollout is joined with, and how they wait for each other. A score is always waited for.
  *
- * @param reward whether a rollout also waits for a record on {@code rewards}, whose reward takes the place of its own; a
- *     run has this topic, and those of the next two, only where they are waited for
- * @param reference whether it also waits for a record on {@code reference-scores}, which KL against a reference needs
- * @param teacher whether it also waits for a record on {@code teacher-scores}
- * @param unscoredAfterMs a rollout that still lacks a partner leaves after so much activity, as {@code unscored},
- *     {@code unrewarded}, {@code unreferenced} or {@code untaught}
- * @param orphanAfterMs a partner without a rollout leaves after so much activity, as {@code orphan-score},
- *     {@code orphan-reward}, {@code orphan-reference} or {@code orphan-teacher}
- * @param maxGapMs a gap between records counts as at most this towards the two above
- * @param payloadCacheBytes heap for the payloads of what waits, per task; beyond it they are read again from the log
- * @param dedupeRetentionMs a sample is recognised as a repetition for at least so much activity after its group was
- *     last heard of; at least as long as the two deadlines
- * @param dedupeGroups groups remembered at most, per task; beyond it the oldest is forgotten
+ * @param reward also wait for a record on {@code rewards}, whose reward replaces the rollout's; creates the topic
+ * @param reference also wait for {@code reference-scores}, which KL needs; creates the topic
+ * @param teacher also wait for {@code teacher-scores}; creates the topic
+ * @param unscoredAfterMs activity after which a rollout without its partners is dropped
+ * @param orphanAfterMs activity after which a partner without a rollout is dropped
+ * @param maxGapMs most activity that one gap between records counts as
+ * @param payloadCacheBytes heap per task for waiting payloads; the log serves the rest
+ * @param dedupeRetentionMs activity for which duplicates are recognised, at least both deadlines
+ * @param dedupeGroups most groups remembered per task, newest first
  */
 public record JoinConfig(
         boolean reward,
