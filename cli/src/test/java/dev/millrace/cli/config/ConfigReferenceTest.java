@@ -35,10 +35,9 @@ class ConfigReferenceTest {
     @Test
     void shouldSayWhatEveryKeyMeans() throws IOException {
         StringBuilder text = new StringBuilder(
-                "# Configuration\n\nEvery key with its default. "
-                        + "Put keys into a YAML file for `--config`, or one at a time into `--set key=value`.\n\n"
-                        + "A key for the `run` is on the run's log and the same for everyone who works on it. A `default` is there as the run's creator\n"
-                        + "chose it, and a process may choose otherwise. A key for a `process` is not on the log: each process is told its own.\n");
+                "# Configuration\n\nEvery key with its default, for a YAML file (`--config`) or `--set key=value`. A kind in brackets says for which "
+                        + "choice a key exists.\n\n`run`: recorded on the log, the same in every process. `default`: recorded, a process may override it. "
+                        + "`process`: not recorded.\n");
         sections("", MillraceConfig.defaults(), text);
         for (Class<?> shared : SHOWN_ONCE) {
             String key = ConfigBinder.keyOf(shared.getSimpleName().replace("Config", ""));
@@ -62,7 +61,7 @@ class ConfigReferenceTest {
         String reference = Files.readString(REFERENCE);
         assertThat(ConfigBinder.keys(MillraceConfig.defaults()))
                 .hasSizeGreaterThan(60)
-                .allSatisfy(key -> assertThat(reference).contains("| `" + key + "` |"));
+                .allSatisfy(key -> assertThat(reference).contains("| `" + key + "` "));
     }
 
     private static void sections(String path, Record record, StringBuilder text) throws IOException {
@@ -79,13 +78,20 @@ class ConfigReferenceTest {
         }
     }
 
-    /** One section for the choice, and one for each kind that has settings. */
+    /** Begins a table where the first part of the key is another than that of the rows before. */
+    private static void heading(String title, StringBuilder text) {
+        String section = "\n## " + title.replaceAll("[.:\\[].*", "") + "\n";
+        if (text.lastIndexOf("\n## ") != text.lastIndexOf(section) || text.indexOf(section) < 0) {
+            text.append(section).append("\n| key | default | for | meaning |\n| --- | --- | --- | --- |\n");
+        }
+    }
+
+    /** One row for the choice, and one for each setting of each kind. */
     private static void choice(String key, RecordComponent component, Record chosen, StringBuilder text)
             throws IOException {
         Choice choice = Choice.of(component.getType()).orElseThrow();
-        text.append("\n## ")
-                .append(key)
-                .append("\n\n| key | default | for | meaning |\n| --- | --- | --- | --- |\n| `")
+        heading(key, text);
+        text.append("| `")
                 .append(key)
                 .append(".kind` | `")
                 .append(Choice.kindOf(chosen))
@@ -103,7 +109,7 @@ class ConfigReferenceTest {
         }
     }
 
-    /** One section for each kind of a list's elements that has settings. */
+    /** The settings of each kind of a list's elements. */
     private static void elements(String key, RecordComponent component, StringBuilder text) throws IOException {
         for (Record kind : Choice.ofElements(component).orElseThrow().defaults()) {
             if (kind.getClass().getRecordComponents().length > 0) {
@@ -133,16 +139,15 @@ class ConfigReferenceTest {
             }
             Object value = value(component, record);
             if (!choice || SHOWN_ONCE.contains(component.getType())) {
-                rows.add("| `" + join(path, component) + (choice ? "." + Choice.KIND : "") + "` | "
+                rows.add("| `" + join(path, component) + (choice ? "." + Choice.KIND : "") + "`"
+                        + (title.contains(": ") ? " (" + title.substring(title.indexOf(": ") + 2) + ")" : "") + " | "
                         + (choice ? "`" + Choice.kindOf(value) + "`" : shown(value)) + " | "
                         + scope(join(path, component)) + " | "
                         + meaning(source, component.getName(), record.getClass()) + alternatives(component) + " |");
             }
         }
         if (!rows.isEmpty()) {
-            text.append("\n## ")
-                    .append(title)
-                    .append("\n\n| key | default | for | meaning |\n| --- | --- | --- | --- |\n");
+            heading(title, text);
             rows.forEach(row -> text.append(row).append('\n'));
         }
     }

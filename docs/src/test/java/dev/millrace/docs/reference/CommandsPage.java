@@ -2,8 +2,12 @@ package dev.millrace.docs.reference;
 
 import dev.millrace.cli.Main;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import picocli.CommandLine;
 import picocli.CommandLine.Model.ArgSpec;
 import picocli.CommandLine.Model.CommandSpec;
@@ -12,23 +16,31 @@ import picocli.CommandLine.Model.PositionalParamSpec;
 
 /** Every command with its options, from picocli's model. */
 final class CommandsPage {
+    private static final int SHARED_BY = 3;
+
     private CommandsPage() {}
 
     static String text() {
         CommandLine millrace = Main.commandLine();
         StringBuilder page = new StringBuilder(
-                        "# Command line\n\nEvery command answers to `--help` with this and more. Exit codes are in "
-                                + "[Outcomes, dead letters, exit codes](outcomes.md#exit-codes). Every command\ntakes "
-                                + "`--plugin-path PATH`, more [plug-ins](plugins.md) than those of the installation.\n\n")
+                        "# Command line\n\nEvery command has `--help` with the full text. [Exit codes](outcomes.md#exit-codes). Every command takes "
+                                + "`--plugin-path PATH`\nfor more [plug-ins](plugins.md).\n\n")
                 .append(Tables.head("command", "what it does"));
         List<CommandLine> all = new ArrayList<>();
         commands(millrace, all);
         for (CommandLine command : all) {
             String name = command.getCommandSpec().qualifiedName();
-            page.append(Tables.row("[`" + name + "`](#" + name.replace(' ', '-') + ")", description(command)));
+            page.append(Tables.row(
+                    "[`" + name + "`](#" + name.replace(' ', '-') + ")", Tables.firstSentence(description(command))));
         }
+        Set<String> shared = shared(all);
+        page.append("\n## Shared options\n\nOptions of ")
+                .append(SHARED_BY)
+                .append(" commands or more; each command names those that it has.\n\n")
+                .append(Tables.head("option", "default", "meaning"));
+        shared.forEach(page::append);
         for (CommandLine command : all) {
-            section(command, page);
+            section(command, shared, page);
         }
         return page.toString();
     }
@@ -45,7 +57,27 @@ final class CommandsPage {
         }
     }
 
-    private static void section(CommandLine command, StringBuilder page) {
+    /** Returns the rows of options that several commands have word for word. */
+    private static Set<String> shared(List<CommandLine> all) {
+        Map<String, Integer> times = new LinkedHashMap<>();
+        all.forEach(command ->
+                options(command.getCommandSpec()).forEach(option -> times.merge(row(option), 1, Integer::sum)));
+        times.values().removeIf(count -> count < SHARED_BY);
+        return times.keySet();
+    }
+
+    private static Stream<OptionSpec> options(CommandSpec spec) {
+        return spec.options().stream()
+                .filter(option ->
+                        !option.hidden() && !option.inherited() && !option.usageHelp() && !option.versionHelp());
+    }
+
+    private static String row(OptionSpec option) {
+        String label = option.paramLabel().isEmpty() || option.arity().max() == 0 ? "" : " " + option.paramLabel();
+        return Tables.row(Tables.code(String.join("`, `", option.names()) + label), byDefault(option), text(option));
+    }
+
+    private static void section(CommandLine command, Set<String> shared, StringBuilder page) {
         CommandSpec spec = command.getCommandSpec();
         page.append("\n## ")
                 .append(spec.qualifiedName())
@@ -56,13 +88,16 @@ final class CommandsPage {
         for (PositionalParamSpec positional : spec.positionalParameters()) {
             rows.append(Tables.row(Tables.code(positional.paramLabel()), "", text(positional)));
         }
-        for (OptionSpec option : spec.options()) {
-            if (!option.hidden() && !option.inherited() && !option.usageHelp() && !option.versionHelp()) {
-                String label =
-                        option.paramLabel().isEmpty() || option.arity().max() == 0 ? "" : " " + option.paramLabel();
-                rows.append(Tables.row(
-                        Tables.code(String.join("`, `", option.names()) + label), byDefault(option), text(option)));
-            }
+        options(spec)
+                .map(CommandsPage::row)
+                .filter(row -> !shared.contains(row))
+                .forEach(rows::append);
+        String elsewhere = options(spec)
+                .filter(option -> shared.contains(row(option)))
+                .map(option -> Tables.code(option.longestName()))
+                .collect(Collectors.joining(", "));
+        if (!elsewhere.isEmpty()) {
+            page.append("\n[Shared](#shared-options): ").append(elsewhere).append(".\n");
         }
         if (!rows.isEmpty()) {
             page.append('\n')
@@ -83,7 +118,7 @@ final class CommandsPage {
     }
 
     private static String text(ArgSpec argument) {
-        return plain(String.join(" ", argument.description()));
+        return Tables.firstSentence(plain(String.join(" ", argument.description())));
     }
 
     private static String plain(String text) {

@@ -3,9 +3,8 @@ package dev.millrace.docs.reference;
 import dev.millrace.api.catalogue.Door;
 import dev.millrace.corrections.algorithm.Preset;
 import dev.millrace.stages.AlgorithmParts;
-import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
@@ -22,135 +21,48 @@ final class MethodsPage {
     /** Title and package of a section. */
     private static final Map<String, String> SECTIONS = sections();
 
-    /** Public classes that are not methods: inputs, results, settings, parts of a method that has its own entry. */
-    private static final Set<String> PARTS = Set.of(
-            "ClipRange",
-            "StepStaleness",
-            "KlConfig",
-            "CoefficientConfig",
-            "ReferenceConfig",
-            "DiagnosticsCourse",
-            "EscalationBounds",
-            "Pitfall",
-            "StepFacts",
-            "SignedWeightMethod",
-            "RatioWeights",
-            "WeightMethod",
-            "WeightSummary",
-            "RejectionAggregation",
-            "RejectionDivergence",
-            "SecondMoment",
-            "FullDistributions",
-            "PositionalTotalVariation",
-            "StoredDistributions",
-            "TopKDistributions",
-            "TrustRegionSummary",
-            "BatchVersions",
-            "StalenessSummary",
-            "VersionSpan",
-            "FilterSummary",
-            "ReferenceEffectiveSampleSize",
-            "ReferenceOptimalBaseline",
-            "SequenceLogWeights",
-            "WeightedAverage",
-            "QueryTrustRegion",
-            "KlDivergence",
-            "KlEstimator",
-            "KlForm",
-            "KlMisuseException",
-            "KlResult",
-            "KlSampling",
-            "KlUse",
-            "KlWeighting",
-            "LengthPenalty",
-            "Cause",
-            "CorrectionInForce",
-            "Diagnosis",
-            "AlgorithmPatch",
-            "Prescription",
-            "DiagnosticBounds",
-            "DiagnosticsStep",
-            "DiagnosticsWindow",
-            "Fix",
-            "OffPolicyReport",
-            "PolicyGap",
-            "TreeBounds",
-            "AdvantagesAndReturns",
-            "LoneSequence",
-            "OutcomeAdvantage",
-            "Credit",
-            "ActedOn",
-            "Anchor",
-            "BypassMode",
-            "GlobalBatch",
-            "Objective",
-            "ObjectiveInput",
-            "ObjectiveResult",
-            "ObjectiveInForce",
-            "UpdateFacts",
-            "VerlNames");
-
     /** What chooses a method in a configuration. */
     private static final Map<String, String> KEYS = keys();
 
     private MethodsPage() {}
 
     static String text() {
-        StringBuilder page =
-                new StringBuilder("# Method catalogue\n\nEvery method of the `corrections` library: what its class "
-                        + "says of itself, where it comes from, and the key that chooses it\nin a run.\n\n"
-                        + "Letters: A advantage; r, ρ a ratio of two policies; w a weight; sg stop-gradient. *Proximal*, *current* and "
-                        + "*behavior* are\n[the three policies](../concepts/three-policies.md) and the one being changed."
-                        + "\n\n");
-        List<String> used = new ArrayList<>();
+        StringBuilder page = new StringBuilder(
+                "# Method catalogue\n\nThe methods of the `corrections` library, from their Javadoc, with the "
+                        + "key that chooses each in a run.\n\nA advantage; r, ρ a ratio of two policies; w a weight; sg stop-gradient; *proximal*, "
+                        + "*current*, *behavior*: [three policies](../concepts/three-policies.md).\n\n");
+        Set<String> used = new HashSet<>();
         SECTIONS.forEach((title, name) -> {
-            page.append("## ").append(title).append("\n\n");
+            page.append("## ")
+                    .append(title)
+                    .append("\n\n")
+                    .append(Tables.head("method", "what", "unit", "source", "key"));
             for (SourceFile source : SourceFile.inPackage(ROOT + name)) {
-                if (source.isPublic()
-                        && !PARTS.contains(source.simpleName())
-                        && !source.simpleName().equals("package-info")) {
+                if (source.isPublic() && KEYS.containsKey(source.simpleName())) {
                     used.add(source.simpleName());
-                    entry(name, source, page);
+                    page.append(entry(source));
                 }
             }
+            page.append('\n');
         });
-        if (!KEYS.keySet().containsAll(used)) {
-            used.removeAll(KEYS.keySet());
-            throw new AssertionError(
-                    "nothing chooses these methods: give each a kind, name it among the parts of another"
-                            + " method, or delete it: " + used);
-        }
         presets(page);
         KEYS.keySet().stream().filter(key -> !used.contains(key)).findFirst().ifPresent(stranger -> {
-            throw new AssertionError("a key is given for " + stranger + ", which is no method of the library");
+            throw new AssertionError("a key is given for " + stranger + ", which is no method of a section");
         });
         return page.toString().stripTrailing() + "\n";
     }
 
-    private static void entry(String packageName, SourceFile source, StringBuilder page) {
+    private static String entry(SourceFile source) {
         Javadoc doc = Javadoc.ofType(source);
-        page.append("### ")
-                .append(source.simpleName())
-                .append("\n\n")
-                .append(doc.first())
-                .append("\n\n");
-        doc.after("Unit of correction")
-                .or(() -> doc.after("Unit"))
-                .ifPresent(unit -> page.append("- Unit: ")
-                        .append(unit.replaceAll("(?s)[.;:](\\s.*|$)", ""))
-                        .append(".\n"));
-        doc.after("Source")
-                .ifPresent(origin -> page.append("- Source: ").append(origin).append('\n'));
-        String key = KEYS.get(source.simpleName());
-        page.append("- Key: ")
-                .append("`" + String.valueOf(key).replace(", ", "`, `") + "`")
-                .append("\n- Class: [`")
-                .append(packageName)
-                .append('.')
-                .append(source.simpleName())
-                .append("`](")
-                .append(source.link())
-                .append(")\n\n");
+        return Tables.row(
+                "[" + source.simpleName() + "](" + source.link() + ")",
+                Tables.firstSentence(doc.first()),
+                doc.after("Unit of correction")
+                        .or(() -> doc.after("Unit"))
+                        .map(unit -> unit.replaceAll("(?s)[.;:](\\s.*|$)", ""))
+                        .orElse(""),
+                doc.after("Source").map(Tables::firstSentence).orElse(""),
+                "`" + String.valueOf(KEYS.get(source.simpleName())).replace(", ", "`, `") + "`");
     }
 
     private static void presets(StringBuilder page) {
@@ -172,15 +84,12 @@ final class MethodsPage {
         sections.put("Objectives", "objective");
         sections.put("Advantages", "advantage");
         sections.put("Importance weights", "weights");
-        sections.put("Rejection", "rejection");
+        sections.put("Rejection", "rollout");
         sections.put("Second-moment mask (M2PO)", "m2po");
         sections.put("Trust region masking", "trm");
         sections.put("Staleness", "staleness");
         sections.put("Effective sample size, step scale, baseline (VCPO)", "vcpo");
-        sections.put("Ratio variance (R²VPO)", "r2vpo");
-        sections.put("One multiplier per prompt (QUATRO)", "quatro");
-        sections.put("Proximal policy without a forward pass", "proximal");
-        sections.put("Forced tokens", "forced");
+        sections.put("Proximal policy without a forward pass", "ratio");
         sections.put("Filters by divergence, by advantage, at random", "filter");
         sections.put("KL divergence", "kl");
         sections.put("Length", "length");

@@ -15,33 +15,28 @@ final class MetricsPage {
     private static final String STEPS_HEAD = """
             # Metrics
 
-            [How to watch a run](../how-to/metrics.md) says where they go: a scrape of Prometheus, TensorBoard's files, a collector of
-            OpenTelemetry.
+            [How to watch a run](../how-to/metrics.md) configures Prometheus, TensorBoard and OpenTelemetry.
             [Alert rules](../../infra/prometheus/alerts.yaml) and dashboards for [learning](../../infra/grafana/learning.json),
             [corrections](../../infra/grafana/corrections.json), [flow](../../infra/grafana/flow.json) and
-            [Kafka](../../infra/grafana/kafka.json) use the names of this page. A meter has at most 512 series of one name; what would be one more
-            is left out, and counted.
+            [Kafka](../../infra/grafana/kafka.json) use these names. A name has at most 512 series; the rest is dropped and counted.
 
             ## The newest step
 
-            Gauges of the process that has the learner, of the newest step's record in the training log. They have the label `role`: `learner`
-            is what was in force at the step, `topology` what the batch had recorded when it was assembled, of those figures whose name in
-            `steps.csv` begins with `recorded.`. What a step did not compute is absent.
+            Gauges of the learner's process, from the newest record of the training log. Label `role`: `learner` is the value at the step, `topology`
+            the value at assembly (`recorded.` in `steps.csv`). What a step did not compute is absent.
 
-            A name of verl's stands where the figure is the same as verl's, by the source of %s. TensorBoard shows the figure under verl's name
-            where there is one, otherwise under `step/` and its name in `steps.csv`; so does every column of that file that is not here,
-            under `stage/`, `recorded/` or `other/`.
+            verl's name stands where the figure is the same, by the source of %s. TensorBoard uses verl's name, or `step/` and the name in `steps.csv`;
+            other columns of that file are under `stage/`, `recorded/` or `other/`.
 
             """;
     private static final String CORRECTION = """
 
-            What verl's own correction reports is `millrace_rollout_corr_` and verl's name, such as `millrace_rollout_corr_chi2_token` for
-            `rollout_corr/chi2_token`, with the labels `role` and `stage`.
+            verl's own correction metrics are `millrace_rollout_corr_` and verl's name, such as `millrace_rollout_corr_chi2_token`, with the labels `role`
+            and `stage`.
 
             ## Roles
 
-            Labels that are not in the table: Prometheus adds `job` and `instance`; the engine's have those of Kafka Streams too. A role of its own
-            has its own rows, `train` has all.
+            Prometheus adds `job` and `instance`. A role's process has its own rows, `train` has all.
 
             """;
 

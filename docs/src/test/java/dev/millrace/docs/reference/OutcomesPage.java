@@ -16,25 +16,23 @@ final class OutcomesPage {
 
     static String text() {
         return "# Outcomes, dead letters, exit codes\n\n"
-                + "## Outcomes\n\nA rollout that leaves before it reaches a batch has one record on `outcomes` with its reason. "
-                + "`orphan-…` is about a partner\nwithout a rollout.\n\n"
+                + "## Outcomes\n\nA rollout dropped before its batch has one record on `outcomes`.\n\n"
                 + table(OutcomeReason.class, OutcomeReason.values().length)
-                + "\n## Dead letters\n\nA record that cannot be used goes to `dead-letters` as it came, with its reason, field, sentence "
-                + "and place in\n`millrace.error.*` headers. [How to handle them](../how-to/dead-letters.md).\n\n"
+                + "\n## Dead letters\n\nA refused record goes unchanged to `dead-letters`, with reason, field, sentence and source in "
+                + "`millrace.error.*` headers.\n[How to handle them](../how-to/dead-letters.md).\n\n"
                 + table(RefusalReason.class, RefusalReason.values().length)
-                + "\n## Masks\n\nA rollout in a batch may have every token masked. The stage that did it is in the batch, and in the "
-                + "ledger by its name:\n`staleness`, `rollout_correction`, `m2po`, `sequence_mask`, `missing_old_log_probs`.\n"
+                + "\n## Masks\n\nBatch and ledger name the stage that masked a rollout's last token: `staleness`, `rollout_correction`, `m2po`, `sequence_mask`, `missing_old_log_probs`.\n"
                 + "\n## Exit codes\n\n"
                 + Tables.head("code", "meaning")
                 + Tables.row("0", "done")
-                + Tables.row("1", "a failure while running; one sentence, and `--verbose` adds where")
-                + Tables.row("2", "a mistake in the command line or the configuration")
-                + Tables.row("3", "`train`: the time was over before the goal")
+                + Tables.row("1", "failure while running; `--verbose` adds the stack trace")
+                + Tables.row("2", "invalid command line or configuration")
+                + Tables.row("3", "`train`: time limit before the goal")
                 + Tables.row(
                         "4",
-                        "what was asked is not so: the ledger does not add up, a replay differs from the record, not all dead "
-                                + "letters could be redriven, the doctor found something broken or sick, a model is not supported")
-                + Tables.row("5", "what was asked about is not there, or too little is recorded to say")
+                        "negative result: the ledger does not add up, a replay differs, dead letters remain, the doctor found "
+                                + "problems, a model is unsupported")
+                + Tables.row("5", "subject not found, or too little recorded")
                 + Tables.row("130", "stopped by a signal");
     }
 

@@ -11,8 +11,8 @@ final class PluginsPage {
     private static final String BEFORE = """
             # Plug-ins
 
-            A *door* is an interface; a *kind* is a record that implements it, has a name of its own, and is its own configuration. A *plug-in* is a
-            jar that brings kinds. Millrace's own kinds come through the same doors. [Write one](../how-to/plugin.md).
+            An *extension point* is an interface; a *kind* is a record that implements it, has a name, and is its own configuration. A *plug-in* is a jar
+            with kinds. [Write one](../how-to/plugin.md).
 
             ```
             ./millrace plugins                                   # every door, every kind, every plug-in; --json for programs
@@ -22,32 +22,30 @@ final class PluginsPage {
 
             ## Where plug-ins are looked for
 
-            1. In `plugins/` beside the launcher `./millrace`. Not in the working directory: whoever can write there could run code.
-            2. At `--plugin-path PATH` of any command, as often as you like.
-            3. On the class path, and in the system property `millrace.plugin.path`, of a program that [embeds](../how-to/embed.md) Millrace; or
-               where it says: `Plugins.install(List.of(jar))`, before it resolves a configuration.
+            1. `plugins/` beside the launcher `./millrace`; never the working directory.
+            2. `--plugin-path PATH` of any command, repeatable.
+            3. The class path and the system property `millrace.plugin.path` of a program that [embeds](../how-to/embed.md) Millrace, or
+               `Plugins.install(List.of(jar))` before it resolves a configuration.
 
-            A path is a jar, or a folder with a jar, or a folder of jars, for each plug-in. Each has a class loader of its own, whose parent is
-            Millrace's: it sees Millrace's classes and not those of another plug-in. What else it needs is in its jar, or beside it in its folder.
+            A path is a jar, a folder with a jar, or a folder of jars. Each plug-in has its own class loader below Millrace's.
 
-            **A plug-in runs in Millrace's process with all of its rights**: files, network, credentials. Use those that you would run yourself.
+            **A plug-in runs in Millrace's process with all of its rights**: files, network, credentials.
 
-            Every process of a run needs the plug-ins that its configuration names, the questions (`ledger`, `doctor`, `replay` ...) too: the
-            configuration is on the run's log, the code is not. Observers are for the process that learns alone.
+            Every process of a run needs the plug-ins of its configuration, auditing commands included. Only the learner's process needs observers.
 
             ## What is refused
 
-            | what | the sentence begins |
+            | what | error |
             | --- | --- |
             | a jar built against another version of the interface; this is version %d | the plug-in PATH was built against version ... |
-            | a jar built against classes that this release has not | the plug-in PATH was built against another release of Millrace ... |
+            | a jar built against classes that this release lacks | the plug-in PATH was built against another release of Millrace ... |
             | two plug-ins of one name | two plug-ins are called NAME: PATH and PATH |
-            | two kinds of one name at one door | two kinds of DOOR are called NAME |
-            | a file that is no jar, or a jar that offers nothing | the plug-in PATH cannot be read, offers nothing |
+            | two kinds of one name at one extension point | two kinds of DOOR are called NAME |
+            | a file that is no jar, or a jar without kinds | the plug-in PATH cannot be read, offers nothing |
             | a kind whose record no configuration can hold | the plug-in PATH offers NAME, which cannot be configured |
-            | a name in a configuration that nobody brought | KEY must be one of ..., or a kind of a plug-in |
+            | an unknown name in a configuration | KEY must be one of ..., or a kind of a plug-in |
 
-            All of them before anything starts, with exit code 2.
+            Each ends the command with exit code 2 before anything starts.
 
             ## Configuration
 
@@ -58,18 +56,11 @@ final class PluginsPage {
               masks: [m2po, {kind: sequence_mask}]   # a list of kinds
             ```
 
-            `--set task=sort --set task.digits=3` says the same, and `--set algorithm.masks[0].threshold=0.1` changes one element of a list
-            (`masks.0.threshold` where a shell takes brackets for its own). What is not named keeps the kind's default. The name of a kind is part
-            of the run's fingerprint, the name of its class is not.
+            `--set task=sort --set task.digits=3` is the same; `--set algorithm.masks[0].threshold=0.1` (or `masks.0.threshold`) changes one element of a list.
+            The name of a kind is part of the run's fingerprint, its class name is not.
 
-            ## Doors
+            ## Extension points
 
-            """;
-
-    private static final String AFTER = """
-
-            Prompt datasets, tokenizers and inference engines get doors of their own together with pretrained models. Until then a task brings its
-            prompts and its tokenizer.
             """;
 
     private PluginsPage() {}
@@ -77,7 +68,7 @@ final class PluginsPage {
     static String text() {
         Catalogue catalogue = Catalogue.current();
         StringBuilder page = new StringBuilder(BEFORE.formatted(PluginApi.VERSION))
-                .append(Tables.head("door", "key", "interface", "what comes through it"));
+                .append(Tables.head("extension point", "key", "interface", "what comes through it"));
         for (Door door : catalogue.doors()) {
             page.append(Tables.row(
                     "[" + door.name() + "](#" + door.name() + ")",
@@ -85,7 +76,6 @@ final class PluginsPage {
                     Tables.code(door.type().getName()),
                     door.meaning()));
         }
-        page.append(AFTER);
         for (Door door : catalogue.doors()) {
             page.append("\n### ").append(door.name()).append("\n\n");
             if (catalogue.kinds(door.type()).isEmpty()) {

@@ -7,8 +7,8 @@ final class PromisesPage {
     private PromisesPage() {}
 
     static String text() {
-        return "# Promises\n\nWhat a run keeps whatever happens to it, and the tests that do the fault and look. "
-                + "[What was measured](../measurements/faults.md) on real\nprocesses.\n\n"
+        return "# Promises\n\nWhat a run keeps under faults, with the tests that inject the fault and check. "
+                + "[Measurements](../measurements/faults.md) on real\nprocesses.\n\n"
                 + Tables.head("promise", "held by")
                 + Promises.all().stream()
                         .map(promise -> Tables.row(

@@ -2,14 +2,17 @@ package dev.millrace.docs.reference;
 
 import dev.millrace.schemas.run.RunSchemas;
 import dev.millrace.schemas.run.RunTopics;
+import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Set;
 import java.util.stream.Collectors;
 import org.apache.avro.Schema;
 
 /** Topics of a run and the records on them, from the Avro schemas. */
 final class TopicsPage {
     private static final String PREFIX = "x.";
+    private static final int SHARED_BY = 3;
 
     private TopicsPage() {}
 
@@ -17,10 +20,10 @@ final class TopicsPage {
         Map<String, Schema> byTopic = RunSchemas.byTopic(new RunTopics(PREFIX));
         StringBuilder page = new StringBuilder("# Topics and schemas\n\n")
                 .append(
-                        "Every name below comes after the run's prefix: `millrace.` on the embedded broker, `millrace.<run id>.` on a "
-                                + "cluster.\nValues are Avro in Confluent's wire format; a schema's subject is the topic's name with `-value`. "
-                                + "`dead-letters` holds\nrefused records as they came. A run has `rewards`, `reference-scores` and `teacher-scores` only where `topology.join` waits for\nthem. `files` "
-                                + "holds the tokenizer's files of a run on text: pieces of bytes as they are, under `SHA-256/piece/pieces`.\n\n")
+                        "Topic names follow the run's prefix: `millrace.` on the embedded broker, `millrace.<run id>.` on a cluster. Values are "
+                                + "Avro in Confluent's wire\nformat; the subject is the topic's name with `-value`. `dead-letters` holds refused records unchanged. "
+                                + "`rewards`, `reference-scores` and\n`teacher-scores` exist only if `topology.join` waits for them. `files` holds a text run's "
+                                + "tokenizer files, under `SHA-256/piece/pieces`. Full field\ndocumentation is in the `.avsc` files of `schemas`.\n\n")
                 .append(Tables.head("topic", "record"));
         Map<String, Schema> records = new LinkedHashMap<>();
         byTopic.forEach((topic, schema) -> {
@@ -33,31 +36,60 @@ final class TopicsPage {
                 "\n`packed-int32`, `packed-float32` and `packed-int8` are vectors in `bytes`, little-endian, one element a token:\n"
                         + "`numpy.frombuffer(field, '<i4')` reads the first.\n");
         Map<String, Schema> parts = new LinkedHashMap<>();
-        records.values().forEach(schema -> record(schema, parts, page));
-        page.append("\n# Parts\n\nRecords that several of the above contain.\n");
+        Set<String> shared = shared(records.values(), parts);
+        page.append("\n# Shared fields\n\nFields with the same meaning in ")
+                .append(SHARED_BY)
+                .append(" records or more; each record names those that it has.\n\n")
+                .append(Tables.head("field", "type", "default", "meaning"));
+        shared.forEach(page::append);
+        page.append("\n# Records\n");
+        records.values().forEach(schema -> record(schema, parts, shared, page));
+        page.append("\n# Parts\n\nRecords inside the records above.\n");
         Map<String, Schema> told = new LinkedHashMap<>();
         while (!parts.keySet().equals(told.keySet())) {
             Map<String, Schema> next = new LinkedHashMap<>(parts);
             next.keySet().removeAll(told.keySet());
-            next.values().forEach(schema -> record(schema, parts, page));
+            next.values().forEach(schema -> record(schema, parts, shared, page));
             told.putAll(next);
         }
         return page.toString();
     }
 
-    private static void record(Schema schema, Map<String, Schema> parts, StringBuilder page) {
+    /** Returns the rows of fields that several records have word for word. */
+    private static Set<String> shared(Collection<Schema> records, Map<String, Schema> parts) {
+        Map<String, Integer> times = new LinkedHashMap<>();
+        records.forEach(schema -> schema.getFields().forEach(field -> times.merge(row(field, parts), 1, Integer::sum)));
+        times.values().removeIf(count -> count < SHARED_BY);
+        return times.keySet();
+    }
+
+    private static String row(Schema.Field field, Map<String, Schema> parts) {
+        String meaning = field.doc() == null ? "" : Tables.firstSentence(field.doc());
+        return Tables.row(
+                Tables.code(field.name()),
+                type(field.schema(), parts),
+                field.hasDefaultValue() ? Tables.code(String.valueOf(shown(field.defaultVal()))) : "",
+                meaning + symbols(field.schema()));
+    }
+
+    private static void record(Schema schema, Map<String, Schema> parts, Set<String> shared, StringBuilder page) {
         page.append("\n## ").append(schema.getName()).append("\n\n");
         if (schema.getDoc() != null) {
-            page.append(schema.getDoc()).append("\n\n");
+            page.append(Tables.firstSentence(schema.getDoc())).append("\n\n");
         }
-        page.append(Tables.head("field", "type", "default", "meaning"));
-        for (Schema.Field field : schema.getFields()) {
-            String symbols = symbols(field.schema());
-            page.append(Tables.row(
-                    Tables.code(field.name()),
-                    type(field.schema(), parts),
-                    field.hasDefaultValue() ? Tables.code(String.valueOf(shown(field.defaultVal()))) : "",
-                    (field.doc() == null ? "" : field.doc()) + symbols));
+        String elsewhere = schema.getFields().stream()
+                .filter(field -> shared.contains(row(field, parts)))
+                .map(field -> Tables.code(field.name()))
+                .collect(Collectors.joining(", "));
+        if (!elsewhere.isEmpty()) {
+            page.append("[Shared](#shared-fields): ").append(elsewhere).append(".\n\n");
+        }
+        String rows = schema.getFields().stream()
+                .map(field -> row(field, parts))
+                .filter(row -> !shared.contains(row))
+                .collect(Collectors.joining());
+        if (!rows.isEmpty()) {
+            page.append(Tables.head("field", "type", "default", "meaning")).append(rows);
         }
     }
 

@@ -2,55 +2,55 @@ package dev.millrace.schemas.rollout;
 
 /** Why a record was refused, from a closed list; {@link #code()} is what stands in the header and in the metric. */
 public enum RefusalReason {
-    /** The bytes are not a record of the topic's kind. */
+    /** The bytes are no record of the topic's schema. */
     UNREADABLE("unreadable"),
-    /** The record belongs to another run. */
+    /** Another run's record. */
     WRONG_RUN("wrong-run"),
-    /** The record belongs to another epoch of this run. */
+    /** Another epoch's record. */
     WRONG_EPOCH("wrong-epoch"),
-    /** The record's key is not its group id (or policy id), so it may lie in a partition where nothing will meet it. */
+    /** The key is not the group id (or policy id). */
     WRONG_KEY("wrong-key"),
-    /** The token ids belong to another vocabulary. */
+    /** Token ids of another vocabulary. */
     WRONG_TOKENIZER("wrong-tokenizer"),
-    /** Ids, indexes or sizes that contradict each other or their bounds. */
+    /** Contradictory ids, indexes or sizes. */
     IDENTITY("identity"),
-    /** A vector has not one element per token, or there are no tokens. */
+    /** A vector without one element per token, or no tokens. */
     LENGTHS("lengths"),
-    /** A token id outside the vocabulary. */
+    /** Token id outside the vocabulary. */
     TOKENS("tokens"),
-    /** Version spans out of order, with gaps, or of impossible versions. */
+    /** Version spans out of order, with gaps or impossible versions. */
     VERSION_SPANS("version-spans"),
     /** Turns out of order or with gaps. */
     TURNS("turns"),
-    /** Mask values other than 0 and 1, or a token to be trained on that the policy did not sample. */
+    /** Mask values other than 0 and 1, or trained tokens that the policy did not sample. */
     MASK("mask"),
-    /** A log-prob that is no log-prob, or one under a distribution that no score can be compared with. */
+    /** Invalid log-probs, or an incomparable distribution. */
     LOG_PROBS("log-probs"),
-    /** An entropy or a sum of squared probabilities that cannot be. */
+    /** Impossible entropy or sum of squared probabilities. */
     MOMENTS("moments"),
     /** Sampling parameters out of range. */
     SAMPLING("sampling"),
-    /** A reward that is not finite. */
+    /** Reward not finite. */
     REWARD("reward"),
-    /** A vector that the configured corrections need is missing, or there are two of one policy. */
+    /** A required vector is missing, or a policy has two. */
     VECTORS("vectors"),
-    /** Another sample of the group was announced with another prompt, group size or ordinal. */
+    /** Prompt, group size or ordinal differ from the group's other samples. */
     SIBLINGS("siblings"),
-    /** A score that does not fit the rollout it names. */
+    /** The score does not fit its rollout. */
     MISFIT("misfit"),
-    /** Prompt and response do not fit a generator's slot. */
+    /** Prompt and response exceed the generator's capacity. */
     CAPACITY("capacity"),
-    /** The environment is not known, or cannot read its state. */
+    /** Unknown environment, or unreadable state. */
     ENVIRONMENT("environment"),
-    /** A value of a closed list that this release does not know, which a newer one wrote. */
+    /** An enum value of a newer release. */
     UNKNOWN_SYMBOL("unknown-symbol"),
-    /** A reference that can name no blob. */
+    /** Invalid blob reference. */
     BLOB("blob"),
-    /** It asks for what whoever refuses it cannot do, such as to look at images. */
+    /** A feature that the reader lacks, such as images. */
     UNSUPPORTED("unsupported"),
-    /** Its generator is in quarantine: too much of what it sent was refused, or its log-probs are not those of the policy. */
+    /** Its generator is in quarantine. */
     QUARANTINED("quarantined"),
-    /** What would have to be written is larger than a record may be. */
+    /** The resulting record would exceed the size limit. */
     TOO_LARGE("too-large");
 
     private final String code;

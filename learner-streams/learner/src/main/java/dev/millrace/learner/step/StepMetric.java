@@ -5,10 +5,10 @@ package dev.millrace.learner.step;
  * names. Of a name that begins with {@code recorded.}, the rest says which number the batch had recorded.
  */
 public enum StepMetric {
-    LOSS("loss", "", "loss: the objective's, less the entropy bonus, with the KL term"),
+    LOSS("loss", "", "objective's loss - entropy bonus + KL term"),
     POLICY_LOSS("policy_loss", "", "the objective's part of the loss"),
-    ENTROPY("entropy", "nats", "mean entropy of the policy's tokens before the update"),
-    ENTROPY_COEFFICIENT("entropy_coefficient", "", "what the entropy bonus was multiplied with"),
+    ENTROPY("entropy", "nats", "mean token entropy before the update"),
+    ENTROPY_COEFFICIENT("entropy_coefficient", "", "coefficient of the entropy bonus"),
     APPROX_KL_BEHAVIOR("approx_kl_behavior", "nats", "k1 between behavior and current"),
     APPROX_KL3_BEHAVIOR("approx_kl3_behavior", "nats", "k3 between behavior and current"),
     APPROX_KL_PROXIMAL("approx_kl_proximal", "nats", "k1 between proximal and current"),
@@ -18,10 +18,10 @@ public enum StepMetric {
     GRAD_NORM("grad_norm", "", "L2 norm of the gradient before clipping"),
     GRAD_CLIPPED("grad_clipped", "share", "updates whose gradient was clipped"),
     PROXIMAL_SEQUENCES_INTERPOLATED(
-            "proximal.sequences_interpolated", "sequences", "sequences whose proximal log-probs were interpolated"),
+            "proximal.sequences_interpolated", "sequences", "sequences with interpolated proximal log-probs"),
     PROXIMAL_SEQUENCES_RECOMPUTED(
-            "proximal.sequences_recomputed", "sequences", "sequences whose proximal log-probs were computed again"),
-    RECORDED_ESS_RATIO("recorded.ess_ratio", "share", "ESS ratio as the batch recorded it"),
+            "proximal.sequences_recomputed", "sequences", "sequences with recomputed proximal log-probs"),
+    RECORDED_ESS_RATIO("recorded.ess_ratio", "share", "ESS ratio as recorded"),
     RECORDED_ESS_RATIO_TRUNCATED("recorded.ess_ratio_truncated", "share", "the same of truncated weights"),
     RECORDED_SECOND_MOMENT("recorded.second_moment", "", "second moment as recorded"),
     RECORDED_STEP_SCALE("recorded.step_scale", "", "factor on the step as recorded"),
@@ -31,47 +31,47 @@ public enum StepMetric {
     KL_REFERENCE_LOG_PROB(
             "kl.reference_log_prob",
             "nats",
-            "mean log-prob of the trained tokens under the reference: how likely the policy's text is there"),
-    KL_COEFFICIENT("kl.coefficient", "", "what KL to the reference is multiplied with"),
+            "mean log-prob of trained tokens under the reference"),
+    KL_COEFFICIENT("kl.coefficient", "", "coefficient of the KL to the reference"),
     KL_PENALTY_MEAN("kl.penalty_mean", "", "mean penalty in the rewards"),
     GRADIENT_POWER(
             "gradient_power",
             "",
-            "mean squared norm of a sequence's gradient in logit space, under the weights in force; absent where nothing is weighed"),
-    GRADIENT_POWER_UNWEIGHTED("gradient_power_unweighted", "", "the same with every weight 1"),
+            "mean squared logit gradient norm per sequence, weighed; absent without weights"),
+    GRADIENT_POWER_UNWEIGHTED("gradient_power_unweighted", "", "the same with weight 1"),
     CLIP_RATIO_HIGH(
-            "clip_ratio_high", "", "how far above 1 the objective lets a ratio go; absent where it bounds none"),
-    STALENESS_P50("staleness_p50", "versions", "half of the tokens trained on are no staler"),
-    STALENESS_P90("staleness_p90", "versions", "nine tenths of the tokens trained on are no staler"),
-    STALENESS_P99("staleness_p99", "versions", "99 of 100 tokens trained on are no staler"),
+            "clip_ratio_high", "", "upper clip of the objective; absent without one"),
+    STALENESS_P50("staleness_p50", "versions", "median staleness of trained tokens"),
+    STALENESS_P90("staleness_p90", "versions", "90th percentile"),
+    STALENESS_P99("staleness_p99", "versions", "99th percentile"),
     RESPONSE_TOKENS_MEAN(
-            "response_tokens_mean", "tokens", "mean response length of the batch, masked members included"),
-    RESPONSE_TOKENS_MAX("response_tokens_max", "tokens", "the longest response of the batch"),
-    LENGTH_GUARD_TOKENS("length_guard.tokens", "tokens", "mean response length as the length guard saw it"),
+            "response_tokens_mean", "tokens", "mean response length, masked members included"),
+    RESPONSE_TOKENS_MAX("response_tokens_max", "tokens", "longest response"),
+    LENGTH_GUARD_TOKENS("length_guard.tokens", "tokens", "mean response length of the length guard"),
     LENGTH_GUARD_TOKENS_BEFORE(
             "length_guard.tokens_before",
             "tokens",
-            "what it was as many steps ago as the length guard looks back; absent while there are not so many"),
-    LENGTH_GUARD_REMEMBERED("length_guard.remembered", "steps", "how many steps the length guard remembers"),
-    LENGTH_GUARD_SCALE("length_guard.scale", "", "factor that the length guard put on the step"),
-    FORWARD_PASSES("forward_passes", "passes", "forward passes of their own"),
-    UPDATES("updates", "updates", "updates of the weights within the step"),
-    OPTIMIZER_STEPS("optimizer_steps", "updates", "updates of the optimiser since the run began"),
+            "the same at the compared earlier step; absent before it"),
+    LENGTH_GUARD_REMEMBERED("length_guard.remembered", "steps", "steps in the length guard's window"),
+    LENGTH_GUARD_SCALE("length_guard.scale", "", "step factor of the length guard"),
+    FORWARD_PASSES("forward_passes", "passes", "separate forward passes"),
+    UPDATES("updates", "updates", "weight updates in the step"),
+    OPTIMIZER_STEPS("optimizer_steps", "updates", "optimiser updates of the run"),
     VERSIONS_BEHIND_ASSEMBLY(
             "versions_behind_assembly",
             "versions",
-            "versions that were made between the batch's assembly and the start of its step"),
+            "versions between assembly and step"),
     LAG_SECONDS(
             "lag_seconds",
             "seconds",
-            "time between the end of a rollout and the start of the step on it, mean over the batch, by two machines' clocks"),
-    SECONDS_IDLE("seconds_idle", "seconds", "time that the learner waited for the batch"),
-    SECONDS_FETCH("seconds_fetch", "seconds", "time to fetch the batch's trajectories"),
-    SECONDS_PREVIOUS_COMMIT("seconds_previous_commit", "seconds", "time that the step before took to be committed"),
-    SECONDS_FORWARD("seconds_forward", "seconds", "time in forward passes of their own"),
-    SECONDS_GRADIENT("seconds_gradient", "seconds", "time in gradients"),
-    SECONDS_GRADIENT_NORMS("seconds_gradient_norms", "seconds", "time in gradient norms of sequences"),
-    SECONDS_OPTIMIZER("seconds_optimizer", "seconds", "time in the optimiser");
+            "mean time from rollout end to step start, by two machines' clocks"),
+    SECONDS_IDLE("seconds_idle", "seconds", "wait for the batch"),
+    SECONDS_FETCH("seconds_fetch", "seconds", "fetch of the trajectories"),
+    SECONDS_PREVIOUS_COMMIT("seconds_previous_commit", "seconds", "commit of the previous step"),
+    SECONDS_FORWARD("seconds_forward", "seconds", "separate forward passes"),
+    SECONDS_GRADIENT("seconds_gradient", "seconds", "gradients"),
+    SECONDS_GRADIENT_NORMS("seconds_gradient_norms", "seconds", "gradient norms of sequences"),
+    SECONDS_OPTIMIZER("seconds_optimizer", "seconds", "optimiser");
 
     private final String key;
     private final String unit;

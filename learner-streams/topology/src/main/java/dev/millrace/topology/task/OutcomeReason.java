@@ -2,41 +2,41 @@ package dev.millrace.topology.task;
 
 /** Why a rollout left without reaching a batch; {@link #code()} is what stands in the record and in the metric. */
 public enum OutcomeReason {
-    /** The same rollout, or the same partner of it, had been there before. */
+    /** Repeated rollout or partner record. */
     DUPLICATE("duplicate"),
-    /** No score came within its time. */
+    /** No score within the deadline. */
     UNSCORED("unscored"),
-    /** No reward came within its time. */
+    /** No reward within the deadline. */
     UNREWARDED("unrewarded"),
-    /** No reference score came within its time. */
+    /** No reference score within the deadline. */
     UNREFERENCED("unreferenced"),
-    /** No teacher score came within its time. */
+    /** No teacher score within the deadline. */
     UNTAUGHT("untaught"),
-    /** A score whose rollout did not come within its time, or had left before. */
+    /** Score without a rollout within the deadline. */
     ORPHAN_SCORE("orphan-score"),
-    /** A reward whose rollout did not come within its time, or had left before. */
+    /** Reward without a rollout within the deadline. */
     ORPHAN_REWARD("orphan-reward"),
-    /** A reference score whose rollout did not come within its time, or had left before. */
+    /** Reference score without a rollout within the deadline. */
     ORPHAN_REFERENCE("orphan-reference"),
-    /** A teacher score whose rollout did not come within its time, or had left before. */
+    /** Teacher score without a rollout within the deadline. */
     ORPHAN_TEACHER("orphan-teacher"),
-    /** A scorer could not have a version that it needed. */
+    /** The scorer lacked a version. */
     VERSION_UNAVAILABLE("version-unavailable"),
-    /** Who was to reward it could not. */
+    /** The rewarder failed. */
     REWARD_UNAVAILABLE("reward-unavailable"),
-    /** It was aborted or has failed, and nobody rewarded it apart. */
+    /** Aborted or failed, without a separate reward. */
     UNFINISHED("unfinished"),
-    /** Its group stayed short for too long. */
+    /** Its group stayed short. */
     GROUP_SHORT("group-short"),
-    /** All rewards of its group are equal, so none of them says anything. */
+    /** All rewards of its group are equal. */
     ZERO_VARIANCE("zero-variance"),
-    /** All rewards of its group are equal, and its prompt is to be sampled once more; one sample of the group says so. */
+    /** Equal rewards; admission releases the prompt again. One sample per group has this reason. */
     RESAMPLE("resample"),
-    /** Every token of its group is staler than the limit. */
+    /** All tokens of its group exceed the staleness limit. */
     STALE("stale"),
-    /** A stage of the algorithm failed on its batch, which was given up; the detail names the stage. */
+    /** A stage failed on its batch; the detail names the stage. */
     STAGE_FAILED("stage-failed"),
-    /** Its batch was lost with a part of the log and was given up; millrace repair says so, and as many prompts are released. */
+    /** The log lost its batch; {@code millrace repair} skipped it and admission releases as many prompts. */
     BATCH_LOST("batch-lost");
 
     private final String code;
