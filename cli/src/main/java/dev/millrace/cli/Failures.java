@@ -2,7 +2,6 @@ package dev.millrace.cli;
 
 import dev.millrace.api.catalogue.PluginException;
 import dev.millrace.cli.audit.NotFoundException;
-import dev.millrace.cli.signal.StopSignals;
 import dev.millrace.infra.broker.BrokerException;
 import dev.millrace.log.run.LogSetupException;
 import dev.millrace.log.scan.ScanException;

@@ -1,35 +1,44 @@
 package dev.millrace.cli;
 
-import dev.millrace.cli.archive.ExportCommand;
-import dev.millrace.cli.archive.ImportCommand;
-import dev.millrace.cli.bench.BenchCommand;
+import dev.millrace.cli.audit.DeadLettersCommand;
+import dev.millrace.cli.audit.DoctorCommand;
+import dev.millrace.cli.audit.LedgerCommand;
+import dev.millrace.cli.audit.QuarantineCommand;
+import dev.millrace.cli.audit.RepairCommand;
+import dev.millrace.cli.audit.RollbackCommand;
+import dev.millrace.cli.audit.TraceCommand;
 import dev.millrace.cli.config.ConfigCommand;
-import dev.millrace.cli.conformance.ConformanceCommand;
+import dev.millrace.cli.config.PluginPath;
+import dev.millrace.cli.config.PluginsCommand;
 import dev.millrace.cli.correct.CorrectCommand;
-import dev.millrace.cli.deadletters.DeadLettersCommand;
-import dev.millrace.cli.doctor.DoctorCommand;
-import dev.millrace.cli.evaluate.EvaluateCommand;
-import dev.millrace.cli.experiment.ExperimentCommand;
-import dev.millrace.cli.ledger.LedgerCommand;
-import dev.millrace.cli.loadtest.LoadTestCommand;
+import dev.millrace.cli.measure.ConformanceCommand;
+import dev.millrace.cli.measure.ExperimentCommand;
+import dev.millrace.cli.measure.LoadTestCommand;
+import dev.millrace.cli.model.BenchCommand;
 import dev.millrace.cli.model.ModelCommand;
-import dev.millrace.cli.plugin.PluginPath;
-import dev.millrace.cli.plugin.PluginsCommand;
-import dev.millrace.cli.quarantine.QuarantineCommand;
+import dev.millrace.cli.replay.ExportCommand;
+import dev.millrace.cli.replay.ImportCommand;
 import dev.millrace.cli.replay.ReplayCommand;
-import dev.millrace.cli.role.BrokerCommand;
-import dev.millrace.cli.role.RoleCommands;
-import dev.millrace.cli.rollback.RepairCommand;
-import dev.millrace.cli.rollback.RollbackCommand;
-import dev.millrace.cli.trace.TraceCommand;
-import dev.millrace.cli.train.TrainCommand;
-import dev.millrace.cli.view.ViewCommand;
+import dev.millrace.cli.run.BrokerCommand;
+import dev.millrace.cli.run.EvaluateCommand;
+import dev.millrace.cli.run.RoleCommands;
+import dev.millrace.cli.run.TrainCommand;
+import dev.millrace.cli.run.ViewCommand;
 import dev.millrace.runtime.RefusedRequestException;
 import java.io.PrintWriter;
+import java.lang.reflect.Member;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
 import java.util.concurrent.Callable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Help;
 import picocli.CommandLine.HelpCommand;
+import picocli.CommandLine.IHelpSectionRenderer;
+import picocli.CommandLine.Model.OptionSpec;
+import picocli.CommandLine.Model.UsageMessageSpec;
 
 /** {@code millrace}: the command that holds all others. */
 @Command(
@@ -127,5 +136,51 @@ public final class Main implements Callable<Integer> {
     public Integer call() {
         spec.commandLine().usage(spec.commandLine().getErr());
         return Failures.MISTAKEN;
+    }
+
+    /** The options under a usage message: the command's own, then those that it shares with others, by {@link HelpHeading}. */
+    static final class OptionList implements IHelpSectionRenderer {
+        private OptionList() {}
+
+        /** Has a command, and all below it, list their options so. */
+        static CommandLine in(CommandLine command) {
+            command.getHelpSectionMap().put(UsageMessageSpec.SECTION_KEY_OPTION_LIST, new OptionList());
+            command.getSubcommands().values().forEach(OptionList::in);
+            return command;
+        }
+
+        @Override
+        public String render(Help help) {
+            Map<String, List<OptionSpec>> groups = new LinkedHashMap<>();
+            groups.put("", new ArrayList<>());
+            for (OptionSpec option : help.commandSpec().options()) {
+                if (!option.hidden()) {
+                    groups.computeIfAbsent(heading(option), unseen -> new ArrayList<>())
+                            .add(option);
+                }
+            }
+            StringBuilder text = new StringBuilder();
+            groups.forEach((heading, options) -> {
+                if (!heading.isEmpty()) {
+                    text.append(String.format("%n%s%n", help.colorScheme().text("@|bold " + heading + "|@")));
+                }
+                Help.Layout layout = new Help.Layout(
+                        help.colorScheme(),
+                        help.createDefaultLayout(options, List.of(), help.colorScheme())
+                                .textTable(),
+                        HelpText.inOnePiece(help.createDefaultOptionRenderer()),
+                        help.createDefaultParameterRenderer());
+                layout.addOptions(options, help.parameterLabelRenderer());
+                text.append(layout);
+            });
+            return text.toString();
+        }
+
+        private static String heading(OptionSpec option) {
+            HelpHeading heading = option.userObject() instanceof Member member
+                    ? member.getDeclaringClass().getAnnotation(HelpHeading.class)
+                    : null;
+            return heading == null ? "" : heading.value();
+        }
     }
 }

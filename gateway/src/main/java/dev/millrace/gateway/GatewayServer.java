@@ -157,11 +157,6 @@ final class GatewayServer implements AutoCloseable {
         return bodies.underWay();
     }
 
-    /** Answers, or events of answers, that callers have not taken yet. */
-    int writesUnderWay() {
-        return writes.underWay();
-    }
-
     private static boolean isPost(HttpExchange exchange) {
         return exchange.getRequestMethod().equals("POST");
     }

@@ -154,7 +154,7 @@ public record Workload(
      *
      * @param rollouts with their scores, whole groups, at most 10,000,000; 0 for none
      */
-    record BacklogPlan(int rollouts) {
+    public record BacklogPlan(int rollouts) {
         public BacklogPlan {
             if (rollouts < 0 || rollouts > 10_000_000) {
                 throw new IllegalArgumentException("rollouts must be 0 to 10000000: " + rollouts);
@@ -173,7 +173,7 @@ public record Workload(
      * @param killAfterSeconds of load that is counted, after which one instance of the topology is killed and another is
      *     started in its place at once; 0 kills none. Instances then run in processes of their own
      */
-    record FaultPlan(int killAfterSeconds) {
+    public record FaultPlan(int killAfterSeconds) {
         public FaultPlan {
             if (killAfterSeconds < 0) {
                 throw new IllegalArgumentException("kill_after_seconds must be at least 0: " + killAfterSeconds);
@@ -192,7 +192,7 @@ public record Workload(
      * @param search whether it is searched for, from {@code load.rollouts_per_second} upwards
      * @param points rates that are tried at most, 3 to 32
      */
-    record KneePlan(boolean search, int points) {
+    public record KneePlan(boolean search, int points) {
         public KneePlan {
             if (points < 3 || points > 32) {
                 throw new IllegalArgumentException("points must be 3 to 32: " + points);
@@ -211,7 +211,7 @@ public record Workload(
      * @param enabled whether there is one; without, all rollouts are sampled behind one version that was there before
      * @param stepMs how long it takes for a batch
      */
-    record LearnerPlan(boolean enabled, Distribution stepMs) {
+    public record LearnerPlan(boolean enabled, Distribution stepMs) {
         /** A step takes 100 ms. */
         public static LearnerPlan defaults() {
             return new LearnerPlan(true, Distribution.fixed(100));

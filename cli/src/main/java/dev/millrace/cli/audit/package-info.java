@@ -1,4 +1,4 @@
-/** How commands that ask about a run find its log: on a cluster, or in the folder of a run that had its own broker. */
+/** Commands that ask or repair a run: {@code ledger}, {@code trace}, {@code doctor}, {@code dead-letters}, {@code quarantine}, {@code rollback}, {@code repair}. */
 @NullMarked
 package dev.millrace.cli.audit;
 

@@ -1,4 +1,4 @@
-/** {@code millrace config}, and the options by which every command takes its configuration. */
+/** {@code config} and {@code plugins}, and the options by which every command takes its configuration. */
 @NullMarked
 package dev.millrace.cli.config;
 

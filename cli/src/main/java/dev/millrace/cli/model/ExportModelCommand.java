@@ -1,7 +1,7 @@
 package dev.millrace.cli.model;
 
 import dev.millrace.cli.audit.RunOptions;
-import dev.millrace.cli.evaluate.BestVersion;
+import dev.millrace.cli.run.BestVersion;
 import dev.millrace.log.EvaluationLog;
 import dev.millrace.log.Evaluations;
 import dev.millrace.report.Lines;

@@ -1,4 +1,4 @@
-/** {@code millrace model}: what a model directory is, and a run's model as one. */
+/** {@code model} and {@code bench}. */
 @NullMarked
 package dev.millrace.cli.model;
 

@@ -1,6 +1,5 @@
 package dev.millrace.cli.replay;
 
-import dev.millrace.cli.archive.ProgressLine;
 import dev.millrace.policy.session.Device;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.replay.archive.HeldRange;

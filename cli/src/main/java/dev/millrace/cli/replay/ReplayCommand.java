@@ -1,19 +1,28 @@
 package dev.millrace.cli.replay;
 
 import dev.millrace.cli.TypedCommand;
-import dev.millrace.cli.archive.ProgressLine;
 import dev.millrace.cli.audit.RunOptions;
-import dev.millrace.cli.records.ImportedRecords;
+import dev.millrace.cli.correct.ImportedRecords;
 import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.algorithm.Mode;
+import dev.millrace.corrections.kl.KlConfig;
+import dev.millrace.corrections.ratio.MissingOldLogProbs;
+import dev.millrace.policy.session.Device;
+import dev.millrace.policy.session.Engine;
 import dev.millrace.replay.Alternative;
 import dev.millrace.replay.AsRecorded;
+import dev.millrace.replay.KeptFiles;
 import dev.millrace.replay.ReplayedStep;
 import dev.millrace.replay.TaskVerdict;
 import dev.millrace.replay.WhatIf;
 import dev.millrace.replay.archive.ArchivedRun;
+import dev.millrace.replay.archive.RecordedVersions;
 import dev.millrace.replay.report.ReplayTotals;
 import dev.millrace.replay.report.WhatIfReport;
 import dev.millrace.replay.report.WhatIfReport.StepUnder;
+import dev.millrace.replay.retrain.Agreement;
+import dev.millrace.replay.retrain.Rescorer;
+import dev.millrace.replay.retrain.Rescoring;
 import dev.millrace.report.CsvFile;
 import dev.millrace.report.Lines;
 import dev.millrace.report.Report;
@@ -22,6 +31,7 @@ import dev.millrace.report.ReportOrigin;
 import dev.millrace.report.ReportText;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.report.NamedCorrections;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -30,6 +40,9 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.TreeMap;
 import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
@@ -341,5 +354,228 @@ public final class ReplayCommand implements Callable<Integer> {
             return DIFFERS;
         }
         return verdicts.stream().allMatch(TaskVerdict::isProved) ? 0 : NOT_PROVED;
+    }
+
+    /** What a replay as recorded says to a person. */
+    static final class AsRecordedText {
+        private AsRecordedText() {}
+
+        /**
+         * @param prefix of the run's topics
+         * @param isGrowing whether the run goes on, so that its last records may have been read by half
+         */
+        static List<String> lines(List<TaskVerdict> verdicts, String prefix, double seconds, boolean isGrowing) {
+            List<String> lines = new ArrayList<>();
+            Map<String, Long> same = new TreeMap<>();
+            long taken = 0;
+            int again = 0;
+            for (TaskVerdict verdict : verdicts) {
+                verdict.same()
+                        .forEach((topic, count) -> same.merge(topic.substring(prefix.length()), count, Long::sum));
+                taken += verdict.taken();
+                again += Math.max(0, verdict.beginnings() - 1);
+                verdict.difference()
+                        .ifPresent(difference -> lines.addAll(Lines.wrapped("  differs     ", difference.toString())));
+                verdict.gap()
+                        .ifPresent(gap -> lines.addAll(Lines.wrapped("  not proved  ", verdict.task() + ": " + gap)));
+            }
+            boolean differs =
+                    verdicts.stream().anyMatch(verdict -> verdict.difference().isPresent());
+            boolean isProved = verdicts.stream().allMatch(TaskVerdict::isProved);
+            List<String> all = new ArrayList<>();
+            all.add(
+                    isProved
+                            ? "as recorded: the replay made every record of the run again, byte for byte"
+                            : differs
+                                    ? "as recorded: the replay and the run differ"
+                                    : "as recorded: no difference, but not all could be replayed");
+            all.addAll(lines);
+            same.forEach((topic, count) ->
+                    all.addAll(Lines.labelled(topic, String.format(Locale.ROOT, "%,d the same", count))));
+            all.addAll(Lines.labelled(
+                    "tasks",
+                    verdicts.size() + ", which took in " + String.format(Locale.ROOT, "%,d", taken)
+                            + " records and were restarted or moved " + again + " times"));
+            all.addAll(Lines.labelled(
+                    "time",
+                    String.format(Locale.ROOT, "%.1f s, %,.0f records/s", seconds, taken / Math.max(1e-9, seconds))));
+            if (isGrowing && !isProved) {
+                all.addAll(
+                        Lines.wrapped(
+                                "  ",
+                                "The run goes on: what it made while this looked may have been read by half. Replay again, or when it has ended."));
+            }
+            return all;
+        }
+    }
+
+    /** The files of {@code --keep}, and what a person is told of them, also where a signal ends the replay. */
+    static final class KeptAlternatives implements AutoCloseable {
+        private final Path folder;
+        private final KeptFiles files;
+        private final Thread whenInterrupted;
+
+        private KeptAlternatives(Path folder, KeptFiles files, PrintWriter err) {
+            this.folder = folder;
+            this.files = files;
+            this.whenInterrupted = new Thread(
+                    () -> {
+                        err.println("interrupted: what is in " + folder + " is not whole, and its files end in "
+                                + KeptFiles.UNFINISHED + " (" + files.steps()
+                                + " batches); the next replay with this report begins them anew");
+                        err.flush();
+                    },
+                    "kept files");
+            Runtime.getRuntime().addShutdownHook(whenInterrupted);
+        }
+
+        /** @param names of all alternatives, the run's own first, which is not kept: the run has it */
+        static KeptAlternatives begin(Path report, List<String> names, PrintWriter err) {
+            Path folder = report.resolve("kept");
+            return new KeptAlternatives(folder, new KeptFiles(folder, names.subList(1, names.size())), err);
+        }
+
+        KeptFiles files() {
+            return files;
+        }
+
+        /** All was replayed; says what is where, and what else is there. */
+        String finish() {
+            if (isEnding()) {
+                throw new RefusedRequestException("interrupted before what is kept in " + folder + " got its names");
+            }
+            files.finish();
+            List<String> others = files.others();
+            return "what each alternative makes of "
+                    + (files.steps() == 1 ? "1 batch" : String.format(Locale.ROOT, "%,d batches", files.steps()))
+                    + " is kept, with the trajectories, in " + folder
+                    + (others.isEmpty()
+                            ? ""
+                            : "; beside it lies what another replay kept: " + String.join(", ", others));
+        }
+
+        @Override
+        public void close() {
+            if (!isEnding()) {
+                files.close();
+            }
+        }
+
+        /** Whether a signal came: then the hook speaks, and what was written so far stays as it is. */
+        private boolean isEnding() {
+            try {
+                Runtime.getRuntime().removeShutdownHook(whenInterrupted);
+                return false;
+            } catch (IllegalStateException ending) {
+                return true;
+            }
+        }
+    }
+
+    /** What {@code --rescore} needs beside the run: its versions, and an engine. */
+    static final class RescoreSetup implements AutoCloseable {
+        private final @Nullable RecordedVersions versions;
+        private final @Nullable Rescorer rescorer;
+
+        /** @param text as it was given; null if it was not */
+        RescoreSetup(@Nullable String text, ReplayedRun run) {
+            if (text == null) {
+                versions = null;
+                rescorer = null;
+                return;
+            }
+            Rescoring what;
+            try {
+                what = Rescoring.parse(text);
+            } catch (IllegalArgumentException e) {
+                throw new ConfigException("--rescore " + e.getMessage(), e);
+            }
+            MillraceConfig config = run.config();
+            versions = new RecordedVersions(run.recorded(), config.weights());
+            rescorer = new Rescorer(
+                    versions,
+                    what,
+                    new Engine(Device.parse(config.run().device()), 1),
+                    config.scorer().cachedVersions(versions.shape().parameterCount()),
+                    config.scorer().tokenBudget());
+        }
+
+        /** Null if nothing is computed again. */
+        @Nullable
+        Rescorer rescorer() {
+            return rescorer;
+        }
+
+        /**
+         * Whether the run's learner decided by what then is decided: its step's own log-probs, none of them interpolated, and no
+         * penalty in the reward or in the advantages.
+         */
+        boolean isLearnersDecision(MillraceConfig config) {
+            return rescorer != null
+                    && rescorer.what().isAtStep()
+                    && config.algorithm().mode() == Mode.DECOUPLED
+                    && !(config.algorithm().kl() instanceof KlConfig.InReward)
+                    && !(config.algorithm().kl() instanceof KlConfig.Centred)
+                    && config.algorithm().missingOldLogProbs() == MissingOldLogProbs.RECOMPUTE;
+        }
+
+        @Override
+        public void close() {
+            if (rescorer != null) {
+                rescorer.close();
+            }
+            if (versions != null) {
+                versions.close();
+            }
+        }
+    }
+
+    /** What a replay says to a person about log-probs that it computed again; nothing if it computed none. */
+    static final class RescoreText {
+        private RescoreText() {}
+
+        /** @param untrained batches on which no step is recorded, left out */
+        static List<String> sentences(ReplayTotals totals, long untrained, long copies) {
+            List<String> sentences = new ArrayList<>();
+            Agreement agreement = totals.agreement();
+            if (agreement.computed() > 0) {
+                long compared = agreement.same() + agreement.different();
+                sentences.add(
+                        count(agreement.computed()) + " vectors of log-probs were computed again; "
+                                + (compared == 0
+                                        ? "none of them under a version of the record, so there is nothing to compare them with"
+                                        : agreement.different() == 0
+                                                ? count(compared)
+                                                        + " of them under the versions of the record: the same bit for bit"
+                                                : count(agreement.different()) + " of the " + count(compared)
+                                                        + " under the versions of the record differ from it, by "
+                                                        + String.format(Locale.ROOT, "%.2g", agreement.largest())
+                                                        + " at most: another device or kind of machine, or a record that is not what it says"));
+            }
+            if (totals.asTrained() + totals.notAsTrained() > 0) {
+                sentences.add(
+                        totals.notAsTrained() == 0
+                                ? "the run's own corrections at the beginning of each step decide what the learner's log says of it, at all "
+                                        + count(totals.asTrained()) + " steps"
+                                : "at " + count(totals.notAsTrained()) + " of "
+                                        + count(totals.asTrained() + totals.notAsTrained())
+                                        + " steps the run's own corrections do not decide what the learner's log says; give the configuration that it had");
+            }
+            if (untrained > 0) {
+                sentences.add((untrained == 1
+                                ? "1 batch is left out: no step on it"
+                                : count(untrained) + " batches are left out: no step on them")
+                        + " is recorded yet");
+            }
+            if (copies > 0) {
+                sentences.add((copies == 1 ? "1 batch is" : count(copies) + " batches are")
+                        + " on the log once more: copies, which the learner passed over, and which count once here");
+            }
+            return sentences;
+        }
+
+        private static String count(long value) {
+            return String.format(Locale.ROOT, "%,d", value);
+        }
     }
 }

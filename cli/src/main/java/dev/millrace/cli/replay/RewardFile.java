@@ -1,16 +1,20 @@
 package dev.millrace.cli.replay;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.millrace.cli.sequences.BadLineException;
-import dev.millrace.cli.sequences.BoundedLines;
-import dev.millrace.cli.sequences.LineFields;
+import dev.millrace.cli.correct.BadLineException;
+import dev.millrace.cli.correct.BoundedLines;
+import dev.millrace.cli.correct.LineFields;
 import dev.millrace.replay.Verifier;
+import dev.millrace.replay.Verifier.Verdict;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.schemas.Trajectory;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Set;
 
 /** Rewards that stand in a file, one JSON object a line: {@code {"rollout_id": "g/0", "reward": 1}}. */
 final class RewardFile implements Verifier {
@@ -56,5 +60,41 @@ final class RewardFile implements Verifier {
                     + rollout.getRolloutId() + "; give one for each rollout of the batches that are replayed");
         }
         return verdict;
+    }
+
+    /** What a verifier says of a rollout, as a JSON object: rollout_id, reward, and reward_components if there are any. */
+    static final class RewardLine {
+        private static final Set<String> KNOWN = Set.of("rollout_id", "reward", "reward_components");
+
+        private RewardLine() {}
+
+        static String rolloutId(ObjectNode line) throws BadLineException {
+            JsonNode id = line.path("rollout_id");
+            if (!id.isTextual()) {
+                throw new BadLineException("rollout_id must be a text: " + id);
+            }
+            return id.asText();
+        }
+
+        static Verdict verdict(ObjectNode line) throws BadLineException {
+            LineFields.requireKnown(line, KNOWN);
+            Map<String, Double> components = new LinkedHashMap<>();
+            JsonNode parts = line.path("reward_components");
+            if (!parts.isMissingNode() && !parts.isObject()) {
+                throw new BadLineException("reward_components must be numbers by name: " + parts);
+            }
+            for (Map.Entry<String, JsonNode> part : parts.properties()) {
+                components.put(part.getKey(), finite(part.getValue(), "reward_components." + part.getKey()));
+            }
+            return new Verdict(finite(line.path("reward"), "reward"), components);
+        }
+
+        private static double finite(JsonNode value, String name) throws BadLineException {
+            if (!value.isNumber() || !Double.isFinite(value.doubleValue())) {
+                throw new BadLineException(
+                        name + " must be a finite number: " + (value.isMissingNode() ? "none" : value));
+            }
+            return value.doubleValue();
+        }
     }
 }

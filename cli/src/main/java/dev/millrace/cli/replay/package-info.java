@@ -1,4 +1,4 @@
-/** {@code millrace replay}: a recorded run decided again, by its own settings or by others. */
+/** Commands on a recorded run: {@code replay}, {@code export}, {@code import}. */
 @NullMarked
 package dev.millrace.cli.replay;
 

@@ -3,6 +3,7 @@ package dev.millrace.cli.replay;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.cli.replay.RewardOptions.AskedReward;
 import dev.millrace.generator.environment.Symbols;
 import dev.millrace.generator.environment.remote.RemoteReward;
 import dev.millrace.generator.environment.text.ExactReward;

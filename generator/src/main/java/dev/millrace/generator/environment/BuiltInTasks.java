@@ -138,7 +138,7 @@ public final class BuiltInTasks implements BuiltIn {
      *
      * @param digits n, 1 to 64
      */
-    record SortPrompts(int digits) implements PromptDataset, TaskSettings {
+    public record SortPrompts(int digits) implements PromptDataset, TaskSettings {
 
         public SortPrompts {
             DigitQuestion.requireLength("sort", digits);

@@ -121,11 +121,6 @@ public final class LayerGradient {
         return specs.stream().filter(spec -> spec.name().startsWith(FIRST)).collect(Collectors.toList());
     }
 
-    /** Whether a tensor is a layer's, and not the embedding's or the head's. */
-    static boolean isOfLayer(String tensor) {
-        return tensor.startsWith("model.layers.");
-    }
-
     /** The name that a tensor of the first layer has in another one. */
     public static String ofLayer(String tensor, int layer) {
         return tensor.startsWith(FIRST) ? "model.layers." + layer + "." + tensor.substring(FIRST.length()) : tensor;

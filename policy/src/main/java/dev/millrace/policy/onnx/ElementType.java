@@ -31,13 +31,4 @@ public enum ElementType {
             case BFLOAT16 -> 2;
         };
     }
-
-    static ElementType ofNumber(long number) {
-        for (ElementType type : values()) {
-            if (type.number() == number) {
-                return type;
-            }
-        }
-        throw new IllegalArgumentException("ONNX element type " + number + " is not one our graphs use");
-    }
 }

@@ -218,10 +218,6 @@ public final class GraphBuilder {
         return root.nextName;
     }
 
-    boolean isOutermost() {
-        return root == this;
-    }
-
     GraphBuilder outermost() {
         return root;
     }

@@ -211,11 +211,6 @@ public final class AuditedRun implements AutoCloseable {
         return recorded;
     }
 
-    /** Whether the run's folder is held by this, so that the run cannot go on meanwhile. */
-    public boolean holdsFolder() {
-        return directory != null;
-    }
-
     /** Which run it is, on one line. */
     public String title() {
         var run = log.connection().run();

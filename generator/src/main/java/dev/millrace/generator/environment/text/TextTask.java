@@ -257,7 +257,7 @@ public record TextTask(
      * @param share of the task's data that is held out, at least 0 and below 1; 0 holds out none
      * @param seed by which that share is drawn; the same for every run that is to be compared
      */
-    record HeldOutRows(DatasetSettings data, double share, long seed) {
+    public record HeldOutRows(DatasetSettings data, double share, long seed) {
 
         public HeldOutRows {
             Objects.requireNonNull(data, "data");

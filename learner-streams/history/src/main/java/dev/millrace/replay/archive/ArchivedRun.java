@@ -56,11 +56,6 @@ public final class ArchivedRun implements RecordedRun {
         return ArchiveIndex.isIn(folder);
     }
 
-    /** Bytes that {@link #verify} has read so far; from any thread. */
-    public long verifiedBytes() {
-        return verified.sum();
-    }
-
     /** @throws ArchiveException naming the first file that is missing or is not as it was written */
     public void verify() {
         files.forEach((partition, file) ->

@@ -1,0 +1,54 @@
+package dev.millrace.cli;
+
+import java.util.concurrent.Callable;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.jline.utils.Signals;
+
+/**
+ * Turns Ctrl-C and a polite kill into a request to stop.
+ *
+ * <p>The JVM's own shutdown hooks run all at once, so that a native library could be unloaded under a running
+ * session; a handler that asks the run to end lets everything close in order. A second signal ends the process
+ * at once: the log's transactions make that safe too, only the results are not written.
+ */
+public final class StopSignals {
+    /** Exit status of a process that a signal ended, as shells give it. */
+    public static final int INTERRUPTED = 130;
+
+    private final AtomicInteger count = new AtomicInteger();
+    private final Runnable stop;
+    private final Object previousInterrupt;
+    private final Object previousTerminate;
+
+    private StopSignals(Runnable stop) {
+        this.stop = stop;
+        previousInterrupt = Signals.register("INT", this::received);
+        previousTerminate = Signals.register("TERM", this::received);
+    }
+
+    private void received() {
+        if (count.incrementAndGet() > 1) {
+            Runtime.getRuntime().halt(INTERRUPTED);
+        }
+        stop.run();
+    }
+
+    /**
+     * Takes the signals over while something is done.
+     *
+     * @param stop called at the first signal, by a thread of the JVM's
+     */
+    public static <T> T during(Callable<T> work, Runnable stop) throws Exception {
+        StopSignals taken = new StopSignals(stop);
+        try {
+            return work.call();
+        } finally {
+            taken.giveBack();
+        }
+    }
+
+    private void giveBack() {
+        Signals.unregister("INT", previousInterrupt);
+        Signals.unregister("TERM", previousTerminate);
+    }
+}

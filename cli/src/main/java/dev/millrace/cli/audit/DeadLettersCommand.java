@@ -1,0 +1,29 @@
+package dev.millrace.cli.audit;
+
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Spec;
+
+/** {@code millrace dead-letters}: what the run refused, and why; and putting it back once what was wrong is mended. */
+@Command(
+        name = "dead-letters",
+        mixinStandardHelpOptions = true,
+        synopsisSubcommandLabel = "COMMAND",
+        description = "What a run refused, and why; and putting it back once what was wrong is mended.",
+        subcommands = {ListCommand.class, ShowCommand.class, RedriveCommand.class, CommandLine.HelpCommand.class},
+        footer = {
+            "",
+            "millrace dead-letters list --run-dir runs/<run id>",
+            "millrace dead-letters show 17 --run-dir runs/<run id>",
+            "millrace dead-letters redrive --reason reward --dry-run --run-dir runs/<run id>"
+        })
+public final class DeadLettersCommand implements Runnable {
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public void run() {
+        throw new CommandLine.ParameterException(spec.commandLine(), "list, show or replay is missing");
+    }
+}

@@ -1,0 +1,399 @@
+package dev.millrace.cli.audit;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.audit.doctor.Doctor;
+import dev.millrace.audit.doctor.Examination;
+import dev.millrace.audit.doctor.ExaminationReader;
+import dev.millrace.audit.doctor.Finding;
+import dev.millrace.audit.doctor.Finding.Weight;
+import dev.millrace.cli.TypedCommand;
+import dev.millrace.corrections.diagnostics.Cause;
+import dev.millrace.corrections.diagnostics.Diagnosis;
+import dev.millrace.log.LogConnection;
+import dev.millrace.replay.Alternative;
+import dev.millrace.replay.ReplayedStep;
+import dev.millrace.replay.StepRange;
+import dev.millrace.replay.WhatIf;
+import dev.millrace.replay.archive.ArchivedRun;
+import dev.millrace.replay.archive.LiveRun;
+import dev.millrace.replay.archive.RecordedRun;
+import dev.millrace.replay.retrain.TrialLimit;
+import dev.millrace.report.Column;
+import dev.millrace.report.Conclusion;
+import dev.millrace.report.Conclusion.Health;
+import dev.millrace.report.Lines;
+import dev.millrace.report.Report;
+import dev.millrace.report.ReportFolder;
+import dev.millrace.report.ReportOrigin;
+import dev.millrace.report.ReportPage;
+import dev.millrace.report.ReportText;
+import dev.millrace.report.Section;
+import dev.millrace.report.Table;
+import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.runtime.config.ConfigBinder;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.report.AuditedRun;
+import dev.millrace.runtime.report.Treatment;
+import dev.millrace.runtime.report.TreatmentReport;
+import dev.millrace.runtime.train.ConsumerLag;
+import dev.millrace.schemas.run.RunIdentity;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.Path;
+import java.time.Clock;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeoutException;
+import org.apache.kafka.clients.admin.Admin;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+
+/** {@code millrace doctor}: what is wrong with a run, in sentences, most important first. */
+@Command(
+        name = "doctor",
+        subcommands = {MismatchCommand.class, PreflightCommand.class},
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = {
+            "Reads a run's topics and says what is wrong with it, most important first: the ledger, the gap between",
+            "sampler and learner, progress, who serves what, what was refused, dropped or masked, and the last steps. After a",
+            "rollback it judges the run's valid epoch; the ledger has to add up over all of them.",
+            "Where sampler and learner are apart, the smallest fix is a patch of algorithm:, which is put over the run's own and",
+            "tried on the last batches; it says what the patch would have done. Nothing of the run is changed.",
+            "Of an archive: the gap between sampler and learner, and what follows from it, alone."
+        },
+        footer = {
+            "",
+            "millrace doctor --run-dir runs/<run id>",
+            "millrace doctor --bootstrap-servers kafka:9092 --run my-run",
+            "millrace doctor --archive my-run.archive",
+            "millrace doctor mismatch --run-dir runs/<run id>",
+            "millrace doctor preflight --config my.yaml",
+            "",
+            "Exit codes: 0 nothing is broken or sick; 4 something is; 1 a failure; 2 a mistake in the command line."
+        })
+public final class DoctorCommand implements Callable<Integer> {
+    /** Exit status if something is broken or sick. */
+    static final int ILL = 4;
+
+    private static final Duration PATIENCE = Duration.ofSeconds(30);
+
+    @Mixin
+    private RunOptions run;
+
+    @Option(
+            names = "--archive",
+            paramLabel = "DIR",
+            description = "An archive that 'millrace export' or 'millrace import --records' made, in place of a run.")
+    private Path archive;
+
+    @Option(
+            names = "--try",
+            paramLabel = "BATCHES",
+            description =
+                    "Try the smallest fix on so many of the last batches at most; 0 tries nothing (default: 256).")
+    private int batches = TrialLimit.DEFAULT.batches();
+
+    @Option(
+            names = "--try-seconds",
+            paramLabel = "SECONDS",
+            description = "Begin no further batch of the trial after so long (default: 30).")
+    private int seconds = Math.toIntExact(TrialLimit.DEFAULT.time().toSeconds());
+
+    @Option(names = "--report", paramLabel = "DIR", description = "Folder for a page and JSON.")
+    private Path report;
+
+    @Option(names = "--json", description = "Print JSON.")
+    private boolean json;
+
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public Integer call() throws InterruptedException, IOException {
+        if (batches < 0 || seconds < 1) {
+            throw new ParameterException(
+                    spec.commandLine(),
+                    "--try must be at least 0 and --try-seconds at least 1: " + batches + " and " + seconds);
+        }
+        if (archive == null) {
+            return ofRun();
+        }
+        if (run.isGiven()) {
+            throw new ConfigException(
+                    "--archive says which run; leave out --run-dir, --run and --bootstrap-servers, or --archive");
+        }
+        try (ArchivedRun archived = new ArchivedRun(archive)) {
+            ArchiveExamination examined = ArchiveExamination.of(archived, run.file());
+            return tell(new DoctorsReport(
+                    archived.run(),
+                    "run " + archived.run().runId() + ", " + examined.steps() + " steps",
+                    "./millrace view --archive " + archive,
+                    examined.findings(),
+                    treatment(archived, examined.config(), examined.diagnosis())));
+        }
+    }
+
+    private int ofRun() throws InterruptedException, IOException {
+        try (AuditedRun audited = run.open()) {
+            Examination examination = new ExaminationReader(audited.connection(), PATIENCE, Clock.systemUTC())
+                    .read(lags(audited.connection()), run.alarms());
+            return tell(new DoctorsReport(
+                    audited.connection().run(),
+                    audited.title() + ", " + examination.steps().size() + " steps",
+                    "./millrace view " + run.asGiven(),
+                    new Doctor().findings(examination),
+                    isTried(examination.offPolicy())
+                            ? treatment(
+                                    new LiveRun(audited.connection(), audited.recorded()),
+                                    audited.config(),
+                                    examination.offPolicy())
+                            : Optional.empty()));
+        }
+    }
+
+    private boolean isTried(Optional<Diagnosis> diagnosis) {
+        return batches > 0 && diagnosis.filter(found -> !found.isHealthy()).isPresent();
+    }
+
+    private Optional<Treatment> treatment(RecordedRun recorded, MillraceConfig config, Optional<Diagnosis> diagnosis)
+            throws InterruptedException {
+        return isTried(diagnosis)
+                ? Optional.of(Treatment.of(
+                        recorded,
+                        config,
+                        diagnosis.orElseThrow(),
+                        new TrialLimit(batches, Duration.ofSeconds(seconds)),
+                        Runtime.getRuntime().availableProcessors()))
+                : Optional.empty();
+    }
+
+    private int tell(DoctorsReport found) throws IOException {
+        PrintWriter out = spec.commandLine().getOut();
+        if (json) {
+            out.println(found.json().toPrettyString());
+        } else {
+            found.lines().forEach(out::println);
+        }
+        if (report != null) {
+            found.write(report, ReportOrigin.here(TypedCommand.of(spec), null));
+            if (!json) {
+                out.println("all of it is in " + report + ": " + String.join(", ", DoctorsReport.FILES));
+            }
+        }
+        out.flush();
+        return found.isIll() ? ILL : 0;
+    }
+
+    private static Map<String, Long> lags(LogConnection connection) throws InterruptedException {
+        Map<String, String> groups = new LinkedHashMap<>();
+        for (String role : List.of("generator", "scorer", "topology", "learner")) {
+            groups.put(connection.group(role), role);
+        }
+        try (Admin admin = Admin.create(connection.admin())) {
+            return new ConsumerLag(admin, groups).read();
+        } catch (ExecutionException | TimeoutException e) {
+            throw new RefusedRequestException(
+                    "the cluster does not say how far the run's consumer groups are: "
+                            + (e.getCause() == null
+                                    ? "no answer in time"
+                                    : e.getCause().getMessage()),
+                    e);
+        }
+    }
+
+    /** What an archive tells a doctor: the batches and what was in them, from the first to the last. */
+    static final class ArchiveExamination {
+        private long steps;
+        private @Nullable Diagnosis last;
+        private long firstIll = -1;
+
+        private final MillraceConfig config;
+
+        private ArchiveExamination(MillraceConfig config) {
+            this.config = config;
+        }
+
+        /** @param file the run's configuration, where the archive has none; else null */
+        static ArchiveExamination of(ArchivedRun archive, @Nullable Path file) throws InterruptedException {
+            archive.verify();
+            MillraceConfig config = ConfigBinder.bind(
+                    MillraceConfig.defaults(),
+                    file != null
+                            ? ConfigTree.read(file)
+                            : ConfigTree.parse(
+                                    archive.configuration()
+                                            .orElseThrow(
+                                                    () -> new ConfigException(
+                                                            "the archive has no configuration; give the run's with --config FILE")),
+                                    "the archive's configuration"));
+            ArchiveExamination examined = new ArchiveExamination(config);
+            new WhatIf(archive, StepRange.ALL, List.of(new Alternative("recorded", config.algorithm())))
+                    .replay(Runtime.getRuntime().availableProcessors(), examined::add);
+            return examined;
+        }
+
+        private void add(ReplayedStep step) {
+            steps++;
+            step.diagnoses().get(0).ifPresent(diagnosis -> {
+                last = diagnosis;
+                if (firstIll < 0 && diagnosis.cause() != Cause.NONE) {
+                    firstIll = step.batchId();
+                }
+            });
+        }
+
+        /** The run's configuration. */
+        MillraceConfig config() {
+            return config;
+        }
+
+        /** Of the last steps; empty if nothing could be trained on. */
+        Optional<Diagnosis> diagnosis() {
+            return Optional.ofNullable(last);
+        }
+
+        long steps() {
+            return steps;
+        }
+
+        /** Of the last steps, most important first; then since when, and what an archive cannot tell. */
+        List<Finding> findings() {
+            List<Finding> findings = new ArrayList<>();
+            if (last != null) {
+                findings.addAll(Doctor.offPolicy(last));
+            }
+            if (firstIll >= 0) {
+                findings.add(new Finding(
+                        Weight.NOTE, "off policy", "something is wrong for the first time at batch " + firstIll, ""));
+            }
+            findings.add(new Finding(
+                    Weight.NOTE,
+                    "archive",
+                    "ledger, progress, serving and what the learner measured are not looked at",
+                    ""));
+            return findings;
+        }
+    }
+
+    /**
+     * What the doctor says, in a terminal, as JSON and as a page.
+     *
+     * @param view the command that shows the run
+     * @param treatment what the smallest fix would have done; empty if nothing was tried
+     */
+    record DoctorsReport(
+            RunIdentity of, String title, String view, List<Finding> findings, Optional<Treatment> treatment) {
+        /** What {@link #write} leaves, the page first. */
+        static final List<String> FILES = List.of("report.html", "report.json");
+
+        /** Whether something is broken or sick. */
+        boolean isIll() {
+            return findings.stream().anyMatch(finding -> finding.weight().compareTo(Weight.SICK) <= 0);
+        }
+
+        List<String> lines() {
+            List<String> lines = new ArrayList<>(List.of(title));
+            for (Finding finding : findings) {
+                lines.add("");
+                lines.addAll(Lines.labelled(label(finding), finding.subject() + ": " + finding.sentence()));
+                if (!finding.advice().isEmpty()) {
+                    lines.addAll(Lines.labelled("", "-> " + finding.advice()));
+                }
+            }
+            treatment.ifPresent(tried -> {
+                lines.add("");
+                Section section = TreatmentReport.section(tried);
+                lines.addAll(ReportText.lines(Report.of("", List.of())
+                        .concluding(TreatmentReport.conclusion(tried))
+                        .with(section)));
+                if (!section.listing().isEmpty()) {
+                    lines.add("");
+                    section.listing().lines().forEach(line -> lines.add("    " + line));
+                }
+            });
+            lines.add("");
+            lines.add(isIll() ? "The run needs attention." : "Nothing is broken or sick.");
+            return lines;
+        }
+
+        private static String label(Finding finding) {
+            return finding.weight().name().toLowerCase(Locale.ROOT);
+        }
+
+        ObjectNode json() {
+            ObjectNode tree = new ObjectMapper()
+                    .createObjectNode()
+                    .put("run_id", of.runId())
+                    .put("epoch", of.epoch())
+                    .put("ill", isIll());
+            var array = tree.putArray("findings");
+            findings.forEach(finding -> array.addObject()
+                    .put("weight", label(finding))
+                    .put("subject", finding.subject())
+                    .put("sentence", finding.sentence())
+                    .put("advice", finding.advice()));
+            treatment.ifPresent(tried -> tree.set("treatment", TreatmentReport.json(tried)));
+            return tree;
+        }
+
+        void write(Path folder, ReportOrigin origin) throws IOException {
+            Report report = report().madeBy(origin);
+            try (ReportFolder files = ReportFolder.begin(folder, FILES)) {
+                files.write("report.json", report.json());
+                files.write("report.html", ReportPage.of(report));
+                files.finish();
+            } catch (IOException e) {
+                throw new RefusedRequestException("cannot write a report to " + folder + ": " + e.getMessage(), e);
+            }
+        }
+
+        private Report report() {
+            Report report = Report.of("Doctor: " + title, List.of())
+                    .shownBy(view)
+                    .concluding(Conclusion.of(
+                                    "What is wrong with the run?",
+                                    findings.stream()
+                                            .filter(finding -> finding.weight() != Weight.NOTE)
+                                            .findFirst()
+                                            .map(finding -> finding.subject() + ": " + finding.sentence())
+                                            .orElse("nothing is broken or sick"),
+                                    isIll()
+                                            ? Health.ILL
+                                            : findings.stream().anyMatch(finding -> finding.weight() == Weight.WEAK)
+                                                    ? Health.LOOK
+                                                    : Health.OK)
+                            .sure("by the rules of the doctor, over what is recorded"))
+                    .with(Section.of("Findings")
+                            .with(Table.of(
+                                    "",
+                                    List.of(
+                                            Column.text("weight", DoctorsReport::label),
+                                            Column.text("about", Finding::subject),
+                                            Column.text("what is so", Finding::sentence),
+                                            Column.text("what to do", Finding::advice)),
+                                    findings)));
+            return treatment
+                    .map(tried -> report.with(Section.of("Answer")
+                                    .noting(List.of(
+                                            TreatmentReport.conclusion(tried).answer())))
+                            .with(TreatmentReport.section(tried)))
+                    .orElse(report);
+        }
+    }
+}

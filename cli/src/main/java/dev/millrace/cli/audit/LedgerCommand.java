@@ -1,0 +1,164 @@
+package dev.millrace.cli.audit;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.audit.ledger.Account;
+import dev.millrace.audit.ledger.Balance;
+import dev.millrace.audit.ledger.LedgerReader;
+import dev.millrace.audit.ledger.RolloutOrigin;
+import dev.millrace.audit.ledger.Tally;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.report.AuditedRun;
+import dev.millrace.schemas.run.RunIdentity;
+import java.io.PrintWriter;
+import java.time.Clock;
+import java.time.Duration;
+import java.util.Map;
+import java.util.SortedMap;
+import java.util.TreeMap;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/** {@code millrace ledger}: what became of every rollout of a run, added up from its topics. */
+@Command(
+        name = "ledger",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = {
+            "Adds up, from the topics alone, what became of every rollout of a run, by policy version and in all:",
+            "generated = trained + masked + dropped + dead-lettered + in flight, and superseded by a rollback.",
+            "Works while the run goes on and afterwards.",
+            "A rollout counts under the newest version that sampled one of its tokens."
+        },
+        footer = {
+            "",
+            "millrace ledger --run-dir runs/<run id>",
+            "millrace ledger --bootstrap-servers kafka:9092 --run my-run --json",
+            "",
+            "Exit codes: 0 it adds up; 4 it does not; 1 a failure; 2 a mistake in the command line."
+        })
+public final class LedgerCommand implements Callable<Integer> {
+    /** Exit status if the topics contradict each other. */
+    public static final int DOES_NOT_ADD_UP = 4;
+
+    private static final Duration PATIENCE = Duration.ofSeconds(30);
+
+    @Mixin
+    private RunOptions run;
+
+    @Option(names = "--policy-version", paramLabel = "V", description = "Only rollouts of this version.")
+    private Long only;
+
+    @Option(names = "--from-version", paramLabel = "A", description = "Only rollouts of this version and newer ones.")
+    private Long from;
+
+    @Option(names = "--to-version", paramLabel = "B", description = "Only rollouts of this version and older ones.")
+    private Long to;
+
+    @Option(names = "--json", description = "Print JSON: every version, reasons, contradictions.")
+    private boolean json;
+
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public Integer call() {
+        VersionRange versions = versions();
+        PrintWriter out = spec.commandLine().getOut();
+        try (AuditedRun audited = run.open()) {
+            Account account = new LedgerReader(audited.connection()).read(PATIENCE);
+            if (json) {
+                ObjectNode tree = LedgerJson.of(audited.connection().run(), account, versions);
+                out.println(tree.toPrettyString());
+            } else {
+                out.println(audited.title());
+                new LedgerText(account.balance(), versions, Clock.systemUTC().millis())
+                        .lines()
+                        .forEach(out::println);
+            }
+            out.flush();
+            return account.balance().addsUp() ? 0 : DOES_NOT_ADD_UP;
+        }
+    }
+
+    private VersionRange versions() {
+        if (only != null && (from != null || to != null)) {
+            throw new ConfigException("--policy-version " + only + " and a range contradict each other; leave one out");
+        }
+        if (only != null) {
+            return new VersionRange(only, only);
+        }
+        return new VersionRange(from == null ? Long.MIN_VALUE : from, to == null ? Long.MAX_VALUE : to);
+    }
+
+    /** The ledger as JSON; the names are a contract. */
+    static final class LedgerJson {
+        private LedgerJson() {}
+
+        static ObjectNode of(RunIdentity run, Account account, VersionRange versions) {
+            Balance balance = account.balance();
+            SortedMap<RolloutOrigin, Tally> chosen = versions.of(balance);
+            ObjectNode json = new ObjectMapper().createObjectNode();
+            json.put("run_id", run.runId()).put("epoch", run.epoch()).put("policy_id", run.policyId());
+            json.put("adds_up", balance.addsUp()).put("complete", balance.gaps().isEmpty());
+            put(json.putObject("all"), chosen.values().stream().reduce(Tally.NONE, Tally::plus));
+            var epochs = json.putArray("epochs");
+            epochs(chosen).forEach((epoch, tally) -> put(epochs.addObject().put("epoch", epoch), tally));
+            var rows = json.putArray("versions");
+            chosen.forEach((origin, tally) -> {
+                ObjectNode row = rows.addObject();
+                if (origin.equals(RolloutOrigin.NOT_OURS)) {
+                    row.putNull("epoch").putNull("version");
+                } else {
+                    row.put("epoch", origin.epoch()).put("version", origin.version());
+                }
+                put(row, tally);
+            });
+            json.put("redriven", balance.redriven());
+            reasons(json.putObject("copies"), balance.copies());
+            reasons(json.putObject("strays"), balance.strays());
+            reasons(json.putObject("other_dead_letters"), balance.otherDeadLetters());
+            var oldest = json.putArray("oldest_waiting");
+            balance.oldestWaiting()
+                    .forEach(waiting -> oldest.addObject()
+                            .put("waits_for", waiting.stage())
+                            .put("rollout_id", waiting.rolloutId())
+                            .put("since_ms", waiting.sinceMs()));
+            balance.gaps().forEach(json.putArray("gaps")::add);
+            json.put("contradiction_count", balance.contradictionCount());
+            balance.contradictions().forEach(json.putArray("contradictions")::add);
+            return json;
+        }
+
+        /** Of the run's own epochs, each in all. */
+        private static SortedMap<Integer, Tally> epochs(SortedMap<RolloutOrigin, Tally> chosen) {
+            SortedMap<Integer, Tally> epochs = new TreeMap<>();
+            chosen.forEach((origin, tally) -> {
+                if (!origin.equals(RolloutOrigin.NOT_OURS)) {
+                    epochs.merge(origin.epoch(), tally, Tally::plus);
+                }
+            });
+            return epochs;
+        }
+
+        private static void put(ObjectNode json, Tally tally) {
+            json.put("generated", tally.generated()).put("trained", tally.trained());
+            reasons(json.putObject("masked"), tally.masked());
+            reasons(json.putObject("dropped"), tally.dropped());
+            reasons(json.putObject("dead_lettered"), tally.deadLettered());
+            json.putObject("in_flight")
+                    .put("waiting_for_score", tally.waitingForScore())
+                    .put("waiting_for_batch", tally.waitingForBatch())
+                    .put("waiting_for_step", tally.waitingForStep());
+            json.put("untold", tally.untold()).put("superseded", tally.superseded());
+        }
+
+        private static void reasons(ObjectNode json, Map<String, Long> counts) {
+            counts.forEach(json::put);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+package dev.millrace.cli.audit;
+
+import dev.millrace.log.deadletter.Quarantines;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.report.AuditedRun;
+import java.io.PrintWriter;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/** {@code millrace quarantine lift}. */
+@Command(
+        name = "lift",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = {
+            "Lets a generator back in: from now on its records count again, and a generator of Millrace takes prompts again.",
+            "What was refused meanwhile stays a dead letter; its samples were released to others.",
+            "What it sent before and a scorer has still to read counts from now on: should that put it back, lift it again."
+        })
+final class LiftQuarantine implements Callable<Integer> {
+    @Parameters(paramLabel = "NAME", description = "The generator's id, as 'millrace quarantine list' has it.")
+    private String generatorId;
+
+    @Mixin
+    private RunOptions run;
+
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public Integer call() {
+        PrintWriter out = spec.commandLine().getOut();
+        try (AuditedRun audited = run.open()) {
+            if (!Quarantines.lift(audited.connection(), generatorId)) {
+                throw new ConfigException("generator '" + generatorId + "' is not in quarantine; "
+                        + audited.connection().command("quarantine list") + " says who is");
+            }
+            out.println("The quarantine of generator " + generatorId + " is lifted.");
+            out.flush();
+            return 0;
+        }
+    }
+}

@@ -1,0 +1,80 @@
+package dev.millrace.cli.audit;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.millrace.cli.config.ConfigOptions;
+import dev.millrace.report.Lines;
+import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.pipeline.Preflight;
+import dev.millrace.runtime.pipeline.PreflightCheck;
+import java.io.PrintWriter;
+import java.util.List;
+import java.util.Locale;
+import java.util.UUID;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/** {@code millrace doctor preflight}: whether a run would find what it needs. */
+@Command(
+        name = "preflight",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = {
+            "Tries what a run of a configuration needs, before there is one: device, model, memory, data, tokenizer, algorithm,",
+            "registry; and on a cluster what the roles do there: a topic under the run's prefix, a transaction with a group's",
+            "offset, a record of the largest size, the clock, reading. The topic is removed again; nothing of a run is made."
+        },
+        footer = {
+            "",
+            "millrace doctor preflight",
+            "millrace doctor preflight --config my.yaml",
+            "millrace doctor preflight --config my.yaml --bootstrap-servers kafka:9092 --set run.id=my-run",
+            "",
+            "Exit codes: 0 a run can begin; 4 something that it needs is missing; 1 a failure; 2 a mistake in the configuration."
+        })
+public final class PreflightCommand implements Callable<Integer> {
+    @Mixin
+    private ConfigOptions configuration;
+
+    @Option(names = "--json", description = "Print JSON.")
+    private boolean json;
+
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public Integer call() {
+        MillraceConfig config = configuration.over(ConfigTree.empty()).resolve();
+        List<PreflightCheck> checks =
+                new Preflight(config, () -> UUID.randomUUID().toString().substring(0, 8)).run();
+        boolean ready = checks.stream()
+                .noneMatch(check -> check.outcome() == PreflightCheck.Outcome.FAILED
+                        || check.outcome() == PreflightCheck.Outcome.SKIPPED);
+        PrintWriter out = spec.commandLine().getOut();
+        if (json) {
+            print(checks, ready, out);
+        } else {
+            checks.forEach(check -> Lines.labelled(
+                            check.outcome().name().toLowerCase(Locale.ROOT), check.subject() + ": " + check.sentence())
+                    .forEach(out::println));
+            out.println();
+            out.println(ready ? "A run can begin." : "A run cannot begin like this.");
+        }
+        out.flush();
+        return ready ? 0 : DoctorCommand.ILL;
+    }
+
+    private static void print(List<PreflightCheck> checks, boolean ready, PrintWriter out) {
+        var tree = new ObjectMapper().createObjectNode().put("ready", ready);
+        var array = tree.putArray("checks");
+        checks.forEach(check -> array.addObject()
+                .put("subject", check.subject())
+                .put("outcome", check.outcome().name().toLowerCase(Locale.ROOT))
+                .put("sentence", check.sentence()));
+        out.println(tree.toPrettyString());
+    }
+}

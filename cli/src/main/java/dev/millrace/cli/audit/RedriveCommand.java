@@ -1,0 +1,137 @@
+package dev.millrace.cli.audit;
+
+import dev.millrace.audit.trace.DeadLetter;
+import dev.millrace.audit.trace.DeadLetterFilter;
+import dev.millrace.audit.trace.Redrive;
+import dev.millrace.report.Lines;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.report.AuditedRun;
+import java.io.PrintWriter;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/** {@code millrace dead-letters redrive}. */
+@Command(
+        name = "redrive",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = {
+            "Puts refused records back on the topics they came from, as they were: key, value, headers, time.",
+            "Each is redriven once: the record and a mark beside the letter are one transaction. What is still wrong with it",
+            "is refused again, as a new letter."
+        },
+        footer = {
+            "",
+            "millrace dead-letters redrive 17 18 --run-dir runs/<run id>",
+            "millrace dead-letters redrive --reason reward --dry-run --bootstrap-servers kafka:9092 --run my-run",
+            "",
+            "Exit codes: 0 all of them are redriven; 4 some could not be; 5 there are none; 1 a failure; 2 a mistake."
+        })
+final class RedriveCommand implements Callable<Integer> {
+    /** Exit status if some of the letters could not be redriven. */
+    static final int NOT_ALL = 4;
+
+    private static final int NAMED = 20;
+
+    @Mixin
+    private RunOptions run;
+
+    @Parameters(
+            paramLabel = "LETTER",
+            arity = "0..*",
+            description = "Letters by number, or by where they came from, such as rollouts-0@12.")
+    private List<String> names = new ArrayList<>();
+
+    @Option(
+            names = "--reason",
+            paramLabel = "R",
+            defaultValue = "",
+            description = "Only those with this reason, such as reward.")
+    private String reason;
+
+    @Option(
+            names = "--source",
+            paramLabel = "TOPIC",
+            defaultValue = "",
+            description = "Only those from this topic, such as rollouts.")
+    private String source;
+
+    @Option(names = "--all", description = "All of them; those that were redriven already stay as they are.")
+    private boolean all;
+
+    @Option(names = "--dry-run", description = "Say what would be redriven, and write nothing.")
+    private boolean dryRun;
+
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public Integer call() {
+        boolean chosen = !names.isEmpty() || !reason.isEmpty() || !source.isEmpty();
+        if (!chosen && !all) {
+            throw new ConfigException(
+                    "nothing says which letters; name them, or give --reason R, --source TOPIC or --all");
+        }
+        if (chosen && all) {
+            throw new ConfigException("--all and a choice contradict each other; leave one out");
+        }
+        PrintWriter out = spec.commandLine().getOut();
+        try (AuditedRun audited = run.open()) {
+            String prefix = audited.connection().topics().prefix();
+            DeadLetterFilter choice = new DeadLetterFilter(names, reason, source, prefix);
+            Redrive redrive = new Redrive(audited.connection(), ListCommand.PATIENCE);
+            Redrive.Done done = dryRun ? redrive.plan(choice) : redrive.put(choice);
+            if (done.redriven().isEmpty() && done.refused().isEmpty()) {
+                throw new NotFoundException("there is no such dead letter in run "
+                        + audited.connection().run().runId()
+                        + "; 'millrace dead-letters list' prints those that there are");
+            }
+            print(done, prefix, out);
+            out.flush();
+            boolean onlyDoneBefore =
+                    all && done.refused().values().stream().allMatch(why -> why.startsWith("it was redriven already"));
+            return done.refused().isEmpty() || onlyDoneBefore ? 0 : NOT_ALL;
+        }
+    }
+
+    private void print(Redrive.Done done, String prefix, PrintWriter out) {
+        Map<String, Long> bySource = new TreeMap<>();
+        done.redriven()
+                .forEach(letter -> bySource.merge(ListCommand.without(prefix, letter.sourceTopic()), 1L, Long::sum));
+        String verb = dryRun ? "would be redriven" : done.redriven().size() == 1 ? "is redriven" : "are redriven";
+        out.println(String.format(
+                Locale.ROOT,
+                "%,d record%s %s%s",
+                done.redriven().size(),
+                done.redriven().size() == 1 ? "" : "s",
+                verb,
+                bySource.isEmpty()
+                        ? ""
+                        : ": "
+                                + String.join(
+                                        ", ",
+                                        bySource.entrySet().stream()
+                                                .map(e -> String.format(
+                                                        Locale.ROOT, "%,d on %s", e.getValue(), e.getKey()))
+                                                .toList())));
+        int named = 0;
+        for (Map.Entry<DeadLetter, String> refused : done.refused().entrySet()) {
+            if (named++ == NAMED) {
+                out.println("and " + (done.refused().size() - NAMED) + " more");
+                break;
+            }
+            Lines.wrapped("  ", "not " + refused.getKey().offset() + ": " + refused.getValue())
+                    .forEach(out::println);
+        }
+    }
+}

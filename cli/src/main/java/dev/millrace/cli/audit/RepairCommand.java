@@ -1,0 +1,176 @@
+package dev.millrace.cli.audit;
+
+import dev.millrace.learner.repair.Examined;
+import dev.millrace.learner.repair.Inconsistency;
+import dev.millrace.learner.repair.Repair;
+import dev.millrace.learner.repair.RepairException;
+import dev.millrace.learner.repair.Rollback;
+import dev.millrace.learner.repair.RollbackException;
+import dev.millrace.learner.repair.RunExaminer;
+import dev.millrace.learner.repair.Way;
+import dev.millrace.learner.repair.Way.Kind;
+import dev.millrace.log.run.RunLog;
+import dev.millrace.report.Lines;
+import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.runtime.report.AuditedRun;
+import java.io.PrintWriter;
+import java.time.Clock;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.Locale;
+import java.util.OptionalDouble;
+import java.util.concurrent.Callable;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/** {@code millrace repair}: what is inconsistent on a run's log, the ways out and what each costs; and going one of them. */
+@Command(
+        name = "repair",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = {
+            "Says what is inconsistent on a run's log, which ways out there are, and what each costs in trajectory-seconds: the",
+            "time that it took to sample what would be lost. Compares the claim with the cluster, the chain of versions with the",
+            "training log, both with the batches, and committed offsets with what the topics hold, and looks for transactions that",
+            "were left open. Writes nothing unless --do names a way."
+        },
+        footer = {
+            "",
+            "millrace repair --run-dir runs/<run id>",
+            "millrace repair --do skip-batch --bootstrap-servers kafka:9092 --run my-run",
+            "",
+            "Exit codes: 0 nothing is inconsistent, or it was repaired; 4 something is; 1 a failure; 2 a mistake in the command",
+            "line."
+        })
+public final class RepairCommand implements Callable<Integer> {
+    /** Exit status if something is inconsistent. */
+    public static final int INCONSISTENT = 4;
+
+    private static final Duration PATIENCE = Duration.ofSeconds(30);
+    /** No role's own transaction takes so long; who asks to end one need not wait for that. */
+    private static final Duration OPEN_FOR = Duration.ofSeconds(10);
+
+    @Option(
+            names = "--do",
+            paramLabel = "WAY",
+            description =
+                    "Go this way: wait (nothing is done), skip-batch, move-offset, abort-transaction or new-epoch. Refused where it is not offered.")
+    private @Nullable String way;
+
+    @Mixin
+    private RunOptions run;
+
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public Integer call() {
+        PrintWriter out = spec.commandLine().getOut();
+        try (AuditedRun audited = run.openDamaged()) {
+            out.println(audited.title());
+            Examined examined = new RunExaminer(
+                            audited.connection(),
+                            audited.claim(),
+                            audited.config().topics(),
+                            audited.config().weights(),
+                            PATIENCE)
+                    .examine(Kind.ABORT_TRANSACTION.word().equals(way) ? Duration.ZERO : OPEN_FOR);
+            if (examined.inconsistencies().isEmpty()) {
+                say(out, "", "The log agrees with itself; there is nothing to repair.");
+                out.flush();
+                return 0;
+            }
+            if (way == null) {
+                examined.inconsistencies().forEach(found -> tell(out, found));
+                out.flush();
+                return INCONSISTENT;
+            }
+            act(out, audited, examined, chosen(examined, way));
+            out.flush();
+            return 0;
+        } catch (RepairException | RollbackException e) {
+            throw new RefusedRequestException(String.valueOf(e.getMessage()), e);
+        }
+    }
+
+    private static Kind chosen(Examined examined, String word) {
+        Kind kind = Arrays.stream(Kind.values())
+                .filter(each -> each.word().equals(word))
+                .findFirst()
+                .orElseThrow(() -> new RefusedRequestException("--do " + word + " is no way out; the ways are "
+                        + Arrays.stream(Kind.values()).map(Kind::word).collect(Collectors.joining(", "))));
+        if (!examined.offers(kind)) {
+            throw new RefusedRequestException("--do " + word + " helps with nothing that was found; offered are: "
+                    + examined.ways()
+                            .map(offered -> offered.kind().word())
+                            .distinct()
+                            .collect(Collectors.joining(", ")));
+        }
+        return kind;
+    }
+
+    private static void tell(PrintWriter out, Inconsistency found) {
+        out.println();
+        say(out, "", found.name() + ": " + found.sentence());
+        for (Way each : found.ways()) {
+            say(out, "  ", each.kind().word() + " (" + cost(each.trajectorySeconds()) + "): " + each.does());
+            if (!each.command().isEmpty()) {
+                out.println("      " + each.command()); // on one line, to be copied
+            }
+        }
+        if (found.ways().isEmpty()) {
+            say(out, "  ", "there is no way out on this log");
+        }
+    }
+
+    private static String cost(OptionalDouble seconds) {
+        return seconds.isEmpty()
+                ? "cost not known"
+                : String.format(Locale.ROOT, "costs %,.1f trajectory-seconds", seconds.getAsDouble());
+    }
+
+    private void act(PrintWriter out, AuditedRun audited, Examined examined, Kind kind) {
+        Repair repair = new Repair(audited.connection(), audited.config().weights(), PATIENCE, Clock.systemUTC());
+        switch (kind) {
+            case WAIT -> say(out, "  ", "nothing was done");
+            case SKIP_BATCH -> {
+                int rollouts = repair.skipBatches(examined);
+                say(
+                        out,
+                        "  ",
+                        "gave up " + examined.lostBatches().size() + " batches, "
+                                + examined.lostBatches() + "; " + rollouts
+                                + " rollouts of them have left as batch-lost, and as many are released anew");
+            }
+            case MOVE_OFFSET -> say(out, "  ", repair.moveOffsets(examined) + " committed offsets were moved");
+            case ABORT_TRANSACTION ->
+                say(out, "  ", repair.abortTransactions(examined) + " open transactions were aborted");
+            case NEW_EPOCH -> {
+                long version = examined.goodVersion().orElseThrow();
+                String why = examined.inconsistencies().stream()
+                        .map(Inconsistency::name)
+                        .distinct()
+                        .collect(Collectors.joining(", "));
+                try (RunLog log = audited.toWrite()) {
+                    Rollback.Done done = new Rollback(
+                                    log,
+                                    audited.config().topics(),
+                                    audited.config().weights(),
+                                    Clock.systemUTC())
+                            .to(version, why);
+                    say(out, "  ", "epoch " + done.epoch() + " begins with version " + version);
+                }
+            }
+        }
+        say(out, "  ", run.goesOn());
+    }
+
+    private static void say(PrintWriter out, String indent, String text) {
+        Lines.wrapped(indent, text).forEach(out::println);
+    }
+}

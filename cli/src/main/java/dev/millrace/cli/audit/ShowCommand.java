@@ -1,0 +1,187 @@
+package dev.millrace.cli.audit;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.audit.trace.DeadLetter;
+import dev.millrace.audit.trace.DeadLetterFilter;
+import dev.millrace.audit.trace.DeadLetterTopic;
+import dev.millrace.audit.trace.DeadLetterTopic.Opened;
+import dev.millrace.log.LogConnection;
+import dev.millrace.report.Lines;
+import dev.millrace.runtime.report.AuditedRun;
+import dev.millrace.runtime.report.RecordJson;
+import dev.millrace.schemas.run.RunSchemas;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.schemas.serde.MalformedRecordException;
+import java.io.PrintWriter;
+import java.nio.charset.StandardCharsets;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.Callable;
+import org.apache.avro.Schema;
+import org.apache.avro.specific.SpecificData;
+import org.apache.avro.specific.SpecificRecord;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.header.Header;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/** {@code millrace dead-letters show}. */
+@Command(
+        name = "show",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description =
+                "Shows one refused record: why, its headers, and what is in it; in hexadecimal where it cannot be decoded.",
+        footer = {"", "Exit codes: 0 it is shown; 5 there is no such letter."})
+final class ShowCommand implements Callable<Integer> {
+    private static final int HEX_BYTES_A_LINE = 16;
+    private static final int MOST_HEX_BYTES = 4096;
+
+    @Mixin
+    private RunOptions run;
+
+    @Parameters(
+            paramLabel = "LETTER",
+            description = "Its number in 'dead-letters list', or where it came from, such as rollouts-0@12.")
+    private String name;
+
+    @Option(names = "--json", description = "Print JSON.")
+    private boolean json;
+
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public Integer call() {
+        PrintWriter out = spec.commandLine().getOut();
+        try (AuditedRun audited = run.open()) {
+            LogConnection connection = audited.connection();
+            List<Opened> found = new DeadLetterTopic(connection, ListCommand.PATIENCE)
+                    .open(new DeadLetterFilter(
+                            List.of(name), "", "", connection.topics().prefix()));
+            if (found.isEmpty()) {
+                throw new NotFoundException("there is no dead letter " + name + " in run "
+                        + connection.run().runId()
+                        + "; 'millrace dead-letters list' prints the numbers of those that there are");
+            }
+            for (Opened opened : found) {
+                Optional<SpecificRecord> record = decoded(connection, opened);
+                if (json) {
+                    out.println(json(opened, record).toPrettyString());
+                } else {
+                    print(opened, record, connection.topics().prefix(), out);
+                }
+            }
+            out.flush();
+            return 0;
+        }
+    }
+
+    private static Optional<SpecificRecord> decoded(LogConnection connection, Opened opened) {
+        Schema schema =
+                RunSchemas.byTopic(connection.topics()).get(opened.letter().sourceTopic());
+        if (schema == null || opened.record().value() == null) {
+            return Optional.empty();
+        }
+        Class<?> type = SpecificData.get().getClass(schema);
+        try {
+            return Optional.ofNullable(AvroSerde.of(type.asSubclass(SpecificRecord.class), connection.registry())
+                    .deserializer()
+                    .deserialize(opened.letter().sourceTopic(), opened.record().value()));
+        } catch (MalformedRecordException e) {
+            return Optional.empty();
+        }
+    }
+
+    private static void print(Opened opened, Optional<SpecificRecord> record, String prefix, PrintWriter out) {
+        DeadLetter letter = opened.letter();
+        out.println("letter " + letter.offset() + ", refused at " + Lines.time(letter.writtenAtMs()));
+        label(out, "reason", letter.reason() + (letter.field().isEmpty() ? "" : ", field " + letter.field()));
+        label(out, "", letter.message());
+        label(
+                out,
+                "from",
+                ListCommand.without(prefix, letter.source())
+                        + (letter.sourceTimestampMs() < 0
+                                ? ""
+                                : ", written at " + Lines.time(letter.sourceTimestampMs())));
+        label(
+                out,
+                "run",
+                (letter.runId().isEmpty() ? "not known" : letter.runId())
+                        + (letter.epoch() < 0 ? "" : ", epoch " + letter.epoch()));
+        label(out, "rollout", letter.rolloutId().isEmpty() ? "not known" : letter.rolloutId());
+        if (opened.newOffset() >= 0) {
+            label(
+                    out,
+                    "redriven",
+                    "as " + ListCommand.without(prefix, letter.sourceTopic()) + "-" + letter.sourcePartition() + "@"
+                            + opened.newOffset());
+        }
+        label(
+                out,
+                "key",
+                opened.record().key() == null ? "none" : text(opened.record().key()));
+        for (Header header : opened.record().headers()) {
+            if (!header.key().startsWith("millrace.error.")) {
+                label(out, "header", header.key() + ": " + (header.value() == null ? "none" : text(header.value())));
+            }
+        }
+        if (record.isPresent()) {
+            out.println(RecordJson.of(record.get()).toPrettyString());
+        } else if (opened.record().value() == null) {
+            label(out, "value", "none");
+        } else {
+            label(
+                    out,
+                    "value",
+                    opened.record().value().length + " bytes that are no record of that topic"
+                            + (opened.record().value().length > MOST_HEX_BYTES
+                                    ? ", the first " + MOST_HEX_BYTES + ":"
+                                    : ":"));
+            hex(opened.record().value(), out);
+        }
+    }
+
+    private static void label(PrintWriter out, String label, String text) {
+        Lines.labelled(label, text).forEach(out::println);
+    }
+
+    private static String text(byte[] bytes) {
+        String text = new String(bytes, StandardCharsets.UTF_8);
+        return text.chars().allMatch(c -> c >= ' ' && c != 0xFFFD)
+                ? text
+                : HexFormat.of().formatHex(bytes);
+    }
+
+    private static void hex(byte[] bytes, PrintWriter out) {
+        HexFormat spaced = HexFormat.ofDelimiter(" ");
+        for (int at = 0; at < Math.min(bytes.length, MOST_HEX_BYTES); at += HEX_BYTES_A_LINE) {
+            int end = Math.min(bytes.length, at + HEX_BYTES_A_LINE);
+            StringBuilder readable = new StringBuilder();
+            for (int i = at; i < end; i++) {
+                readable.append(bytes[i] >= ' ' && bytes[i] < 127 ? (char) bytes[i] : '.');
+            }
+            out.println(String.format("  %06x  %-47s  %s", at, spaced.formatHex(bytes, at, end), readable));
+        }
+    }
+
+    private static ObjectNode json(Opened opened, Optional<SpecificRecord> record) {
+        ConsumerRecord<byte[], byte[]> raw = opened.record();
+        ObjectNode json = new ObjectMapper().createObjectNode();
+        ListCommand.put(json, opened.letter(), opened.newOffset());
+        json.put("key", raw.key() == null ? null : text(raw.key()));
+        if (record.isPresent()) {
+            json.set("record", RecordJson.of(record.get()));
+        } else {
+            json.put("hex", raw.value() == null ? null : HexFormat.of().formatHex(raw.value()));
+        }
+        return json;
+    }
+}

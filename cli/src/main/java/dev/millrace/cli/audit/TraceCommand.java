@@ -1,0 +1,289 @@
+package dev.millrace.cli.audit;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.api.tokenizer.Tokenizer;
+import dev.millrace.audit.trace.Found;
+import dev.millrace.audit.trace.GroupTrace;
+import dev.millrace.audit.trace.RolloutEvent;
+import dev.millrace.audit.trace.RolloutEvents;
+import dev.millrace.audit.trace.RolloutStatus;
+import dev.millrace.audit.trace.Tracer;
+import dev.millrace.report.Column;
+import dev.millrace.report.Lines;
+import dev.millrace.report.Table;
+import dev.millrace.report.TableText;
+import dev.millrace.runtime.pipeline.RunTokenizer;
+import dev.millrace.runtime.report.AuditedRun;
+import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.VersionSpan;
+import java.io.PrintWriter;
+import java.time.Duration;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.TreeSet;
+import java.util.concurrent.Callable;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/** {@code millrace trace}: the way of one rollout from prompt to version, or the rollouts of a group. */
+@Command(
+        name = "trace",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = {
+            "Follows one rollout through the topics of a run: prompt, sampling, scoring, join, batch, step; or what became",
+            "of it instead, and why; with times, versions, and the place of every record. A group's id lists its rollouts."
+        },
+        footer = {
+            "",
+            "millrace trace 0-17/3 --run-dir runs/<run id>",
+            "millrace trace 0-17 --bootstrap-servers kafka:9092 --run my-run",
+            "",
+            "Exit codes: 0 it is there; 5 it is not; 1 a failure; 2 a mistake in the command line."
+        })
+public final class TraceCommand implements Callable<Integer> {
+    private static final Duration PATIENCE = Duration.ofSeconds(30);
+    private static final Pattern SAMPLE = Pattern.compile("(.+)/(\\d{1,9})");
+
+    @Mixin
+    private RunOptions run;
+
+    @Parameters(
+            paramLabel = "ID",
+            description = "A rollout, such as 0-17/3 (group, slash, sample), or a group, such as 0-17.")
+    private String id;
+
+    @Option(
+            names = "--whole",
+            description =
+                    "Read every topic from beginning to end, for what is there twice, in place of looking only where it should be.")
+    private boolean whole;
+
+    @Option(names = "--json", description = "Print JSON.")
+    private boolean json;
+
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public Integer call() {
+        Matcher sample = SAMPLE.matcher(id);
+        boolean one = sample.matches();
+        String groupId = one ? sample.group(1) : id;
+        PrintWriter out = spec.commandLine().getOut();
+        try (AuditedRun audited = run.open()) {
+            long begun = System.nanoTime();
+            GroupTrace trace = new Tracer(audited.connection(), PATIENCE).trace(groupId, one ? id : "", whole);
+            String cost = String.format(
+                    Locale.ROOT,
+                    "read %,d records, %,.1f MB, in %.1f s",
+                    trace.recordsRead(),
+                    trace.bytesRead() / 1e6,
+                    (System.nanoTime() - begun) / 1e9);
+            String prefix = audited.connection().topics().prefix();
+            int epoch = audited.connection().run().epoch();
+            Optional<Tokenizer> tokenizer = RunTokenizer.ofText(
+                    audited.config(),
+                    Optional.of(audited.connection()),
+                    why -> spec.commandLine().getErr().println("without its text: " + why));
+            if (trace.isEmpty()) {
+                throw new NotFoundException(
+                        hint(new Tracer(audited.connection(), PATIENCE), trace, one) + " (" + cost + ")");
+            }
+            if (json) {
+                out.println(
+                        one
+                                ? json(trace, prefix, epoch, tokenizer).toPrettyString()
+                                : groupJson(trace, prefix, epoch, tokenizer).toPrettyString());
+            } else {
+                out.println(audited.title());
+                out.println();
+                if (one) {
+                    printRollout(trace, prefix, epoch, tokenizer, out);
+                } else {
+                    printGroup(trace, prefix, epoch, out);
+                }
+                if (!trace.copies().isEmpty()) {
+                    out.println();
+                    Lines.labelled("copies", copies(trace, prefix)).forEach(out::println);
+                }
+                out.println();
+                out.println(cost);
+            }
+            out.flush();
+            return 0;
+        }
+    }
+
+    private static String copies(GroupTrace trace, String prefix) {
+        return "there once more, word for word, and passed over: "
+                + trace.copies().stream()
+                        .map(place -> place.substring(prefix.length()))
+                        .collect(Collectors.joining(", "));
+    }
+
+    private String hint(Tracer tracer, GroupTrace trace, boolean one) {
+        if (trace.prompt().isPresent()) {
+            var prompt = trace.prompt().get().value();
+            String group = "group " + trace.groupId() + " was released at " + Lines.time(prompt.getReleasedAtMs())
+                    + " for samples 0 to " + (prompt.getSamples() - 1);
+            if (!one) {
+                return group + ", and none of them has been sampled yet";
+            }
+            boolean asked = Integer.parseInt(id.substring(id.lastIndexOf('/') + 1)) < prompt.getSamples();
+            return "there is no rollout " + id + (asked ? " yet; " : "; ") + group
+                    + siblings(tracer.trace(trace.groupId(), "", false));
+        }
+        if (one) {
+            GroupTrace group = tracer.trace(trace.groupId(), "", false);
+            if (!group.isEmpty()) {
+                return "there is no rollout " + id + "; its group is there" + siblings(group);
+            }
+        }
+        return "there is neither a rollout nor a prompt of " + (one ? "group " + trace.groupId() : "a group " + id)
+                + (trace.newestGroup().isEmpty() ? "" : "; the newest group of the run is " + trace.newestGroup());
+    }
+
+    private static String siblings(GroupTrace group) {
+        TreeSet<Integer> samples = group.rollouts().stream()
+                .map(found -> found.value().getSampleIndex())
+                .collect(Collectors.toCollection(TreeSet::new));
+        return samples.isEmpty()
+                ? ", none of which is on the log"
+                : ", of which " + samples.stream().map(String::valueOf).collect(Collectors.joining(", "))
+                        + (samples.size() == 1 ? " is on the log" : " are on the log");
+    }
+
+    private void printRollout(
+            GroupTrace trace, String prefix, int epoch, Optional<Tokenizer> tokenizer, PrintWriter out) {
+        out.println("rollout " + id + " — " + RolloutStatus.of(trace, prefix, epoch));
+        long before = Long.MIN_VALUE;
+        for (RolloutEvent event : new RolloutEvents(trace, prefix, tokenizer).inOrder()) {
+            out.println();
+            String delay = before == Long.MIN_VALUE ? "" : "+" + Lines.duration(event.timeMs() - before);
+            out.println(String.format("%s %14s  %s", Lines.time(event.timeMs()), delay, event.what()));
+            event.details().forEach(detail -> Lines.wrapped("    ", detail).forEach(out::println));
+            out.println("    " + event.place());
+            before = event.timeMs();
+        }
+    }
+
+    private static void printGroup(GroupTrace trace, String prefix, int epoch, PrintWriter out) {
+        out.println("group " + trace.groupId()
+                + trace.prompt()
+                        .map(found ->
+                                ", released at " + Lines.time(found.value().getReleasedAtMs()) + " for "
+                                        + found.value().getSamples() + " samples")
+                        .orElse(""));
+        out.println();
+        TableText.lines(Table.of("", columns(trace, prefix, epoch), rolloutIds(trace)))
+                .forEach(out::println);
+        List<Found<Rollout>> found = trace.rollouts();
+        trace.prompt().ifPresent(prompt -> {
+            long missing = prompt.value().getSamples()
+                    - found.stream()
+                            .map(it -> it.value().getSampleIndex())
+                            .distinct()
+                            .count();
+            if (missing > 0) {
+                out.println(missing + " of its samples are not on the log");
+            }
+        });
+    }
+
+    private static List<Column<String>> columns(GroupTrace trace, String prefix, int epoch) {
+        return List.of(
+                Column.text("sample", id -> id.substring(trace.groupId().length() + 1)),
+                Column.number(
+                        "version",
+                        0,
+                        id -> last(trace, id).map(TraceCommand::newest).orElse(Double.NaN)),
+                Column.text(
+                        "reward",
+                        id -> last(trace, id)
+                                .map(rollout -> RolloutEvents.number(rollout.getReward()))
+                                .orElse(null)),
+                Column.number(
+                        "tokens",
+                        0,
+                        id -> last(trace, id)
+                                .map(rollout -> (double) rollout.getMask().remaining())
+                                .orElse(Double.NaN)),
+                Column.text("what became of it", id -> {
+                    GroupTrace one = trace.of(id);
+                    int records = one.rollouts().size();
+                    return RolloutStatus.of(one, prefix, epoch) + (records > 1 ? " (" + records + " records)" : "");
+                }));
+    }
+
+    /** The newest record of a rollout; empty if it was only refused. */
+    private static Optional<Rollout> last(GroupTrace trace, String rolloutId) {
+        List<Found<Rollout>> records = trace.of(rolloutId).rollouts();
+        return records.isEmpty()
+                ? Optional.empty()
+                : Optional.of(records.get(records.size() - 1).value());
+    }
+
+    private static double newest(Rollout rollout) {
+        return rollout.getVersionSpans().stream()
+                .mapToLong(VersionSpan::getVersion)
+                .max()
+                .orElse(-1);
+    }
+
+    private static List<String> rolloutIds(GroupTrace trace) {
+        TreeSet<String> ids = new TreeSet<>(
+                java.util.Comparator.comparingInt((String it) -> it.length()).thenComparing(it -> it));
+        trace.rollouts().forEach(found -> ids.add(found.value().getRolloutId()));
+        trace.letters().stream()
+                .map(found -> found.letter().rolloutId())
+                .filter(it -> it.startsWith(trace.groupId() + "/"))
+                .forEach(ids::add);
+        return List.copyOf(ids);
+    }
+
+    private static ObjectNode json(GroupTrace trace, String prefix, int epoch, Optional<Tokenizer> tokenizer) {
+        ObjectNode json = new ObjectMapper().createObjectNode();
+        return put(json, trace, prefix, epoch, tokenizer);
+    }
+
+    private static ObjectNode put(
+            ObjectNode json, GroupTrace trace, String prefix, int epoch, Optional<Tokenizer> tokenizer) {
+        json.put(
+                        "rollout_id",
+                        trace.rollouts().isEmpty()
+                                ? null
+                                : trace.rollouts().get(0).value().getRolloutId())
+                .put("group_id", trace.groupId());
+        RolloutStatus fate = RolloutStatus.of(trace, prefix, epoch);
+        json.put("fate", fate.word()).put("detail", fate.detail());
+        ArrayNode copies = json.putArray("copies");
+        trace.copies().forEach(place -> copies.add(place.substring(prefix.length())));
+        ArrayNode events = json.putArray("events");
+        new RolloutEvents(trace, prefix, tokenizer).inOrder().forEach(event -> {
+            ArrayNode details = event.data().putArray("details");
+            event.details().forEach(details::add);
+            events.add(event.data());
+        });
+        return json;
+    }
+
+    private static ObjectNode groupJson(GroupTrace trace, String prefix, int epoch, Optional<Tokenizer> tokenizer) {
+        ObjectNode json = new ObjectMapper().createObjectNode().put("group_id", trace.groupId());
+        ArrayNode rollouts = json.putArray("rollouts");
+        rolloutIds(trace)
+                .forEach(rolloutId -> put(rollouts.addObject(), trace.of(rolloutId), prefix, epoch, tokenizer)
+                        .put("rollout_id", rolloutId));
+        return json;
+    }
+}

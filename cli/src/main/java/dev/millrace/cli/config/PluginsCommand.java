@@ -1,0 +1,121 @@
+package dev.millrace.cli.config;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.api.catalogue.Catalogue;
+import dev.millrace.api.catalogue.Door;
+import dev.millrace.api.catalogue.LoadedPlugin;
+import dev.millrace.api.catalogue.LoadedPlugin.Origin;
+import dev.millrace.api.plugin.Kind;
+import dev.millrace.api.plugin.PluginApi;
+import dev.millrace.runtime.config.ConfigBinder;
+import java.io.PrintWriter;
+import java.util.List;
+import java.util.Locale;
+import java.util.concurrent.Callable;
+import java.util.stream.Collectors;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/** {@code millrace plugins}: every door, what came through it, and from where. */
+@Command(
+        name = "plugins",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description =
+                "Lists every door with the kinds that a configuration may choose there: built in, and from which plug-in.",
+        footer = {"", "millrace plugins --plugin-path our-plugin.jar"})
+public final class PluginsCommand implements Callable<Integer> {
+    @Option(names = "--json", description = "Print JSON: doors, kinds with their settings, plug-ins.")
+    private boolean json;
+
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public Integer call() {
+        PrintWriter out = spec.commandLine().getOut();
+        Catalogue catalogue = Catalogue.current();
+        out.print(json ? json(catalogue).toPrettyString() + "\n" : text(catalogue));
+        out.flush();
+        return 0;
+    }
+
+    private static String text(Catalogue catalogue) {
+        StringBuilder text = new StringBuilder();
+        for (Door door : catalogue.doors()) {
+            text.append(String.format(Locale.ROOT, "%s  (%s)  %s%n", door.name(), door.key(), door.meaning()));
+            List<Kind> kinds = catalogue.kinds(door.type());
+            int width =
+                    kinds.stream().mapToInt(kind -> kind.name().length()).max().orElse(0);
+            for (LoadedPlugin plugin : catalogue.plugins()) {
+                for (Kind kind : plugin.kinds()) {
+                    if (kind.door() == door.type()) {
+                        text.append(String.format(
+                                Locale.ROOT,
+                                "    %-" + width + "s  %s%s%s%n",
+                                kind.name(),
+                                kind.meaning(),
+                                kind.aliases().isEmpty() ? "" : " Also " + String.join(", ", kind.aliases()) + ".",
+                                plugin.origin() == Origin.BUILT_IN ? "" : "  [" + plugin.name() + "]"));
+                    }
+                }
+            }
+        }
+        List<LoadedPlugin> others = others(catalogue);
+        text.append(String.format("%n%s%n", others.isEmpty() ? "no plug-ins" : "plug-ins"));
+        for (LoadedPlugin plugin : others) {
+            text.append(String.format(
+                    "    %s  %s%s  %s%n",
+                    plugin.name(),
+                    plugin.version().isEmpty() ? "" : plugin.version() + "  ",
+                    plugin.place(),
+                    plugin.kinds().stream().map(Kind::name).collect(Collectors.joining(", "))));
+        }
+        return text.toString();
+    }
+
+    private static List<LoadedPlugin> others(Catalogue catalogue) {
+        return catalogue.plugins().stream()
+                .filter(plugin -> plugin.origin() != Origin.BUILT_IN)
+                .toList();
+    }
+
+    private static ObjectNode json(Catalogue catalogue) {
+        ObjectNode tree = JsonNodeFactory.instance.objectNode();
+        tree.put("api_version", PluginApi.VERSION);
+        ArrayNode doors = tree.putArray("doors");
+        for (Door door : catalogue.doors()) {
+            ObjectNode one = doors.addObject();
+            one.put("name", door.name());
+            one.put("key", door.key());
+            one.put("interface", door.type().getName());
+            one.put("meaning", door.meaning());
+            ArrayNode kinds = one.putArray("kinds");
+            for (LoadedPlugin plugin : catalogue.plugins()) {
+                for (Kind kind : plugin.kinds()) {
+                    if (kind.door() == door.type()) {
+                        ObjectNode node = kinds.addObject();
+                        node.put("name", kind.name());
+                        kind.aliases().forEach(node.withArray("aliases")::add);
+                        node.put("meaning", kind.meaning());
+                        node.put("plugin", plugin.name());
+                        node.set("settings", ConfigBinder.unbind(kind.defaults()));
+                    }
+                }
+            }
+        }
+        ArrayNode plugins = tree.putArray("plugins");
+        for (LoadedPlugin plugin : catalogue.plugins()) {
+            ObjectNode one = plugins.addObject();
+            one.put("name", plugin.name());
+            one.put("origin", plugin.origin().name().toLowerCase(Locale.ROOT));
+            one.put("place", plugin.place());
+            one.put("version", plugin.version());
+        }
+        return tree;
+    }
+}

@@ -1,0 +1,10 @@
+package dev.millrace.cli.correct;
+
+/** A line that is not a sequence of the documented form; the message says what is wrong with it. */
+public final class BadLineException extends Exception {
+    private static final long serialVersionUID = 1L;
+
+    public BadLineException(String message) {
+        super(message);
+    }
+}

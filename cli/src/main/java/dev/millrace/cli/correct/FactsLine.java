@@ -1,0 +1,32 @@
+package dev.millrace.cli.correct;
+
+import dev.millrace.corrections.stage.StageInput;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * One sequence of the input of an algorithm, checked.
+ *
+ * @param number line number in the file, from 1
+ * @param id name of the sequence
+ * @param mask one per token
+ * @param group of whose samples it is one; empty: it is a group of its own
+ * @param reward of the sequence
+ * @param vectors one number per token
+ * @param integers one whole number per token
+ * @param numbers one per sequence
+ * @param turnRewards one per turn; null if the line has none
+ * @param components parts of the reward by name; null if the line has none
+ */
+public record FactsLine(
+        int number,
+        String id,
+        byte[] mask,
+        String group,
+        double reward,
+        Map<StageInput, float[]> vectors,
+        Map<StageInput, long[]> integers,
+        Map<StageInput, Double> numbers,
+        @Nullable List<Double> turnRewards,
+        @Nullable Map<String, Double> components) {}

@@ -1,0 +1,174 @@
+package dev.millrace.cli.measure;
+
+import dev.millrace.gateway.engine.EngineConfig;
+import dev.millrace.gateway.engine.EngineConformance;
+import dev.millrace.gateway.engine.EngineConformance.Check;
+import dev.millrace.gateway.engine.EngineConformance.Outcome;
+import dev.millrace.gateway.engine.EngineDtype;
+import dev.millrace.gateway.engine.EngineKind;
+import dev.millrace.gateway.engine.EngineLogProbs;
+import dev.millrace.policy.huggingface.CheckpointDirectory;
+import dev.millrace.policy.huggingface.CheckpointException;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.weights.Weights;
+import dev.millrace.runtime.RefusedRequestException;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.Path;
+import java.util.concurrent.Callable;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/** {@code millrace conformance engine}: whether a running vLLM or SGLang does what generators and gateways rely on. */
+@Command(
+        name = "engine",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = {
+            "Holds a running vLLM or SGLang against what a generator or gateway with engine.kind relies on: tokens in and out,",
+            "log-probs, stops, seeds, updates of its weights with answers under way. Compares with Millrace's own engine. Needs no run",
+            "and no Kafka. The engine has the model's weights at the end."
+        },
+        footer = {
+            "",
+            "VLLM_SERVER_DEV_MODE=1 vllm serve models/Qwen2.5-0.5B --enable-scale-out",
+            "millrace conformance engine --kind vllm --url http://127.0.0.1:8000 --model models/Qwen2.5-0.5B --directory /tmp/versions",
+            "",
+            "Exit codes: 0 nothing failed; 1 something did; 2 a mistake in the command line."
+        })
+public final class EngineConformanceCommand implements Callable<Integer> {
+    private static final int FAILED = 1;
+    private static final long LIMIT_MS = 600_000;
+
+    @Option(names = "--kind", paramLabel = "KIND", required = true, description = "vllm or sglang.")
+    private EngineKind kind;
+
+    @Option(
+            names = "--url",
+            paramLabel = "URL",
+            required = true,
+            description = "Where it answers, such as http://127.0.0.1:8000, without /v1.")
+    private String url;
+
+    @Option(
+            names = "--model",
+            paramLabel = "DIR",
+            required = true,
+            description = "Hugging Face directory of the model that it runs.")
+    private Path model;
+
+    @Option(
+            names = "--directory",
+            paramLabel = "DIR",
+            required = true,
+            description = "Folder for changed versions of it, which this command writes and the engine reads.")
+    private Path directory;
+
+    @Option(
+            names = "--seen-as",
+            paramLabel = "DIR",
+            description = "The same folder as the engine sees it, if elsewhere.")
+    private String seenAs = "";
+
+    @Option(
+            names = "--served-model",
+            paramLabel = "NAME",
+            description = "Name that vLLM serves it under, if there are several.")
+    private String servedModel = "";
+
+    @Option(
+            names = "--key-variable",
+            paramLabel = "NAME",
+            description = "Variable of the environment that holds its API key.")
+    private String keyVariable = "";
+
+    @Option(
+            names = "--dtype",
+            paramLabel = "TYPE",
+            description = "What it computes in: f32, bf16 or f16 (default: bf16).")
+    private EngineDtype dtype = EngineDtype.BF16;
+
+    @Option(
+            names = "--log-probs",
+            paramLabel = "MODE",
+            description =
+                    "What its log-probs are: raw, or processed by the temperature (default: raw; SGLang's are processed).")
+    private EngineLogProbs logProbs = EngineLogProbs.RAW;
+
+    @Option(
+            names = "--tolerance",
+            paramLabel = "NATS",
+            description = "Largest mean difference of its log-probs to Millrace's own engine's (default: 0.25).")
+    private double tolerance = 0.25;
+
+    @Option(
+            names = "--longest",
+            paramLabel = "TOKENS",
+            description =
+                    "Tokens of the answer that weights change under (default: 1024; at most what the model has positions).")
+    private int longest = 1024;
+
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public Integer call() {
+        PrintWriter out = spec.commandLine().getOut();
+        EngineConfig config;
+        try {
+            config = new EngineConfig(
+                    kind,
+                    url,
+                    keyVariable,
+                    servedModel,
+                    directory.toString(),
+                    seenAs,
+                    dtype,
+                    logProbs,
+                    32,
+                    tolerance,
+                    2,
+                    LIMIT_MS,
+                    LIMIT_MS,
+                    LIMIT_MS);
+        } catch (IllegalArgumentException e) {
+            throw new CommandLine.ParameterException(spec.commandLine(), String.valueOf(e.getMessage()), e);
+        }
+        Weights weights = weights();
+        if (longest < 16 || longest > weights.shape().maxPositions()) {
+            throw new CommandLine.ParameterException(
+                    spec.commandLine(),
+                    "--longest must be from 16 to " + weights.shape().maxPositions() + ", the positions of " + model
+                            + ": " + longest);
+        }
+        int[] counts = new int[Outcome.values().length];
+        boolean isSound = new EngineConformance(config, model.toString(), weights, Engine.cpu(), longest, check -> {
+                    counts[check.outcome().ordinal()]++;
+                    say(out, check);
+                })
+                .run();
+        out.println(counts[Outcome.PASSED.ordinal()] + " passed, " + counts[Outcome.FAILED.ordinal()] + " failed, "
+                + counts[Outcome.LEFT_OUT.ordinal()] + " left out");
+        return isSound ? 0 : FAILED;
+    }
+
+    private Weights weights() {
+        try {
+            return new CheckpointDirectory(model).load();
+        } catch (IOException | CheckpointException e) {
+            throw new RefusedRequestException("--model " + model + " cannot be read: " + e.getMessage(), e);
+        }
+    }
+
+    private static void say(PrintWriter out, Check check) {
+        String outcome = check.outcome() == Outcome.LEFT_OUT
+                ? "left out"
+                : check.outcome() == Outcome.PASSED ? "passed" : "FAILED";
+        out.println(outcome + "  " + check.name());
+        out.println("          " + check.sentence());
+        out.flush();
+    }
+}

@@ -1,0 +1,83 @@
+package dev.millrace.cli.measure;
+
+import dev.millrace.cli.TypedCommand;
+import dev.millrace.report.ReportText;
+import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.workloads.Goal;
+import dev.millrace.workloads.JsonFile;
+import dev.millrace.workloads.Scratch;
+import dev.millrace.workloads.closed.GatewayBenchmark;
+import dev.millrace.workloads.closed.GatewayLoadReport;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.Path;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/** {@code millrace load-test gateway}: what a gateway adds to agents' calls. */
+@Command(
+        name = "gateway",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description =
+                "Measures agents' calls through a gateway beside direct calls of the same engine double, on a broker of its own.",
+        footer = {"", "Takes three minutes or so. Exit codes: 0 every goal holds; 1 one is missed."})
+public final class GatewayLoadCommand implements Callable<Integer> {
+    private static final int MISSED = 1;
+
+    @Option(names = "--report", paramLabel = "DIR", required = true, description = "Where gateway.json goes.")
+    private Path report;
+
+    @Option(names = "--agents", paramLabel = "N", description = "Agents that play side by side (default: 200).")
+    private int agents = 200;
+
+    @Option(
+            names = "--open",
+            paramLabel = "N",
+            description = "Further sessions that are open meanwhile (default: 2000).")
+    private int open = 2000;
+
+    @Option(names = "--latency-ms", paramLabel = "N", description = "How long the engine double takes (default: 500).")
+    private long latencyMs = 500;
+
+    @Option(
+            names = "--think-ms",
+            paramLabel = "N",
+            description = "Mean of an agent's pauses between calls (default: 500).")
+    private long thinkMs = 500;
+
+    @Option(names = "--seconds", paramLabel = "N", description = "Length of each measurement (default: 20).")
+    private int seconds = 20;
+
+    @Option(names = "--repetitions", paramLabel = "N", description = "Repetitions of each (default: 3).")
+    private int repetitions = 3;
+
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public Integer call() throws IOException, InterruptedException {
+        GatewayBenchmark.Plan plan;
+        try {
+            plan = new GatewayBenchmark.Plan(agents, open, latencyMs, thinkMs, seconds, repetitions);
+        } catch (IllegalArgumentException e) {
+            throw new RefusedRequestException(String.valueOf(e.getMessage()), e);
+        }
+        PrintWriter out = spec.commandLine().getOut();
+        GatewayBenchmark.Report measured;
+        try (Scratch scratch = Scratch.make()) {
+            measured = new GatewayBenchmark(plan, scratch.directory(), line -> {
+                        out.println(line);
+                        out.flush();
+                    })
+                    .run(TypedCommand.of(spec));
+        }
+        JsonFile.write(report.resolve("gateway.json"), measured);
+        ReportText.lines(GatewayLoadReport.of(measured)).forEach(out::println);
+        out.flush();
+        return measured.goals().stream().allMatch(Goal::holds) ? 0 : MISSED;
+    }
+}

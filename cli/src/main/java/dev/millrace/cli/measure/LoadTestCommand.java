@@ -1,0 +1,301 @@
+package dev.millrace.cli.measure;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.cli.TypedCommand;
+import dev.millrace.cli.audit.RunOptions;
+import dev.millrace.infra.broker.BrokerCluster;
+import dev.millrace.infra.broker.BrokerConfig;
+import dev.millrace.replay.archive.ArchivedRun;
+import dev.millrace.replay.archive.LiveRun;
+import dev.millrace.report.ReportOrigin;
+import dev.millrace.report.ReportText;
+import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.runtime.report.AuditedRun;
+import dev.millrace.workloads.ClosedComparison;
+import dev.millrace.workloads.ClosedExecution;
+import dev.millrace.workloads.ClosedFile;
+import dev.millrace.workloads.ClosedLoopReport;
+import dev.millrace.workloads.ClosedPoint;
+import dev.millrace.workloads.Comparison;
+import dev.millrace.workloads.JsonFile;
+import dev.millrace.workloads.LoadReport;
+import dev.millrace.workloads.LoadTest;
+import dev.millrace.workloads.OpenLoopReport;
+import dev.millrace.workloads.Scratch;
+import dev.millrace.workloads.SweepPoint;
+import dev.millrace.workloads.Workload;
+import dev.millrace.workloads.WorkloadFile;
+import dev.millrace.workloads.closed.ClosedLoop;
+import dev.millrace.workloads.closed.ClosedReport;
+import dev.millrace.workloads.topology.RecordedShape;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.UUID;
+import java.util.concurrent.Callable;
+import java.util.function.Consumer;
+import java.util.function.ToIntFunction;
+import org.apache.kafka.common.utils.AppInfoParser;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+
+/** {@code millrace load-test}: a workload file in, curves of lag against throughput out, or of reward over time. */
+@Command(
+        name = "load-test",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description =
+                "Publishes synthetic rollouts and scores on a schedule fixed in advance, has the topology make batches of them, and "
+                        + "reports throughput, latency and the three lags, beside what the stock client does with the same bytes. A workload with a section "
+                        + "'closed' runs the real roles in place of synthetic ones, synchronously and asynchronously, and reports reward over time.",
+        subcommands = {TopologyCommand.class, ReplayRateCommand.class, GatewayLoadCommand.class, RepeatCommand.class},
+        footer = {
+            "",
+            "Without --bootstrap-servers a broker is started as a child process. Workloads: load-tests/workloads/."
+        })
+public final class LoadTestCommand implements Callable<Integer> {
+    private static final int MOST_BROKERS = 9;
+
+    @Option(names = "--workload", paramLabel = "FILE", description = "What to publish and what to sweep, as YAML.")
+    private Path workload;
+
+    @Option(
+            names = "--report",
+            paramLabel = "DIR",
+            description = "Where report.html, report.json, report.png and the CSV files go.")
+    private Path report;
+
+    @Option(
+            names = "--bootstrap-servers",
+            paramLabel = "HOST:PORT",
+            description = "A cluster to load; topics are made and deleted on it.")
+    private String bootstrapServers = "";
+
+    @Option(
+            names = "--brokers",
+            paramLabel = "N",
+            description =
+                    "Brokers to start, each in a process of its own, in place of the workload's; of three each has a copy of everything.")
+    private Integer brokers;
+
+    @Option(
+            names = "--compare",
+            arity = "2",
+            paramLabel = "DIR",
+            description = "Two reports, the older one first, side by side.")
+    private List<Path> compare;
+
+    @Option(
+            names = "--redraw",
+            paramLabel = "DIR",
+            description = "A report whose page, picture and tables are made anew from its report.json.")
+    private Path redraw;
+
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public Integer call() throws Exception {
+        PrintWriter out = spec.commandLine().getOut();
+        if (compare != null) {
+            compare(out);
+            return 0;
+        }
+        if (redraw != null) {
+            redraw(out);
+            return 0;
+        }
+        if (workload == null || report == null) {
+            throw new ParameterException(
+                    spec.commandLine(),
+                    "--workload FILE and --report DIR are needed, or --compare OLD NEW, or --redraw DIR");
+        }
+        if (brokers != null && (brokers < 1 || brokers > MOST_BROKERS || !bootstrapServers.isEmpty())) {
+            throw new ParameterException(
+                    spec.commandLine(),
+                    "--brokers must be 1 to " + MOST_BROKERS
+                            + ", and is for brokers that are started here, not beside --bootstrap-servers: " + brokers);
+        }
+        ObjectNode tree = ConfigTree.read(workload);
+        String name = workload.getFileName().toString().replaceFirst("\\.ya?ml$", "");
+        ReportOrigin origin = ReportOrigin.here(TypedCommand.of(spec), AppInfoParser.getVersion());
+        if (ClosedFile.isOne(tree)) {
+            closed(ClosedFile.of(tree), name, origin, out);
+        } else {
+            open(WorkloadFile.of(tree), name, origin, out);
+        }
+        out.println();
+        out.println("the report is " + report.resolve("report.html"));
+        return 0;
+    }
+
+    private void open(WorkloadFile file, String name, ReportOrigin origin, PrintWriter out)
+            throws IOException, InterruptedException {
+        List<SweepPoint> points = file.points(RecordedShapes::read);
+        Workload first = points.get(0).workload();
+        LoadReport measured;
+        try (Scratch scratch = Scratch.make();
+                Cluster cluster = cluster(scratch, brokers == null ? first.brokers() : brokers, first.brokerHeapMb())) {
+            measured = new LoadReport(
+                    LoadReport.FORMAT,
+                    name,
+                    origin,
+                    file.resolved(points.get(0)),
+                    new LoadTest(
+                                    Map.of("bootstrap.servers", cluster.bootstrapServers()),
+                                    scratch.directory(),
+                                    prefix(),
+                                    said(out))
+                            .run(points));
+        }
+        OpenLoopReport.write(measured, report, out::println);
+        ReportText.lines(OpenLoopReport.of(measured)).forEach(out::println);
+    }
+
+    private void closed(ClosedFile file, String name, ReportOrigin origin, PrintWriter out) throws Exception {
+        List<ClosedPoint> points = file.points();
+        ClosedReport measured;
+        try (Scratch scratch = Scratch.make();
+                Cluster cluster = cluster(
+                        scratch,
+                        brokers == null ? 1 : brokers,
+                        points.get(0).plan().brokerHeapMb())) {
+            measured = new ClosedReport(
+                    ClosedReport.FORMAT,
+                    ClosedReport.KIND,
+                    name,
+                    origin,
+                    file.resolved(),
+                    new ClosedLoop<>(
+                                    new ClosedExecution(cluster.bootstrapServers(), scratch.directory(), prefix()),
+                                    said(out))
+                            .run(points));
+        }
+        ClosedLoopReport.write(measured, report, out::println);
+        ReportText.lines(ClosedLoopReport.of(measured)).forEach(out::println);
+    }
+
+    /** Brokers to load: our own, which end with it, or somebody else's. */
+    private record Cluster(String bootstrapServers, AutoCloseable own) implements AutoCloseable {
+        @Override
+        public void close() {
+            try {
+                own.close();
+            } catch (Exception e) {
+                throw new IllegalStateException("the brokers could not be stopped: " + e.getMessage(), e);
+            }
+        }
+    }
+
+    private Cluster cluster(Scratch scratch, int count, int heapMegabytes) {
+        if (!bootstrapServers.isEmpty()) {
+            return new Cluster(bootstrapServers, () -> {});
+        }
+        BrokerCluster started = BrokerCluster.start(
+                scratch.directory().resolve("brokers"),
+                BrokerConfig.defaults(),
+                count,
+                List.of("-Xmx" + heapMegabytes + "m"));
+        return new Cluster(started.bootstrapServers(), started);
+    }
+
+    private static String prefix() {
+        return "load-" + UUID.randomUUID().toString().substring(0, 8);
+    }
+
+    private static Consumer<String> said(PrintWriter out) {
+        return line -> {
+            out.println(line);
+            out.flush();
+        };
+    }
+
+    private void compare(PrintWriter out) {
+        boolean closed = kind(compare.get(0)).equals(ClosedReport.KIND);
+        if (closed != kind(compare.get(1)).equals(ClosedReport.KIND)) {
+            throw new RefusedRequestException("one of " + compare.get(0) + " and " + compare.get(1)
+                    + " is a closed loop and the other is not; they cannot be compared");
+        }
+        ReportText.lines(
+                        closed
+                                ? ClosedComparison.report(
+                                        read(
+                                                compare.get(0),
+                                                ClosedReport.class,
+                                                ClosedReport::format,
+                                                ClosedReport.FORMAT),
+                                        read(
+                                                compare.get(1),
+                                                ClosedReport.class,
+                                                ClosedReport::format,
+                                                ClosedReport.FORMAT))
+                                : Comparison.report(
+                                        read(compare.get(0), LoadReport.class, LoadReport::format, LoadReport.FORMAT),
+                                        read(compare.get(1), LoadReport.class, LoadReport::format, LoadReport.FORMAT)))
+                .forEach(out::println);
+        out.flush();
+    }
+
+    private void redraw(PrintWriter out) throws IOException {
+        if (kind(redraw).equals(ClosedReport.KIND)) {
+            ClosedLoopReport.write(
+                    read(redraw, ClosedReport.class, ClosedReport::format, ClosedReport.FORMAT), redraw, out::println);
+        } else {
+            OpenLoopReport.write(
+                    read(redraw, LoadReport.class, LoadReport::format, LoadReport.FORMAT), redraw, out::println);
+        }
+        out.println("the report is " + redraw.resolve("report.html"));
+        out.flush();
+    }
+
+    private static String kind(Path directory) {
+        return read(directory, JsonNode.class, json -> 0, 0).path("kind").asText();
+    }
+
+    private static <T> T read(Path directory, Class<T> type, ToIntFunction<T> format, int known) {
+        Path file = directory.resolve(OpenLoopReport.JSON);
+        try {
+            T read = JsonFile.read(file, type);
+            if (format.applyAsInt(read) != known) {
+                throw new RefusedRequestException(
+                        file + " has format " + format.applyAsInt(read) + ", this version reads " + known);
+            }
+            return read;
+        } catch (NoSuchFileException e) {
+            throw new RefusedRequestException(
+                    "there is no report in " + directory + ": " + file.getFileName() + " is missing", e);
+        } catch (IOException e) {
+            throw new RefusedRequestException(file + " cannot be read as a report: " + e.getMessage(), e);
+        }
+    }
+
+    /** Counts the rollouts of a recorded run: an archive, or the folder of a run, whose broker is started for it if it is down. */
+    static final class RecordedShapes {
+        private RecordedShapes() {}
+
+        /** @throws dev.millrace.runtime.config.ConfigException if the folder holds neither */
+        static RecordedShape read(String folder) {
+            if (ArchivedRun.isIn(Path.of(folder))) {
+                try (ArchivedRun archive = new ArchivedRun(Path.of(folder))) {
+                    archive.verify();
+                    return RecordedShape.of(archive);
+                }
+            }
+            RunOptions options = CommandLine.populateCommand(new RunOptions(), "--run-dir", folder);
+            try (AuditedRun audited = options.open();
+                    LiveRun run = new LiveRun(audited.connection(), Optional.empty())) {
+                return RecordedShape.of(run);
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+package dev.millrace.cli.measure;
+
+import dev.millrace.infra.broker.BrokerConfig;
+import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.log.run.RunLog;
+import dev.millrace.replay.archive.ArchivedRun;
+import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.runtime.config.ConfigLayers;
+import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.train.RunDirectory;
+import dev.millrace.workloads.RepeatedRun;
+import java.io.PrintWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Clock;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/** {@code millrace load-test repeat}: the folder of a long run, of a short recorded one. */
+@Command(
+        name = "repeat",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description =
+                "Makes the folder of a run of any length by repeating an archived one, for 'millrace view' to be looked at under. It has no weights and cannot go on.",
+        footer = {"", "A million rollouts of the task inc take a few minutes and some 2 GB."})
+public final class RepeatCommand implements Callable<Integer> {
+    @Option(names = "--archive", paramLabel = "DIR", required = true, description = "What 'millrace export' wrote.")
+    private Path archive;
+
+    @Option(names = "--times", paramLabel = "N", required = true, description = "How often it is repeated.")
+    private long times;
+
+    @Option(names = "--run-dir", paramLabel = "DIR", required = true, description = "The new run's folder.")
+    private Path folder;
+
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public Integer call() throws Exception {
+        if (times < 1 || Files.exists(folder) || !ArchivedRun.isIn(archive)) {
+            throw new RefusedRequestException(
+                    "--times must be at least 1, --run-dir a folder that is not there yet, and"
+                            + " --archive one that 'millrace export' wrote: " + times + ", " + folder + ", " + archive);
+        }
+        PrintWriter out = spec.commandLine().getOut();
+        try (ArchivedRun recorded = new ArchivedRun(archive)) {
+            String text = recorded.configuration()
+                    .orElseThrow(() -> new RefusedRequestException(
+                            archive + " has no configuration of its run, without which nobody could open the copies"));
+            RunDirectory directory = RunDirectory.open(folder);
+            Files.writeString(RunDirectory.config(folder), text);
+            MillraceConfig config = new ConfigLayers()
+                    .begunWith(ConfigTree.parse(text, "the archive's configuration"))
+                    .resolve();
+            try (EmbeddedBroker broker = EmbeddedBroker.start(directory.broker(), BrokerConfig.defaults());
+                    RunLog log = RunLog.open(
+                            Map.of("bootstrap.servers", broker.bootstrapServers()),
+                            config.run().topics(),
+                            Set.copyOf(config.topology()
+                                    .join()
+                                    .partnerTopics(config.run().topics())),
+                            config.run().identity(),
+                            config.sizedTopics().keptForEver(),
+                            "",
+                            Optional.of(text),
+                            Clock.systemUTC())) {
+                long rollouts = new RepeatedRun(recorded, log.connection()).write(times, now -> {
+                    out.printf("%,d rollouts%n", now);
+                    out.flush();
+                });
+                out.printf("%,d rollouts in %s%n", rollouts, folder);
+                out.flush();
+            } finally {
+                directory.close();
+            }
+        }
+        return 0;
+    }
+}

@@ -1,0 +1,78 @@
+package dev.millrace.cli.measure;
+
+import dev.millrace.cli.TypedCommand;
+import dev.millrace.report.ReportText;
+import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.workloads.Goal;
+import dev.millrace.workloads.JsonFile;
+import dev.millrace.workloads.Scratch;
+import dev.millrace.workloads.topology.ReplayBenchmark;
+import dev.millrace.workloads.topology.ReplayRateReport;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/** {@code millrace load-test replay}: replays beside the live topology over the same records. */
+@Command(
+        name = "replay",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description =
+                "Measures replays, as recorded and of corrections, beside the live topology that made the run, on a broker of its own.",
+        footer = {"", "Takes four minutes or so. Exit codes: 0 the goal holds; 1 it is missed."})
+public final class ReplayRateCommand implements Callable<Integer> {
+    private static final int MISSED = 1;
+
+    @Option(names = "--report", paramLabel = "DIR", required = true, description = "Where replay.json goes.")
+    private Path report;
+
+    @Option(
+            names = "--tokens",
+            paramLabel = "N",
+            split = ",",
+            description = "Lengths of responses (default: 512,4096).")
+    private List<Integer> tokens = List.of(512, 4096);
+
+    @Option(
+            names = "--megabytes",
+            paramLabel = "N",
+            split = ",",
+            description = "Sizes of runs, rollouts and scores together (default: 192).")
+    private List<Integer> megabytes = List.of(192);
+
+    @Option(names = "--repetitions", paramLabel = "N", description = "Repetitions of each case (default: 5).")
+    private int repetitions = 5;
+
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public Integer call() throws IOException, InterruptedException {
+        for (int value : List.of(repetitions, tokens.get(0), megabytes.get(0))) {
+            if (value < 1) {
+                throw new RefusedRequestException(
+                        "--repetitions, --tokens and --megabytes must be at least 1: " + value);
+            }
+        }
+        PrintWriter out = spec.commandLine().getOut();
+        ReplayBenchmark.Report measured;
+        try (Scratch scratch = Scratch.make()) {
+            measured = new ReplayBenchmark(
+                            new ReplayBenchmark.Plan(tokens, megabytes, repetitions), scratch.directory(), line -> {
+                                out.println(line);
+                                out.flush();
+                            })
+                    .run(TypedCommand.of(spec));
+        }
+        JsonFile.write(report.resolve("replay.json"), measured);
+        ReportText.lines(ReplayRateReport.of(measured)).forEach(out::println);
+        out.flush();
+        return measured.goals().stream().allMatch(Goal::holds) ? 0 : MISSED;
+    }
+}

@@ -1,0 +1,210 @@
+package dev.millrace.cli.measure;
+
+import dev.millrace.experiments.Correction;
+import dev.millrace.experiments.Grid;
+import dev.millrace.experiments.GridRunner;
+import dev.millrace.experiments.RunFiles;
+import dev.millrace.experiments.StalenessPicture;
+import dev.millrace.experiments.StalenessReport;
+import dev.millrace.experiments.StalenessRuns;
+import dev.millrace.experiments.StalenessSettings;
+import dev.millrace.report.ReportText;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.Callable;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/** {@code millrace experiment staleness}: every correction at every lag. */
+@Command(
+        name = "staleness",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = {
+            "Trains the task inc from one warm start per seed under every correction, on rollouts that are exactly"
+                    + " so many versions old, and says which runs collapse and which keep up with the on-policy ones.",
+            "Every run is a function of its lag, correction and seed: repeated, it gives the same file."
+        },
+        footer = {
+            "",
+            "Exit codes: 0 the experiment was done, whatever came out of it; 1 it could not be done; 2 a mistake in the"
+                    + " command line."
+        })
+public final class StalenessCommand implements Callable<Integer> {
+    @Option(
+            names = "--lags",
+            split = ",",
+            paramLabel = "K",
+            defaultValue = "0,4,16,64,256",
+            description =
+                    "Versions between the policy that samples and the one that is trained (default ${DEFAULT-VALUE}).")
+    private List<Integer> lags;
+
+    @Option(
+            names = "--corrections",
+            split = ",",
+            paramLabel = "NAME",
+            description = "Which to hold against each other: ${COMPLETION-CANDIDATES} (default all).")
+    private List<Correction> corrections = Arrays.asList(Correction.values());
+
+    @Option(
+            names = "--seeds",
+            split = ",",
+            paramLabel = "N",
+            defaultValue = "1,2,3",
+            description = "Of initial weights, prompts and draws (default ${DEFAULT-VALUE}).")
+    private List<Long> seeds;
+
+    @Option(
+            names = "--steps",
+            paramLabel = "N",
+            defaultValue = "512",
+            description = "Steps of a run after the warm start (default ${DEFAULT-VALUE}).")
+    private int steps;
+
+    @Option(
+            names = "--warm-up",
+            paramLabel = "N",
+            defaultValue = "100",
+            description = "On-policy steps of the warm start (default ${DEFAULT-VALUE}).")
+    private int warmUp;
+
+    @Option(
+            names = "--digits",
+            paramLabel = "N",
+            defaultValue = "5",
+            description = "Of the task's questions (default ${DEFAULT-VALUE}).")
+    private int digits;
+
+    @Option(
+            names = "--batch-sequences",
+            paramLabel = "N",
+            defaultValue = "32",
+            description = "Sequences per step (default ${DEFAULT-VALUE}).")
+    private int batchSequences;
+
+    @Option(
+            names = "--group-size",
+            paramLabel = "N",
+            defaultValue = "8",
+            description = "Samples of one prompt (default ${DEFAULT-VALUE}).")
+    private int groupSize;
+
+    @Option(
+            names = "--learning-rate",
+            paramLabel = "RATE",
+            defaultValue = "6e-3",
+            description = "Of every correction alike (default ${DEFAULT-VALUE}).")
+    private double learningRate;
+
+    @Option(
+            names = "--evaluate-every",
+            paramLabel = "N",
+            defaultValue = "16",
+            description = "Steps between evaluations of the current policy (default ${DEFAULT-VALUE}).")
+    private int evaluateEvery;
+
+    @Option(
+            names = "--evaluation-prompts",
+            paramLabel = "N",
+            defaultValue = "128",
+            description = "Prompts of an evaluation, never trained on (default ${DEFAULT-VALUE}).")
+    private int evaluationPrompts;
+
+    @Option(
+            names = "--parallel",
+            paramLabel = "N",
+            defaultValue = "1",
+            description = "Runs at the same time, a thread each (default ${DEFAULT-VALUE}).")
+    private int parallel;
+
+    @Option(
+            names = "--report",
+            paramLabel = "DIR",
+            defaultValue = "experiments/staleness",
+            description = "Where the runs, tables and pictures go (default ${DEFAULT-VALUE}).")
+    private Path report;
+
+    @Option(names = "--resume", description = "Go on with what is in the report's directory: finished runs are kept.")
+    private boolean resume;
+
+    @Option(
+            names = "--no-runs",
+            description =
+                    "Run nothing: write the tables and the picture of the runs that are there. Also while others are under way.")
+    private boolean noRuns;
+
+    @Option(
+            names = "--rows",
+            paramLabel = "FILE",
+            description =
+                    "Run nothing: draw the rows of an experiment that is over, its runs.csv, as staleness.png in the report's directory.")
+    private Path rows;
+
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public Integer call() throws IOException, InterruptedException {
+        PrintWriter out = spec.commandLine().getOut();
+        if (rows != null) {
+            return drawn(out);
+        }
+        Grid grid = grid();
+        RunFiles files = RunFiles.open(report, grid.settings(), resume || noRuns);
+        if (!noRuns) {
+            new GridRunner(new StalenessRuns(grid.settings()), files, parallel, out).run(grid);
+        }
+        StalenessReport made = StalenessReport.of(grid, files.readAll(grid));
+        made.write(report, spec.commandLine().getErr()::println);
+        out.println();
+        ReportText.lines(made.report()).forEach(out::println);
+        out.println("written to " + report);
+        out.flush();
+        return 0;
+    }
+
+    private int drawn(PrintWriter out) throws IOException {
+        try {
+            StalenessPicture picture = StalenessPicture.of(rows);
+            Files.createDirectories(report);
+            picture.write(report.resolve("staleness.png"));
+        } catch (IllegalArgumentException e) {
+            throw new CommandLine.ParameterException(spec.commandLine(), "--rows: " + e.getMessage(), e);
+        }
+        out.println("written to " + report.resolve("staleness.png"));
+        out.flush();
+        return 0;
+    }
+
+    private Grid grid() {
+        try {
+            if (parallel < 1) {
+                throw new IllegalArgumentException("parallel must be at least 1: " + parallel);
+            }
+            return new Grid(
+                    lags,
+                    corrections,
+                    seeds,
+                    new StalenessSettings(
+                            StalenessSettings.SMALL_MODEL,
+                            digits,
+                            batchSequences,
+                            groupSize,
+                            learningRate,
+                            warmUp,
+                            steps,
+                            evaluateEvery,
+                            evaluationPrompts));
+        } catch (IllegalArgumentException e) {
+            throw new CommandLine.ParameterException(spec.commandLine(), "--" + e.getMessage(), e);
+        }
+    }
+}

@@ -1,5 +1,0 @@
-/** {@code millrace quarantine}. */
-@NullMarked
-package dev.millrace.cli.quarantine;
-
-import org.jspecify.annotations.NullMarked;

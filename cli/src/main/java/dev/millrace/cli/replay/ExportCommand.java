@@ -1,0 +1,128 @@
+package dev.millrace.cli.replay;
+
+import dev.millrace.cli.audit.RunOptions;
+import dev.millrace.replay.StepRange;
+import dev.millrace.replay.archive.LiveRun;
+import dev.millrace.replay.archive.RangeSelection;
+import dev.millrace.replay.archive.RecordedRun.Range;
+import dev.millrace.replay.archive.RunExport;
+import dev.millrace.report.Lines;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.report.AuditedRun;
+import dev.millrace.schemas.run.RunTopics;
+import java.io.PrintWriter;
+import java.nio.file.Path;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.Callable;
+import org.apache.kafka.common.TopicPartition;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/** {@code millrace export}: writes a run to files. */
+@Command(
+        name = "export",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = {
+            "Writes what a run has recorded to a folder: an Avro container file for each partition, and index.json with",
+            "hashes, schemas and the run's identity. Reads only; works while the run goes on and afterwards. With a range: some batches",
+            "and all that they rest on, versions with their weights and the optimiser's state at the beginning included."
+        },
+        footer = {
+            "",
+            "millrace export --run-dir runs/<run id> --to my-run.archive",
+            "millrace export --bootstrap-servers kafka:9092 --run my-run --to my-run.archive --without weights,optimizer-state",
+            "millrace export --run-dir runs/<run id> --to some-steps.archive --from-version 40 --to-version 60"
+        })
+public final class ExportCommand implements Callable<Integer> {
+    @Mixin
+    private RunOptions run;
+
+    @Option(names = "--to", paramLabel = "DIR", required = true, description = "New or empty folder.")
+    private Path to;
+
+    @Option(
+            names = "--without",
+            paramLabel = "TOPIC",
+            split = ",",
+            description = "Topics to leave out, without the prefix, such as optimizer-state.")
+    private List<String> without = List.of();
+
+    @Mixin
+    private StepRangeOptions range;
+
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public Integer call() {
+        PrintWriter out = spec.commandLine().getOut();
+        try (AuditedRun audited = run.open();
+                LiveRun recorded = new LiveRun(audited.connection(), audited.recorded())) {
+            if (range.isGiven()) {
+                return some(audited, recorded);
+            }
+            RunExport export = new RunExport(recorded);
+            Map<TopicPartition, Range> ranges = export.everythingBut(left(recorded.topics()));
+            long offsets = ranges.values().stream()
+                    .mapToLong(range -> range.end() - range.from())
+                    .sum();
+            out.println(audited.title());
+            out.flush();
+            long records = ProgressLine.during(
+                    "exporting", export::passed, offsets, spec.commandLine().getErr(), () -> export.to(to, ranges));
+            out.printf("%,d records of %d partitions are in %s%n", records, ranges.size(), to);
+            out.flush();
+            return 0;
+        }
+    }
+
+    private int some(AuditedRun audited, LiveRun recorded) {
+        if (!without.isEmpty()) {
+            throw new ConfigException(
+                    "--without is for a whole run; what an export of some batches holds follows from them, so leave it out");
+        }
+        StepRange steps = range.range();
+        PrintWriter out = spec.commandLine().getOut();
+        out.println(audited.title());
+        out.flush();
+        RangeSelection.Selected selected = new RangeSelection(
+                        recorded, audited.config().weights())
+                .select(steps::contains, steps.fromOffset(), steps.toOffset());
+        RunExport export = new RunExport(recorded);
+        long offsets = selected.ranges().values().stream()
+                .mapToLong(part -> part.end() - part.from())
+                .sum();
+        long records = ProgressLine.during(
+                "exporting", export::passed, offsets, spec.commandLine().getErr(), () -> export.to(to, selected));
+        out.printf(
+                "%,d records of %d partitions are in %s%n",
+                records, selected.ranges().size(), to);
+        selected.held()
+                .sentences()
+                .forEach(sentence -> Lines.wrapped("  ", sentence).forEach(out::println));
+        out.flush();
+        return 0;
+    }
+
+    private Set<String> left(RunTopics topics) {
+        Set<String> names = new HashSet<>();
+        for (String name : without) {
+            if (!topics.all().contains(topics.prefix() + name)) {
+                throw new ConfigException("a run has no topic '" + name + "'; --without takes some of "
+                        + topics.all().stream()
+                                .map(topic -> topic.substring(topics.prefix().length()))
+                                .sorted()
+                                .toList());
+            }
+            names.add(topics.prefix() + name);
+        }
+        return names;
+    }
+}

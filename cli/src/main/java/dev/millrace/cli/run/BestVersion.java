@@ -1,0 +1,64 @@
+package dev.millrace.cli.run;
+
+import dev.millrace.cli.audit.NotFoundException;
+import dev.millrace.log.Evaluations;
+import dev.millrace.log.LogConnection;
+import dev.millrace.schemas.VersionEvaluation;
+import dev.millrace.weights.PolicyFeed;
+import dev.millrace.weights.VersionStretch;
+import dev.millrace.weights.VersionUnavailableException;
+import dev.millrace.weights.WeightsConfig;
+import java.util.Comparator;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.function.LongPredicate;
+
+/** Which version {@code --version best} is, and what to say where its weights are gone: never another one in its place. */
+public final class BestVersion {
+    private BestVersion() {}
+
+    /** @throws NotFoundException if none was evaluated */
+    public static VersionEvaluation of(Evaluations evaluations) {
+        return evaluations
+                .best()
+                .orElseThrow(() -> new NotFoundException(
+                        "no version of the run was evaluated on held-out prompts, so none is known as the best; give"
+                                + " --version a number, or last"));
+    }
+
+    /**
+     * That it is gone, and the best of those that are left.
+     *
+     * @param reason why it cannot be had
+     * @param isKept whether a version's weights are still there
+     */
+    public static NotFoundException gone(Evaluations evaluations, String reason, LongPredicate isKept) {
+        VersionEvaluation best = of(evaluations);
+        Optional<VersionEvaluation> next = evaluations.onSamePrompts().stream()
+                .filter(each -> each.getVersion() != best.getVersion())
+                .sorted(Comparator.comparingDouble(VersionEvaluation::getRewardMean)
+                        .reversed()
+                        .thenComparing(VersionEvaluation::getVersion))
+                .filter(each -> isKept.test(each.getVersion()))
+                .findFirst();
+        return new NotFoundException(
+                "the best version on held-out prompts, " + said(best) + ", cannot be had: " + reason
+                        + "; "
+                        + next.map(left -> "of those whose weights are kept the best is " + said(left) + ": --version "
+                                        + left.getVersion())
+                                .orElse("no other version that was evaluated is kept either"));
+    }
+
+    /** Whether the log has all that a version's weights rest on; what lies in a store is not looked for. */
+    public static boolean isKept(LogConnection connection, WeightsConfig config, long version) {
+        try (PolicyFeed feed = PolicyFeed.reaching(version, connection, config)) {
+            return feed.stretch(version).map(VersionStretch::isKept).orElse(true);
+        } catch (VersionUnavailableException e) {
+            return false;
+        }
+    }
+
+    private static String said(VersionEvaluation of) {
+        return String.format(Locale.ROOT, "%d (reward %.3f)", of.getVersion(), of.getRewardMean());
+    }
+}

@@ -1,0 +1,88 @@
+package dev.millrace.cli.run;
+
+import dev.millrace.cli.StopSignals;
+import dev.millrace.infra.broker.BrokerConfig;
+import dev.millrace.infra.broker.BrokerException;
+import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.runtime.RefusedRequestException;
+import java.io.IOException;
+import java.net.BindException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.nio.file.Path;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicReference;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/** One Kafka broker on loopback, for those who have none and want the roles of a run, or a trainer of their own, in processes of their own. */
+@Command(
+        name = "broker",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        footer = {
+            "",
+            "Ends with Ctrl-C. 'train' without --bootstrap-servers has one of its own; its address is in broker.address of the run's folder."
+        },
+        description = "Runs one Kafka broker on loopback, to try a run in several processes without a cluster.")
+public final class BrokerCommand implements Callable<Integer> {
+    @Option(
+            names = "--dir",
+            paramLabel = "DIR",
+            description = "Where its data is. Default: ${DEFAULT-VALUE}.",
+            defaultValue = "runs/broker")
+    private Path directory;
+
+    @Option(
+            names = "--port",
+            paramLabel = "PORT",
+            description = "On loopback; 0 for any free one. Default: ${DEFAULT-VALUE}.",
+            defaultValue = "9092")
+    private int port;
+
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public Integer call() throws Exception {
+        requireFree();
+        CountDownLatch ended = new CountDownLatch(1);
+        AtomicReference<BrokerException> failure = new AtomicReference<>();
+        return StopSignals.during(
+                () -> {
+                    try (EmbeddedBroker broker = EmbeddedBroker.start(
+                            directory, BrokerConfig.defaults().withPort(port))) {
+                        broker.failure().thenAccept(e -> {
+                            failure.set(e);
+                            ended.countDown();
+                        });
+                        spec.commandLine()
+                                .getOut()
+                                .println("a broker answers at " + broker.bootstrapServers() + ", with its data in "
+                                        + directory + "; Ctrl-C ends it");
+                        ended.await();
+                    }
+                    if (failure.get() != null) {
+                        throw failure.get();
+                    }
+                    return StopSignals.INTERRUPTED;
+                },
+                ended::countDown);
+    }
+
+    /** Before the broker says that a setting of train's is wrong. */
+    private void requireFree() throws IOException {
+        if (port < 0 || port > 65_535) {
+            throw new RefusedRequestException("--port must be between 0 and 65535: " + port);
+        }
+        try (ServerSocket free = new ServerSocket(port, 1, InetAddress.getLoopbackAddress())) {
+            port = free.getLocalPort();
+        } catch (BindException e) {
+            throw new RefusedRequestException(
+                    "port " + port + " on loopback is taken; give --port another one, or 0 for any free one", e);
+        }
+    }
+}

@@ -1,0 +1,32 @@
+package dev.millrace.cli.run;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+
+/**
+ * Whether the terminal is this process's to draw on. A job in the background that changes the terminal's settings is
+ * stopped by the operating system, and what it draws lands in the middle of what the person types.
+ */
+final class Foreground {
+    private static final Path STAT = Path.of("/proc/self/stat");
+    private static final int GROUP = 2;
+    private static final int TERMINAL_GROUP = 5;
+
+    private Foreground() {}
+
+    /** True in the foreground, and where the operating system does not say. */
+    static boolean isOurs() {
+        try {
+            return !Files.isReadable(STAT) || isForeground(Files.readString(STAT));
+        } catch (IOException e) {
+            return true;
+        }
+    }
+
+    /** @param stat the line of proc(5): the process's group and its terminal's stand behind the name in parentheses */
+    static boolean isForeground(String stat) {
+        String[] fields = stat.substring(stat.lastIndexOf(')') + 2).split(" ");
+        return fields[GROUP].equals(fields[TERMINAL_GROUP]);
+    }
+}

@@ -1,0 +1,208 @@
+package dev.millrace.cli.run;
+
+import dev.millrace.cli.StopSignals;
+import dev.millrace.cli.config.ConfigOptions;
+import dev.millrace.runtime.pipeline.Pipeline;
+import dev.millrace.runtime.pipeline.Role;
+import dev.millrace.runtime.pipeline.SingleRole;
+import dev.millrace.scorer.ScorerPurpose;
+import java.io.PrintWriter;
+import java.nio.file.Path;
+import java.util.concurrent.Callable;
+import java.util.function.Function;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/**
+ * The roles as commands of their own, against a Kafka cluster: {@code admit}, {@code generate}, {@code gateway}, {@code score},
+ * {@code stream} and {@code learn}. Those of one run share its id, by which they find its configuration on the log; the order in
+ * which they start does not matter, since each waits, within a limit, for what it needs.
+ */
+public final class RoleCommands {
+    private RoleCommands() {}
+
+    /** What all have in common: options in, one role until a signal or a failure. */
+    static final class RoleOptions {
+        @Mixin
+        private ConfigOptions configuration;
+
+        @Option(
+                names = "--reconfigure",
+                description =
+                        "Let keys that speak for the run change its recorded configuration; roles that start later follow.")
+        private boolean reconfigure;
+
+        /** @param creates whether the role is one of which a run has one, and which may begin it */
+        int run(CommandSpec spec, boolean creates, Function<Pipeline, Role> role) throws Exception {
+            if (configuration.verbose()) {
+                System.setProperty("millrace.log.level", "debug");
+            }
+            SingleRole single = new SingleRole(
+                    configuration::over,
+                    creates,
+                    reconfigure,
+                    spec.commandLine().getOut());
+            return StopSignals.during(() -> single.run(role), single::stop) ? 0 : StopSignals.INTERRUPTED;
+        }
+    }
+
+    private static final String FOOTER =
+            "Needs --bootstrap-servers and --set run.id=NAME; the run's configuration is on its log. Ends with Ctrl-C.";
+
+    /** Releases prompts. */
+    @Command(
+            name = "admit",
+            mixinStandardHelpOptions = true,
+            sortOptions = false,
+            footer = {"", FOOTER},
+            description =
+                    "Releases the task's prompts to generators, as far ahead of the learner as admission.eta allows. One per run.")
+    public static final class Admit implements Callable<Integer> {
+        @Mixin
+        private RoleOptions options;
+
+        @Spec
+        private CommandSpec spec;
+
+        @Override
+        public Integer call() throws Exception {
+            return options.run(spec, true, Pipeline::admission);
+        }
+    }
+
+    /** Samples. */
+    @Command(
+            name = "generate",
+            mixinStandardHelpOptions = true,
+            sortOptions = false,
+            footer = {"", FOOTER, "Several generators share the prompts; give each a generator.id of its own."},
+            description = "Samples rollouts with the newest weights and publishes them.")
+    public static final class Generate implements Callable<Integer> {
+        @Mixin
+        private RoleOptions options;
+
+        @Spec
+        private CommandSpec spec;
+
+        @Override
+        public Integer call() throws Exception {
+            return options.run(spec, false, Pipeline::generator);
+        }
+    }
+
+    /** Lets agents play. */
+    @Command(
+            name = "gateway",
+            mixinStandardHelpOptions = true,
+            sortOptions = false,
+            footer = {
+                "",
+                FOOTER,
+                "It takes the place of a generator. Several share the prompts; give each a generator.id of its own."
+            },
+            description =
+                    "Lets agents that speak the OpenAI API play the run's samples, a session each, and publishes what they did.")
+    public static final class Gateway implements Callable<Integer> {
+        @Mixin
+        private RoleOptions options;
+
+        @Spec
+        private CommandSpec spec;
+
+        @Override
+        public Integer call() throws Exception {
+            PrintWriter out = spec.commandLine().getOut();
+            return options.run(
+                    spec,
+                    false,
+                    pipeline -> pipeline.gateway(url -> {
+                        out.println("agents open sessions at " + url + "/v1/sessions");
+                        out.flush();
+                    }));
+        }
+    }
+
+    /** Recomputes log-probs. */
+    @Command(
+            name = "score",
+            mixinStandardHelpOptions = true,
+            sortOptions = false,
+            footer = {"", FOOTER, "Several scorers share the rollouts; give each a scorer.id of its own."},
+            description = "Recomputes rollouts' log-probs on the learner's engine and publishes them.")
+    public static final class Score implements Callable<Integer> {
+        @Mixin
+        private RoleOptions options;
+
+        @Option(
+                names = "--for",
+                paramLabel = "PURPOSE",
+                defaultValue = "LEARNER",
+                description =
+                        "What for: ${COMPLETION-CANDIDATES}. The last two score under scorer.reference or scorer.teacher.")
+        private ScorerPurpose purpose;
+
+        @Spec
+        private CommandSpec spec;
+
+        @Override
+        public Integer call() throws Exception {
+            return options.run(spec, false, pipeline -> pipeline.scorer(purpose));
+        }
+    }
+
+    /** Runs the topology. */
+    @Command(
+            name = "stream",
+            mixinStandardHelpOptions = true,
+            sortOptions = false,
+            footer = {"", FOOTER, "Several instances share the partitions."},
+            description = "Runs the Kafka Streams topology: joins rollouts and scores, corrects, assembles batches.")
+    public static final class Stream implements Callable<Integer> {
+        @Mixin
+        private RoleOptions options;
+
+        @Option(
+                names = "--state-dir",
+                paramLabel = "DIR",
+                required = true,
+                description = "Folder for this instance's state; it may be lost, and is then restored from the log.")
+        private Path stateDirectory;
+
+        @Spec
+        private CommandSpec spec;
+
+        @Override
+        public Integer call() throws Exception {
+            return options.run(spec, false, pipeline -> pipeline.topology(stateDirectory));
+        }
+    }
+
+    /** Trains and publishes. */
+    @Command(
+            name = "learn",
+            mixinStandardHelpOptions = true,
+            sortOptions = false,
+            footer = {"", FOOTER, "One per run: a second one takes over and the first stops."},
+            description = "Trains on batches and publishes each new version of the weights, exactly once.")
+    public static final class Learn implements Callable<Integer> {
+        @Mixin
+        private RoleOptions options;
+
+        @Option(
+                names = "--first-version",
+                description =
+                        "Publish the initial weights as version 0, if the run has none yet, and end: for a trainer that is not this one.")
+        private boolean firstVersion;
+
+        @Spec
+        private CommandSpec spec;
+
+        @Override
+        public Integer call() throws Exception {
+            return options.run(spec, true, firstVersion ? Pipeline::firstVersion : Pipeline::learner);
+        }
+    }
+}

@@ -1,0 +1,451 @@
+package dev.millrace.cli.run;
+
+import dev.millrace.cli.run.TonedLine.Tone;
+import dev.millrace.log.Alarm;
+import dev.millrace.report.Lines;
+import dev.millrace.runtime.evaluation.EvaluationText;
+import dev.millrace.runtime.report.StepRow;
+import dev.millrace.runtime.train.RunStatus;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.function.Function;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+
+/** Puts a {@link RunStatus} into words: a panel for a terminal of any width, or one line for a log. */
+final class StatusText {
+    private static final int LABEL = 10;
+    /** Below this many columns there is no table of roles, and units are left out. */
+    private static final int NARROW = 60;
+
+    private static final int TREND_STEPS = 20;
+    private static final int SPARK = 50;
+    private static final int ALARM_LINES = 3;
+    private static final List<String> ROLES = List.of("generator", "gateway", "scorer", "topology", "learner");
+
+    private StatusText() {}
+
+    /**
+     * The panel, none of whose lines is longer than {@code width}; what matters most comes first, since a screen may have few rows.
+     *
+     * @param nowMs on the clock by which steps are dated
+     */
+    static List<TonedLine> panel(RunStatus status, int width, Glyphs glyphs, long nowMs) {
+        boolean narrow = width < NARROW;
+        double age = stepAge(status, nowMs);
+        List<TonedLine> lines = new ArrayList<>();
+        lines.add(title(status, RunState.of(status, age), narrow));
+        for (Alarm alarm : status.alarms()) {
+            lines.addAll(labelled("alarm", alarm.text(), Tone.BAD, width));
+        }
+        if (!status.unserved().isEmpty()) {
+            lines.addAll(labelled("unserved", named(status.unserved(), StatusText::seconds), Tone.BAD, width));
+        }
+        if (status.newest() == null) {
+            lines.add(label("starting").and(beginnings(status, glyphs)));
+        }
+        if (!status.phase().isEmpty()) {
+            lines.add(label("waiting").and("for " + status.phase()));
+        }
+        lines.add(reward(status, width, glyphs));
+        if (!narrow && !Double.isNaN(status.goal())) {
+            lines.add(goal(status, width, glyphs));
+        }
+        if (!status.evaluations().isEmpty()) {
+            lines.addAll(labelled("held out", EvaluationText.newest(status.evaluations()), Tone.PLAIN, width));
+        }
+        lines.addAll(figures(status, narrow, glyphs));
+        if (!narrow) {
+            lines.addAll(roles(status));
+        }
+        status.idleStages().forEach(stage -> lines.addAll(labelled("no effect", stage, Tone.LOOK, width)));
+        if (!status.lost().isEmpty()) {
+            lines.addAll(labelled("left out", named(status.lost(), String::valueOf) + " records", Tone.PLAIN, width));
+        }
+        if (!Double.isNaN(age)) {
+            lines.add(label("newest").and("step " + status.steps() + ", " + ago(age)));
+        }
+        lines.add(TonedLine.of(
+                narrow ? "Ctrl-C stops" : "Ctrl-C stops; the same --run-dir goes on from the last step", Tone.FAINT));
+        return lines.stream().map(line -> line.cut(width, glyphs)).toList();
+    }
+
+    /** Seconds since the newest step, or since this invocation began, which knows of no time before; NaN before the first step. */
+    private static double stepAge(RunStatus status, long nowMs) {
+        StepRow newest = status.newest();
+        return newest == null
+                ? Double.NaN
+                : Math.max(0, Math.min(status.elapsedSeconds(), (nowMs - newest.finishedAtMs()) / 1e3));
+    }
+
+    private static TonedLine title(RunStatus status, RunState state, boolean narrow) {
+        String where = "  " + clock(status.elapsedSeconds())
+                + (status.steps() == 0
+                        ? ""
+                        : "  step " + status.steps() + (status.maxSteps() > 0 ? " of " + status.maxSteps() : "")
+                                + (narrow ? "" : "  version " + status.version()));
+        return narrow
+                ? TonedLine.of(state.words, state.tone).and(where)
+                : TonedLine.of(status.runId() + "  ", Tone.STRONG)
+                        .and(state.words, state.tone)
+                        .and(where);
+    }
+
+    /** How far a run is that has made no step yet: what is done, and what comes next. */
+    private static String beginnings(RunStatus status, Glyphs glyphs) {
+        StringBuilder text = new StringBuilder();
+        String next = "";
+        for (Map.Entry<String, Boolean> each : begun(status).entrySet()) {
+            if (each.getValue()) {
+                text.append(each.getKey()).append(' ').append(glyphs.done()).append("  ");
+            } else if (next.isEmpty()) {
+                next = each.getKey();
+            }
+        }
+        return text + (next.isEmpty() ? "first step" : next) + " ...";
+    }
+
+    private static Map<String, Boolean> begun(RunStatus status) {
+        Map<String, Boolean> begun = new LinkedHashMap<>();
+        begun.put("log", true);
+        begun.put("weights", !status.serving().isEmpty());
+        begun.put("sampling", tokens(status, "generator") > 0);
+        begun.put("scoring", tokens(status, "scorer") > 0);
+        begun.put("batch", tokens(status, "learner") > 0);
+        return begun;
+    }
+
+    private static double tokens(RunStatus status, String role) {
+        return status.tokensPerSecond().getOrDefault(role, 0.0);
+    }
+
+    private static TonedLine reward(RunStatus status, int width, Glyphs glyphs) {
+        String newest = number(last(status.rewards()));
+        String trend = trend(status.rewards());
+        String end = trend.isEmpty() ? "" : "  " + trend;
+        int room = width - LABEL - newest.length() - end.length() - 2;
+        return label("reward")
+                .and(newest + "  ", Tone.STRONG)
+                .and(spark(status.rewards(), Math.max(0, Math.min(SPARK, room)), glyphs) + end);
+    }
+
+    /** Change of the reward a step over the last steps: the mean of their later half less that of their earlier half. */
+    private static String trend(List<Double> rewards) {
+        List<Double> recent = rewards.subList(Math.max(0, rewards.size() - TREND_STEPS), rewards.size());
+        int half = recent.size() / 2;
+        if (half < 2) {
+            return "";
+        }
+        double change = (mean(recent.subList(recent.size() - half, recent.size())) - mean(recent.subList(0, half)))
+                / (recent.size() - half);
+        return String.format(Locale.ROOT, "%+.3f a step", change);
+    }
+
+    private static double mean(List<Double> values) {
+        return values.stream().mapToDouble(Double::doubleValue).average().orElse(Double.NaN);
+    }
+
+    private static TonedLine goal(RunStatus status, int width, Glyphs glyphs) {
+        String end = String.format(Locale.ROOT, " %.2f of %.2f", orZero(status.rewardMean()), status.goal());
+        int bar = Math.max(5, Math.min(40, width - LABEL - end.length() - 2));
+        int full = (int) Math.round(bar * Math.max(0, Math.min(1, status.progress())));
+        return label("goal")
+                .and("[" + glyphs.full().repeat(full) + glyphs.empty().repeat(bar - full) + "]" + end);
+    }
+
+    /** One line for a log, of at most 120 columns where the names are not long; alarms have lines of their own. */
+    static String line(RunStatus status) {
+        String time = clock(status.elapsedSeconds());
+        StepRow step = status.newest();
+        if (step == null) {
+            String done = begun(status).entrySet().stream()
+                    .filter(Map.Entry::getValue)
+                    .map(Map.Entry::getKey)
+                    .collect(Collectors.joining(", "));
+            return time + "  waiting for " + (status.phase().isEmpty() ? "the first step" : status.phase()) + " ("
+                    + done + " there)";
+        }
+        if (!status.phase().isEmpty()) {
+            return time + "  step " + status.steps() + "  waiting for " + status.phase();
+        }
+        return String.format(
+                Locale.ROOT,
+                "%s  step %d  reward %.3f%s%s  %s  %s tokens/s%s%s",
+                time,
+                status.steps(),
+                last(status.rewards()),
+                Double.isNaN(status.goal())
+                        ? ""
+                        : String.format(Locale.ROOT, " (%.3f of %.2f)", status.rewardMean(), status.goal()),
+                status.evaluations().isEmpty() ? "" : "  held out " + EvaluationText.newest(status.evaluations()),
+                step.starved()
+                        ? starved(status)
+                        : String.format(
+                                Locale.ROOT,
+                                "staleness %.2f, max %s  ESS %s  trained %s",
+                                step.stalenessMean(),
+                                whole(step.stalenessMax()),
+                                number(step.essRatio()),
+                                share(step.trainedShare())),
+                thousands(tokens(status, "learner")),
+                status.unserved().isEmpty() ? "" : "  unserved for " + named(status.unserved(), StatusText::seconds),
+                status.lost().isEmpty()
+                        ? ""
+                        : "  left out "
+                                + status.lost().values().stream()
+                                        .mapToLong(Long::longValue)
+                                        .sum());
+    }
+
+    /** Staleness at the step and what it did to the batch: raw, and as it was trained on. */
+    private static List<TonedLine> figures(RunStatus status, boolean narrow, Glyphs glyphs) {
+        StepRow step = status.newest();
+        if (step == null) {
+            return List.of();
+        }
+        if (step.starved()) {
+            return List.of(label("starved").and(starved(status), Tone.BAD));
+        }
+        String dot = glyphs.between();
+        boolean low = step.essRatio() < RunState.LOW;
+        String ess = "ESS " + number(step.essRatio()) + (low ? " low" : "");
+        TonedLine stale = label("stale")
+                .and("mean " + number(step.stalenessMean()) + ", max " + whole(step.stalenessMax())
+                        + (narrow ? "" : " versions"));
+        Tone tone = low ? Tone.LOOK : Tone.PLAIN;
+        if (narrow) {
+            return List.of(stale, label("ESS").and(number(step.essRatio()) + (low ? " low" : ""), tone));
+        }
+        return List.of(
+                stale.and(dot).and(ess, tone).and(", truncated " + number(step.essRatioTruncated())),
+                label("batch")
+                        .and(step.rolloutsTrained() + " rollouts trained on, " + step.rolloutsMasked() + " masked" + dot
+                                + share(step.trainedShare()) + " of the tokens"),
+                label("moment")
+                        .and(number(step.secondMoment()) + " raw, " + number(step.secondMomentTrained()) + " trained on"
+                                + dot + "KL " + number(step.kl())));
+    }
+
+    private static List<TonedLine> roles(RunStatus status) {
+        Set<String> known = new TreeSet<>();
+        known.addAll(status.tokensPerSecond().keySet());
+        known.addAll(status.idle().keySet());
+        known.addAll(status.recordsBehind().keySet());
+        known.addAll(status.serving().keySet());
+        if (known.isEmpty()) {
+            return List.of();
+        }
+        Set<String> ordered = new LinkedHashSet<>(ROLES);
+        ordered.retainAll(known);
+        ordered.addAll(known);
+        List<TonedLine> lines = new ArrayList<>();
+        lines.add(TonedLine.of(row("", "tokens/s", "idle", "behind", "version"), Tone.FAINT));
+        for (String role : ordered) {
+            lines.add(TonedLine.of(row(
+                    role,
+                    cell(status.tokensPerSecond().get(role), StatusText::thousands),
+                    cell(status.idle().get(role), idle -> String.format(Locale.ROOT, "%.0f%%", 100 * idle)),
+                    cell(status.recordsBehind().get(role), String::valueOf),
+                    cell(status.serving().get(role), String::valueOf))));
+        }
+        return lines;
+    }
+
+    private static String row(String role, String... cells) {
+        StringBuilder text = new StringBuilder(padded(role));
+        for (String cell : cells) {
+            text.append(String.format(Locale.ROOT, "%10s", cell));
+        }
+        return text.toString();
+    }
+
+    private static <V> String cell(@Nullable V value, Function<V, String> format) {
+        return value == null ? "-" : format.apply(value);
+    }
+
+    private static String starved(RunStatus status) {
+        return "no token left in " + status.starvedInARow()
+                + (status.starvedInARow() == 1 ? " batch" : " batches in a row");
+    }
+
+    private static String whole(double value) {
+        return Double.isNaN(value) ? "-" : String.valueOf((long) value);
+    }
+
+    private static String share(double value) {
+        return Double.isNaN(value) ? "-" : String.format(Locale.ROOT, "%.0f%%", 100 * value);
+    }
+
+    private static TonedLine label(String text) {
+        return TonedLine.of(padded(text), Tone.FAINT);
+    }
+
+    private static String padded(String text) {
+        return text + " ".repeat(Math.max(1, LABEL - text.length()));
+    }
+
+    /** A label and a sentence beside it, broken between words into few lines. */
+    private static List<TonedLine> labelled(String name, String text, Tone tone, int width) {
+        List<String> broken = Lines.broken(text, Math.max(8, width - LABEL));
+        List<TonedLine> lines = new ArrayList<>();
+        for (int i = 0; i < Math.min(ALARM_LINES, broken.size()); i++) {
+            boolean goesOn = i == ALARM_LINES - 1 && broken.size() > ALARM_LINES;
+            String part = goesOn ? String.join(" ", broken.subList(i, broken.size())) : broken.get(i);
+            lines.add(label(i == 0 ? name : "").and(part, tone));
+        }
+        return lines;
+    }
+
+    private static <V> String named(Map<String, V> values, Function<V, String> format) {
+        return values.entrySet().stream()
+                .map(entry -> entry.getKey() + " " + format.apply(entry.getValue()))
+                .collect(Collectors.joining(", "));
+    }
+
+    private static String ago(double seconds) {
+        return seconds < 1 ? "now" : String.format(Locale.ROOT, "%.0f s ago", seconds);
+    }
+
+    private static String seconds(double value) {
+        return String.format(Locale.ROOT, "%.0f s", value);
+    }
+
+    static String thousands(double value) {
+        if (value >= 1e6) {
+            return String.format(Locale.ROOT, "%.1fM", value / 1e6);
+        }
+        return value >= 1000
+                ? String.format(Locale.ROOT, "%.1fk", value / 1000)
+                : String.format(Locale.ROOT, "%.0f", value);
+    }
+
+    /** The values as bars between 0 and 1, the newest at the right end, averaged to fit the width. */
+    static String spark(List<Double> values, int width, Glyphs glyphs) {
+        if (values.isEmpty() || width == 0) {
+            return "";
+        }
+        int bars = Math.min(width, values.size());
+        StringBuilder text = new StringBuilder();
+        for (int i = 0; i < bars; i++) {
+            int from = (int) ((long) i * values.size() / bars);
+            int to = (int) ((long) (i + 1) * values.size() / bars);
+            text.append(glyphs.height(values.subList(from, to).stream()
+                    .mapToDouble(Double::doubleValue)
+                    .average()
+                    .orElse(0)));
+        }
+        return text.toString();
+    }
+
+    static String clock(double seconds) {
+        long whole = (long) seconds;
+        return String.format(Locale.ROOT, "%02d:%02d:%02d", whole / 3600, whole / 60 % 60, whole % 60);
+    }
+
+    private static String number(double value) {
+        return Double.isNaN(value) ? "-" : String.format(Locale.ROOT, "%.3f", value);
+    }
+
+    private static double last(List<Double> values) {
+        return values.isEmpty() ? Double.NaN : values.get(values.size() - 1);
+    }
+
+    private static double orZero(double value) {
+        return Double.isNaN(value) ? 0 : value;
+    }
+
+    /** What to think of a run at one moment, in two words; the most pressing that is true. */
+    enum RunState {
+        ALARM("ALARM", Tone.BAD),
+        STARVED("STARVED", Tone.BAD),
+        STARTING("STARTING", Tone.FAINT),
+        WAITING("WAITING", Tone.LOOK),
+        STALLED("NO STEP", Tone.BAD),
+        FALLING("REWARD FALLS", Tone.LOOK),
+        FLAT("REWARD FLAT", Tone.LOOK),
+        LOW_ESS("LOW ESS", Tone.LOOK),
+        TRAINING("TRAINING OK", Tone.GOOD);
+
+        /** Where the page and the doctor say so too: few rollouts decide. */
+        static final double LOW = 0.3;
+
+        private static final double STALLED_SECONDS = 120;
+        private static final int WINDOW = 10;
+        private static final double FALLEN = 0.7;
+        /** What stands still; the page judges so too. */
+        private static final double RISE = 0.02;
+
+        private static final int FLAT_STEPS = 60;
+
+        final String words;
+        final Tone tone;
+
+        RunState(String words, Tone tone) {
+            this.words = words;
+            this.tone = tone;
+        }
+
+        /** @param stepAge seconds since the newest step; NaN where there is none */
+        static RunState of(RunStatus status, double stepAge) {
+            StepRow newest = status.newest();
+            if (!status.alarms().isEmpty() || !status.unserved().isEmpty()) {
+                return ALARM;
+            }
+            if (newest == null) {
+                return STARTING;
+            }
+            if (!status.phase().isEmpty()) {
+                return WAITING;
+            }
+            if (status.starvedInARow() > 0) {
+                return STARVED;
+            }
+            if (stepAge > STALLED_SECONDS) {
+                return STALLED;
+            }
+            List<Double> means = means(status.rewards());
+            if (hasFallen(means)) {
+                return FALLING;
+            }
+            if (isFlat(means, status.rewards().size(), status.goal())) {
+                return FLAT;
+            }
+            return newest.essRatio() < LOW ? LOW_ESS : TRAINING;
+        }
+
+        /** Of each {@value #WINDOW} neighbouring steps. */
+        private static List<Double> means(List<Double> rewards) {
+            List<Double> means = new ArrayList<>();
+            double sum = 0;
+            for (int i = 0; i < rewards.size(); i++) {
+                sum += rewards.get(i) - (i >= WINDOW ? rewards.get(i - WINDOW) : 0);
+                if (i >= WINDOW - 1) {
+                    means.add(sum / WINDOW);
+                }
+            }
+            return means;
+        }
+
+        /** Whether the mean of the last steps is far below the best such mean. */
+        private static boolean hasFallen(List<Double> means) {
+            double best = means.stream().mapToDouble(Double::doubleValue).max().orElse(0);
+            return !means.isEmpty() && means.get(means.size() - 1) < FALLEN * best;
+        }
+
+        /** Whether a reward below its goal has not risen over half of its steps; of a run without a goal nobody says where it should be. */
+        private static boolean isFlat(List<Double> means, int steps, double goal) {
+            int before = means.size() - 1 - steps / 2;
+            if (steps < FLAT_STEPS || before < 0) {
+                return false;
+            }
+            double last = means.get(means.size() - 1);
+            return last < goal && last - means.get(before) < RISE;
+        }
+    }
+}

@@ -1,0 +1,59 @@
+package dev.millrace.cli.run;
+
+import dev.millrace.runtime.train.RunView;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.charset.Charset;
+import java.nio.charset.StandardCharsets;
+import java.time.Clock;
+import java.util.Properties;
+import org.jline.terminal.Terminal;
+import org.jline.terminal.TerminalBuilder;
+
+/** The views of a terminal: a panel in place where the cursor can be moved, a line now and then elsewhere. */
+public final class TerminalView {
+    private TerminalView() {}
+
+    /**
+     * The view that fits: the panel if standard output is a terminal that can redraw and is ours, lines otherwise.
+     *
+     * @param plain lines in any case
+     * @param out where lines go
+     */
+    public static RunView open(boolean plain, PrintWriter out) {
+        if (!plain && System.getenv("TERM") != null && !System.getenv("TERM").equals("dumb") && Foreground.isOurs()) {
+            try {
+                // standard error is no substitute: who sends standard output to a file wants the lines there; the
+                // signals are the run's, which ends in order on Ctrl-C, where the terminal would end the process; and
+                // nothing is asked of the terminal that it would answer on standard input
+                Terminal terminal = TerminalBuilder.builder()
+                        .system(true)
+                        .dumb(false)
+                        .graphemeCluster(false)
+                        .encoding(encoding(System.getProperties()))
+                        .systemOutput(TerminalBuilder.SystemOutput.SysOut)
+                        .nativeSignals(false)
+                        .build();
+                if (terminal.getSize().getColumns() > 0 && terminal.getSize().getRows() > 0) {
+                    return new TerminalPanel(terminal, areColoursWanted(), Foreground::isOurs, Clock.systemUTC());
+                }
+                terminal.close();
+            } catch (IOException | IllegalStateException notATerminal) {
+                return new TerminalLines(out);
+            }
+        }
+        return new TerminalLines(out);
+    }
+
+    /** Of the terminal: what the user's locale says, and not the encoding of files, which is UTF-8 whatever that says. */
+    static Charset encoding(Properties properties) {
+        String name = properties.getProperty("stdout.encoding", properties.getProperty("native.encoding"));
+        return Charset.isSupported(name) ? Charset.forName(name) : StandardCharsets.US_ASCII;
+    }
+
+    /** Whether colours are wanted: who sets {@code NO_COLOR} wants none. */
+    private static boolean areColoursWanted() {
+        String refused = System.getenv("NO_COLOR");
+        return refused == null || refused.isEmpty();
+    }
+}

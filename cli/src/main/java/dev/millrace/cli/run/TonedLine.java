@@ -1,0 +1,65 @@
+package dev.millrace.cli.run;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.Collectors;
+
+/** A line of the panel: pieces of text, each in a tone, which is a colour where there are colours and nothing where there are none. */
+record TonedLine(List<Piece> pieces) {
+    /** How a piece is meant. What it means is in its words too. */
+    enum Tone {
+        PLAIN,
+        STRONG,
+        FAINT,
+        GOOD,
+        LOOK,
+        BAD
+    }
+
+    /** Text in one tone. */
+    record Piece(String text, Tone tone) {}
+
+    TonedLine {
+        pieces = List.copyOf(pieces);
+    }
+
+    static TonedLine of(String text) {
+        return of(text, Tone.PLAIN);
+    }
+
+    static TonedLine of(String text, Tone tone) {
+        return new TonedLine(List.of(new Piece(text, tone)));
+    }
+
+    /** The same with more at its end. */
+    TonedLine and(String text, Tone tone) {
+        List<Piece> more = new ArrayList<>(pieces);
+        more.add(new Piece(text, tone));
+        return new TonedLine(more);
+    }
+
+    TonedLine and(String text) {
+        return and(text, Tone.PLAIN);
+    }
+
+    /** Its words. */
+    String text() {
+        return pieces.stream().map(Piece::text).collect(Collectors.joining());
+    }
+
+    /** The same in so many columns: what is cut ends in a sign of it. */
+    TonedLine cut(int width, Glyphs glyphs) {
+        if (text().length() <= width) {
+            return this;
+        }
+        List<Piece> kept = new ArrayList<>();
+        int left = Math.max(0, width - 1);
+        for (Piece piece : pieces) {
+            String text = piece.text().substring(0, Math.min(left, piece.text().length()));
+            left -= text.length();
+            kept.add(new Piece(text, piece.tone()));
+        }
+        kept.add(new Piece(width < 1 ? "" : glyphs.cut(), Tone.PLAIN));
+        return new TonedLine(kept);
+    }
+}

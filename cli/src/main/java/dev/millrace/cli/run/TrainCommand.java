@@ -1,0 +1,241 @@
+package dev.millrace.cli.run;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.cli.StopSignals;
+import dev.millrace.cli.config.ConfigOptions;
+import dev.millrace.runtime.Millrace;
+import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.runtime.config.ConfigLayers;
+import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.pipeline.RunLookup;
+import dev.millrace.runtime.train.ResumeCheck;
+import dev.millrace.runtime.train.RunDirectory;
+import dev.millrace.runtime.train.RunStatus;
+import dev.millrace.runtime.train.RunView;
+import dev.millrace.view.follow.RunSource;
+import dev.millrace.view.follow.ViewedRun;
+import dev.millrace.view.follow.ViewedRuns;
+import dev.millrace.view.http.ViewServer;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.lang.management.ManagementFactory;
+import java.net.BindException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/** {@code millrace train}: every role in one process, from random weights to a trained policy. */
+@Command(
+        name = "train",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = {
+            "Trains a policy while it generates: broker, generator, scorer, topology and learner in one process.",
+            "Without options: the task 'inc' from random weights, until its mean reward is 0.9 over ten steps."
+        },
+        footer = {
+            "",
+            "Ctrl-C stops at the last finished step; the same --run-dir goes on from there.",
+            "",
+            "Exit codes: 0 the goal or the last step was reached; 3 the time was over before; 130 Ctrl-C; 1 a failure;",
+            "2 a mistake in the configuration."
+        })
+public final class TrainCommand implements Callable<Integer> {
+    @Mixin
+    private ConfigOptions options;
+
+    @Option(
+            names = "--run-dir",
+            paramLabel = "DIR",
+            description = "Folder of the run (default runs/<run id>); one of an earlier run goes on with that run.")
+    private Path runDirectory;
+
+    @Option(
+            names = "--model",
+            paramLabel = "DIR",
+            description = "Hugging Face directory that the policy begins with: model.checkpoint.")
+    private Path model;
+
+    @Option(
+            names = "--data",
+            paramLabel = "FILE",
+            description = "Prompts as JSON lines, {\"prompt\": TEXT, \"answer\": ...}: data.file, and the task text.")
+    private Path data;
+
+    @Option(
+            names = "--eval-data",
+            paramLabel = "FILE",
+            description = "Prompts that are never trained on, by which the policy is evaluated: task.eval.data.file.")
+    private Path evalData;
+
+    @Option(
+            names = "--reward",
+            paramLabel = "KIND",
+            description = "What a response is worth: reward.kind, such as exact, numeric or regex.")
+    private String reward;
+
+    @Option(names = "--summary", paramLabel = "FILE", description = "Write the summary to this file as well.")
+    private Path summary;
+
+    @Option(
+            names = "--max-steps",
+            paramLabel = "N",
+            description = "End after N optimiser steps, counted from the run's beginning.")
+    private Long maxSteps;
+
+    @Option(
+            names = "--view",
+            paramLabel = "PORT",
+            arity = "0..1",
+            fallbackValue = "8650",
+            description =
+                    "Show the run as a page in the browser too, while it goes: on this port of loopback, 0 for any free one (default 8650).")
+    private Integer view;
+
+    @Option(names = "--plain", description = "Print lines even if the terminal could show a live view.")
+    private boolean plain;
+
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public Integer call() throws Exception {
+        MillraceConfig config = resolved().named();
+        Path folder = runDirectory != null
+                ? runDirectory
+                : Path.of("runs", config.run().id());
+        System.setProperty("millrace.log", RunDirectory.log(folder).toString());
+        if (options.verbose()) {
+            System.setProperty("millrace.log.level", "debug");
+        }
+        Millrace run = new Millrace(config)
+                .in(folder)
+                .startedAt(ManagementFactory.getRuntimeMXBean().getStartTime())
+                .printingTo(spec.commandLine().getOut(), spec.commandLine().getErr())
+                .showing(() -> shown(folder));
+        if (summary != null) {
+            requireWritable(summary.toAbsolutePath());
+            run.copyingSummaryTo(summary);
+        }
+        return StopSignals.during(run::run, run::stop).end().code();
+    }
+
+    private RunView shown(Path folder) {
+        RunView terminal = TerminalView.open(plain, spec.commandLine().getOut());
+        if (view == null) {
+            return terminal;
+        }
+        try {
+            return PageView.open(view, folder, terminal, spec.commandLine().getOut());
+        } catch (RefusedRequestException e) {
+            if (e.getCause() instanceof BindException) { // the page's own command calls the option --port
+                throw new RefusedRequestException(
+                        "port " + view + " on loopback is taken; give --view another one, or 0 for any free one", e);
+            }
+            throw e;
+        }
+    }
+
+    /** What is asked for, over what the run was begun with, which its folder has, or its log where the folder is elsewhere. */
+    private MillraceConfig resolved() {
+        if (runDirectory != null && RunDirectory.holdsRun(runDirectory)) {
+            return over(ResumeCheck.in(runDirectory).tree()).resolve();
+        }
+        ConfigLayers layers = over(ConfigTree.empty());
+        MillraceConfig whereabouts = layers.whereabouts();
+        if (whereabouts.run().embedded() || whereabouts.run().id().isEmpty()) {
+            return layers.resolve();
+        }
+        return RunLookup.configuration(whereabouts)
+                .map(recorded -> over(recorded.tree()).resolve())
+                .orElseGet(layers::resolve);
+    }
+
+    private ConfigLayers over(ObjectNode begun) {
+        ConfigLayers layers = options.over(begun);
+        set(layers, "model.checkpoint", model);
+        set(layers, "data.file", data);
+        set(layers, "task.eval.data.file", evalData);
+        set(layers, "reward.kind", reward);
+        return maxSteps == null ? layers : layers.set("learner.max_steps=" + maxSteps);
+    }
+
+    private static void set(ConfigLayers layers, String key, Object value) {
+        if (value != null) {
+            layers.set(key, value.toString());
+        }
+    }
+
+    /** Said before the run, not after it. */
+    private static void requireWritable(Path file) {
+        try {
+            Files.createDirectories(file.getParent());
+            if (Files.isDirectory(file) || !Files.isWritable(Files.exists(file) ? file : file.getParent())) {
+                throw new IOException(Files.isDirectory(file) ? "it is a folder" : "permission denied");
+            }
+        } catch (IOException e) {
+            throw new RefusedRequestException(
+                    "cannot write the summary to " + file + " (" + RunDirectory.reason(e)
+                            + "); give --summary a file that can be written",
+                    e);
+        }
+    }
+
+    /** A run's page beside its terminal view, served by the process that trains; it also has what only that process knows, such as who waits. */
+    static final class PageView implements RunView {
+        private final RunView terminal;
+        private final ViewServer server;
+        private final ViewedRun run;
+
+        private PageView(RunView terminal, ViewServer server, ViewedRun run) {
+            this.terminal = terminal;
+            this.server = server;
+            this.run = run;
+        }
+
+        /**
+         * Opens the page of the run that goes on in a folder of this process, and says where it is.
+         *
+         * @param terminal shown beside it, and closed with it
+         */
+        public static RunView open(int port, Path folder, RunView terminal, PrintWriter out) {
+            ViewServer server;
+            try {
+                RunSource source = new RunSource.Here(folder);
+                ViewedRuns runs =
+                        new ViewedRuns(List.of(source), folder.toAbsolutePath().getParent(), ViewOptions.indexes(null));
+                server = ViewServer.open(port, runs, ViewOptions.shelf(List.of()));
+                out.println("view at " + server.address() + "#/" + source.name() + "/now");
+                out.flush();
+                return new PageView(terminal, server, runs.run(source.name()).orElseThrow());
+            } catch (RuntimeException e) {
+                terminal.close();
+                throw e;
+            }
+        }
+
+        @Override
+        public long periodMs() {
+            return terminal.periodMs();
+        }
+
+        @Override
+        public void show(RunStatus status) {
+            run.show(status);
+            terminal.show(status);
+        }
+
+        @Override
+        public void close() {
+            server.close();
+            terminal.close();
+        }
+    }
+}

@@ -1,0 +1,114 @@
+package dev.millrace.cli.run;
+
+import dev.millrace.cli.StopSignals;
+import dev.millrace.cli.audit.RunOptions;
+import dev.millrace.replay.archive.ArchivedRun;
+import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.train.RunDirectory;
+import dev.millrace.view.follow.RunSource;
+import dev.millrace.view.follow.ViewedRuns;
+import dev.millrace.view.http.ViewServer;
+import java.io.PrintWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CountDownLatch;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/** {@code millrace view}: a page in the browser over runs that go on, ended, or were archived. */
+@Command(
+        name = "view",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = {
+            "Shows a run as a page in the browser, on this machine alone: how it learns, how stale it is, what its corrections",
+            "remove. Works while the run goes on, after its end or a kill, and on an archive. Without options: the runs under runs/.",
+            "It reads only: committed records, as a member of no group. An index of them fills in the background, in the user's cache."
+        },
+        footer = {
+            "",
+            "millrace view",
+            "millrace view --run-dir runs/<run id>",
+            "millrace view --archive my-run.archive",
+            "millrace view --bootstrap-servers kafka:9092 --run my-run --port 0",
+            "",
+            "Exit codes: 0 or 130 it was ended; 1 a failure; 2 a mistake in the command line."
+        })
+public final class ViewCommand implements Callable<Integer> {
+    @Mixin
+    private RunOptions run;
+
+    @Option(
+            names = "--archive",
+            paramLabel = "DIR",
+            description = "An archive that 'millrace export' wrote; may be given often.")
+    private List<Path> archives = new ArrayList<>();
+
+    @Option(
+            names = "--runs",
+            paramLabel = "DIR",
+            defaultValue = "runs",
+            description = "Folder with the folders of other runs to list and compare (default ${DEFAULT-VALUE}).")
+    private Path runs;
+
+    @Mixin
+    private ViewOptions view;
+
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public Integer call() throws Exception {
+        List<RunSource> named = named();
+        if (named.isEmpty() && !Files.isDirectory(runs)) {
+            throw new ConfigException(
+                    "there is no folder " + runs
+                            + " with runs to show; name one with --runs DIR, or a run with --run-dir, --archive or --bootstrap-servers");
+        }
+        CountDownLatch ended = new CountDownLatch(1);
+        ViewedRuns viewed = new ViewedRuns(named, runs, view.indexes());
+        named.stream().findFirst().ifPresent(first -> viewed.run(first.name())); // is read while the port opens
+        try (ViewServer server = view.open(viewed)) {
+            PrintWriter out = spec.commandLine().getOut();
+            out.println("view at " + server.address()
+                    + (named.isEmpty() ? "" : "#/" + named.get(0).name() + "/now") + "; Ctrl-C ends it");
+            out.flush();
+            StopSignals.during(
+                    () -> {
+                        ended.await();
+                        return 0;
+                    },
+                    ended::countDown);
+        }
+        return 0;
+    }
+
+    private List<RunSource> named() {
+        List<RunSource> named = new ArrayList<>();
+        if (run.folder() != null) {
+            if (!RunDirectory.holdsRun(run.folder())) {
+                throw new ConfigException(run.folder()
+                        + " holds no run (it has no config.yaml); give --run-dir a folder such as runs/<run id>");
+            }
+            named.add(new RunSource.Folder(run.folder()));
+        } else if (run.isGiven()) {
+            run.open().close(); // a mistake is said here, and not by the page
+            named.add(new RunSource.Cluster(run.name(), run::open, run.asGiven()));
+        }
+        for (Path archive : archives) {
+            if (!ArchivedRun.isIn(archive)) {
+                throw new RefusedRequestException(
+                        archive + " holds no archive; give --archive a folder that 'millrace export' wrote to the end");
+            }
+            named.add(new RunSource.Archive(archive));
+        }
+        return named;
+    }
+}

@@ -1,0 +1,74 @@
+package dev.millrace.cli.run;
+
+import dev.millrace.policy.session.CacheFolders;
+import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.view.follow.ViewedRuns;
+import dev.millrace.view.http.ReportShelf;
+import dev.millrace.view.http.ViewServer;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Option;
+
+/** Where the page is served, and where its index is. */
+public final class ViewOptions {
+    private static final int MOST = 65_535;
+
+    @Option(
+            names = "--port",
+            paramLabel = "N",
+            defaultValue = "8650",
+            description = "Port of the page on loopback; 0 takes any free one (default ${DEFAULT-VALUE}).")
+    private int port;
+
+    @Option(
+            names = "--index",
+            paramLabel = "DIR",
+            description = "Folder for the page's index, which may be removed at any time (default: the user's cache).")
+    private Path index;
+
+    @Option(
+            names = "--reports",
+            paramLabel = "DIR",
+            description =
+                    "Folder in which reports of other commands are looked for, beside the runs' own folders; may be given often (default: reports and experiments).")
+    private List<Path> reports = new ArrayList<>();
+
+    /** Opens the page over runs, which it closes. */
+    public ViewServer open(ViewedRuns runs) {
+        if (port < 0 || port > MOST) {
+            throw new ConfigException("--port must be from 0 to " + MOST + ": " + port);
+        }
+        return ViewServer.open(port, runs, shelf(reports));
+    }
+
+    /** @param folders that were named; none for the usual ones */
+    static ReportShelf shelf(List<Path> folders) {
+        return new ReportShelf(folders.isEmpty() ? List.of(Path.of("reports"), Path.of("experiments")) : folders);
+    }
+
+    /** The folder of the indexes, which is there. */
+    public Path indexes() {
+        return indexes(index);
+    }
+
+    /** @param index the folder that was named; null for one in the user's cache */
+    static Path indexes(@Nullable Path index) {
+        for (Path root : index != null ? List.of(index) : CacheFolders.roots()) {
+            try {
+                Files.createDirectories(root);
+                if (Files.isWritable(root)) {
+                    return root;
+                }
+            } catch (IOException e) {
+                // the next one
+            }
+        }
+        throw new RefusedRequestException(
+                "no folder for the page's index can be written; give --index DIR, or make the user's cache writable");
+    }
+}

@@ -1,5 +1,0 @@
-/** Ctrl-C and a polite kill, as requests to stop. */
-@NullMarked
-package dev.millrace.cli.signal;
-
-import org.jspecify.annotations.NullMarked;

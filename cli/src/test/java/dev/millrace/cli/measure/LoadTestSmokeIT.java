@@ -1,0 +1,366 @@
+package dev.millrace.cli.measure;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.cli.Main;
+import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.workloads.ClosedFile;
+import dev.millrace.workloads.JsonFile;
+import dev.millrace.workloads.LoadReport;
+import dev.millrace.workloads.OpenLoopReport;
+import dev.millrace.workloads.PointResult;
+import dev.millrace.workloads.Sample;
+import dev.millrace.workloads.closed.ClosedReport;
+import dev.millrace.workloads.closed.GatewayBenchmark;
+import dev.millrace.workloads.topology.ReplayBenchmark;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.MethodOrderer;
+import org.junit.jupiter.api.Order;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.TestMethodOrder;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+import picocli.CommandLine;
+
+/**
+ * A tiny instance of every {@code load-test} and {@code experiment} subcommand and of every workload file: it ends, and its report has
+ * its numbers. What is new has no case here, and fails.
+ */
+@Tag("smoke")
+@TestMethodOrder(MethodOrderer.OrderAnnotation.class)
+class LoadTestSmokeIT {
+    private static final Path WORKLOADS = Path.of("..", "load-tests", "workloads");
+    private static final int WORKLOADS_AT_ONCE = 3;
+    private static final Duration LIMIT = Duration.ofMinutes(10);
+    private static final Path ARCHIVE = Path.of("src", "test", "resources", "archives", "contract-3");
+
+    @TempDir
+    static Path brokerDirectory;
+
+    @TempDir
+    static Path reports;
+
+    private static final Map<Path, Future<?>> MEASURED = new HashMap<>();
+
+    private static EmbeddedBroker broker;
+    private static ExecutorService atOnce;
+
+    @TempDir
+    Path directory;
+
+    /** A tiny workload mostly waits, so that several have room beside each other. */
+    @BeforeAll
+    static void startAllWorkloads() throws IOException {
+        broker = EmbeddedBroker.start(brokerDirectory);
+        atOnce = Executors.newFixedThreadPool(WORKLOADS_AT_ONCE);
+        for (Path file : workloads()) {
+            MEASURED.put(file, atOnce.submit(() -> {
+                measureTiny(file);
+                return null;
+            }));
+        }
+    }
+
+    @AfterAll
+    static void stopBroker() {
+        atOnce.shutdownNow();
+        broker.close();
+    }
+
+    static List<Path> workloads() throws IOException {
+        try (Stream<Path> files = Files.list(WORKLOADS)) {
+            return files.filter(file -> file.toString().endsWith(".yaml"))
+                    .sorted()
+                    .toList();
+        }
+    }
+
+    static Stream<String> loadTests() {
+        return subcommands("load-test");
+    }
+
+    static Stream<String> experiments() {
+        return subcommands("experiment");
+    }
+
+    private static Stream<String> subcommands(String command) {
+        return Main.commandLine().getSubcommands().get(command).getSubcommands().values().stream()
+                .map(CommandLine::getCommandName)
+                .distinct()
+                .sorted();
+    }
+
+    @Order(1) // before what measures alone
+    @ParameterizedTest
+    @MethodSource("workloads")
+    void shouldMeasureEveryWorkload(Path file) {
+        assertThat(MEASURED.get(file)).succeedsWithin(LIMIT);
+    }
+
+    private static void measureTiny(Path file) throws IOException {
+        Path directory = Files.createDirectory(
+                reports.resolve(file.getFileName().toString().replace(".yaml", "")));
+        ObjectNode tree = ConfigTree.read(file);
+        boolean closed = ClosedFile.isOne(tree);
+        if (closed) {
+            shrinkClosed(tree);
+        } else {
+            shrinkOpen(tree);
+        }
+        Path tiny = Files.writeString(directory.resolve(file.getFileName()), ConfigTree.write(tree));
+        Path report = directory.resolve("report");
+        List<String> arguments =
+                new ArrayList<>(List.of("load-test", "--workload", tiny.toString(), "--report", report.toString()));
+        if (tree.path("brokers").asInt(1) == 1) {
+            arguments.addAll(List.of("--bootstrap-servers", broker.bootstrapServers()));
+        }
+
+        run(List.of(0), arguments.toArray(String[]::new));
+
+        assertThat(report.resolve("report.html")).isNotEmptyFile();
+        if (closed) {
+            assertThat(JsonFile.read(report.resolve(OpenLoopReport.JSON), ClosedReport.class)
+                            .curves())
+                    .isNotEmpty()
+                    .allSatisfy(curve -> assertThat(curve.runs())
+                            .hasSizeGreaterThan(1)
+                            .allSatisfy(run -> {
+                                assertThat(run.tokens()).isPositive();
+                                assertThat(run.tokensPerSecond()).isPositive();
+                                assertThat(run.steps()).isNotEmpty();
+                            }));
+        } else {
+            requireNumbers(JsonFile.read(report.resolve(OpenLoopReport.JSON), LoadReport.class), tree);
+        }
+    }
+
+    private static void requireNumbers(LoadReport measured, ObjectNode workload) {
+        assertThat(measured.curves()).isNotEmpty().allSatisfy(curve -> {
+            assertThat(curve.baseline().copyMegabytesPerSecond()).isPositive();
+            assertThat(curve.baseline().publishRolloutsPerSecond()).isPositive();
+            assertThat(curve.knee().rate()).isPositive();
+            assertThat(curve.points())
+                    .hasSizeGreaterThanOrEqualTo(workload.has("knee") ? 3 : 1)
+                    .allSatisfy(point -> requireSense(point, workload))
+                    .anySatisfy(point -> requireNumbers(point, workload));
+        });
+    }
+
+    /** On a busy machine no batch may be complete within the two seconds of a point. */
+    private static void requireSense(PointResult point, ObjectNode workload) {
+        assertThat(point.achieved()).isNotNegative().isFinite();
+        if (!workload.has("algorithm")) {
+            assertThat(point.staleShare()).as("the wide limit never binds").isZero();
+        }
+    }
+
+    private static void requireNumbers(PointResult point, ObjectNode workload) {
+        assertThat(point.achieved()).isPositive();
+        assertThat(point.tokensPerSecond()).isPositive();
+        assertThat(point.ess()).isPositive();
+        assertThat(point.trainedShare()).isPositive();
+        assertThat(point.lags()).isNotEmpty();
+        if (!workload.has("backlog")) { // which is worked off before what is timed
+            assertThat(point.endToEnd().count()).isPositive();
+        }
+        if (workload.has("fault")) {
+            assertThat(point.gapSeconds()).isPositive();
+        }
+    }
+
+    /** Of every list of the sweep the last value, seconds where there were tens of them, small batches at a low rate. */
+    private static void shrinkOpen(ObjectNode tree) {
+        shortenSweep(tree);
+        boolean kills = tree.has("fault");
+        tree.put("warm_up_seconds", 0);
+        tree.put("seconds", kills ? 8 : 2);
+        if (kills) {
+            tree.withObjectProperty("fault").put("kill_after_seconds", 1);
+        }
+        tree.withObjectProperty("load").put("rollouts_per_second", 40);
+        tree.withObjectProperty("topology").withObjectProperty("batch").put("sequences", 8);
+        if (tree.has("knee")) {
+            tree.withObjectProperty("knee").put("points", 3);
+        }
+        if (tree.has("backlog")) {
+            tree.withObjectProperty("backlog").put("rollouts", 160);
+        }
+    }
+
+    private static void shrinkClosed(ObjectNode tree) {
+        shortenSweep(tree);
+        ObjectNode closed = tree.withObjectProperty("closed");
+        closed.put("seconds", 0);
+        closed.put("tokens", 200);
+        closed.put("over_steps", 2);
+        closed.put("batch_sequences", 16);
+        tree.withObjectProperty("admission").put("group_size", 4);
+        tree.withObjectProperty("generator").put("slots", 16);
+        ObjectNode model = tree.withObjectProperty("model");
+        model.put("hidden_size", 16);
+        model.put("layers", 1);
+        model.put("heads", 2);
+        model.put("kv_heads", 1);
+        model.put("head_size", 8);
+        model.put("intermediate_size", 32);
+    }
+
+    private static void shortenSweep(ObjectNode tree) {
+        for (JsonNode values : tree.path("sweep")) {
+            ArrayNode list = (ArrayNode) values;
+            JsonNode last = list.get(list.size() - 1);
+            list.removeAll();
+            list.add(last);
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource("loadTests")
+    void shouldRunEveryLoadTest(String command) throws IOException {
+        String report = directory.resolve("report").toString();
+        switch (command) {
+            case "topology" -> {
+                measure("topology", "--quick", "--repetitions", "1", "--report", report);
+                JsonNode measured = JsonFile.read(Path.of(report, "topology.json"), JsonNode.class);
+                assertThat(measured.path("throughput")).isNotEmpty().allSatisfy(of -> {
+                    requirePositive(of, "/copy_megabytes/median", "/megabytes/median", "/ratio/median");
+                    requirePositive(of, "/bytes_written/median");
+                });
+                assertThat(measured.path("latency")).isNotEmpty().allSatisfy(of -> requirePositive(of, "/p50", "/p99"));
+                assertThat(measured.path("restarts")).hasSize(2).allSatisfy(of -> {
+                    requirePositive(of, "/gap_seconds", "/rollouts");
+                    assertThat(of.path("lost").asLong(-1)).isZero();
+                    assertThat(of.path("repeated").asLong(-1)).isZero();
+                });
+                assertThat(measured.path("memory"))
+                        .hasSize(2)
+                        .allSatisfy(of -> requirePositive(of, "/rollouts", "/live_heap_bytes"));
+            }
+            case "replay" -> {
+                measure("replay", "--tokens", "512", "--megabytes", "8", "--repetitions", "1", "--report", report);
+                assertThat(JsonFile.read(Path.of(report, "replay.json"), ReplayBenchmark.Report.class)
+                                .results())
+                        .singleElement()
+                        .satisfies(of -> requirePositive(
+                                of.topology(), of.asRecorded(), of.corrections(), of.threeCorrections()));
+            }
+            case "gateway" -> {
+                measure(
+                        "gateway",
+                        "--agents",
+                        "4",
+                        "--open",
+                        "8",
+                        "--latency-ms",
+                        "50",
+                        "--think-ms",
+                        "50",
+                        "--seconds",
+                        "2",
+                        "--repetitions",
+                        "1",
+                        "--report",
+                        report);
+                assertThat(JsonFile.read(Path.of(report, "gateway.json"), GatewayBenchmark.Report.class)
+                                .rounds())
+                        .singleElement()
+                        .satisfies(of -> {
+                            assertThat(of.calls()).isPositive();
+                            assertThat(of.directP50()).isGreaterThanOrEqualTo(50);
+                            assertThat(of.p50()).isGreaterThanOrEqualTo(50);
+                        });
+            }
+            case "repeat" ->
+                assertThat(run(
+                                List.of(0),
+                                "load-test",
+                                "repeat",
+                                "--archive",
+                                ARCHIVE.toString(),
+                                "--times",
+                                "2",
+                                "--run-dir",
+                                report))
+                        .contains("744 rollouts in " + report);
+            default -> throw new AssertionError("no tiny instance of load-test " + command + " is known here; add one");
+        }
+    }
+
+    /** Whether a goal is reached on the machine of a test says nothing: 1 is as good as 0. */
+    private static void measure(String... arguments) {
+        run(
+                List.of(0, 1),
+                Stream.concat(Stream.of("load-test"), Arrays.stream(arguments)).toArray(String[]::new));
+    }
+
+    private static void requirePositive(Sample... samples) {
+        assertThat(samples)
+                .allSatisfy(sample -> assertThat(sample.median()).isPositive().isFinite());
+    }
+
+    private static void requirePositive(JsonNode of, String... pointers) {
+        assertThat(pointers)
+                .allSatisfy(pointer ->
+                        assertThat(of.at(pointer).asDouble()).as(pointer).isPositive());
+    }
+
+    @ParameterizedTest
+    @MethodSource("experiments")
+    void shouldRunEveryExperiment(String experiment) {
+        Path report = directory.resolve("report");
+        List<String> numbers = switch (experiment) {
+            case "staleness" -> List.of("runs.csv");
+            case "lag-law" -> List.of("lag-law.md", "lag-law.json");
+            default ->
+                throw new AssertionError("no tiny instance of experiment " + experiment + " is known here; add one");
+        };
+
+        run(
+                List.of(0),
+                "experiment",
+                experiment,
+                "--lags",
+                "0,1,2,4",
+                "--seeds",
+                "1",
+                "--steps",
+                "16",
+                "--warm-up",
+                "2",
+                "--batch-sequences",
+                "16",
+                "--report",
+                report.toString());
+
+        assertThat(numbers).allSatisfy(file -> assertThat(report.resolve(file)).isNotEmptyFile());
+    }
+
+    private static String run(List<Integer> statuses, String... arguments) {
+        StringWriter out = new StringWriter();
+        StringWriter err = new StringWriter();
+        CommandLine command = Main.commandLine().setOut(new PrintWriter(out)).setErr(new PrintWriter(err));
+        assertThat(command.execute(arguments)).as(out + "\n" + err).isIn(statuses);
+        return out + "\n" + err;
+    }
+}

@@ -1,0 +1,171 @@
+package dev.millrace.cli.run;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.millrace.cli.Main;
+import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.TrainingStep;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.regex.Matcher;
+import org.apache.kafka.clients.admin.Admin;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Two runs that begin at the same time on one cluster that neither of them started. */
+@TestInstance(TestInstance.Lifecycle.PER_CLASS)
+class ExternalClusterIT {
+    private static final int STEPS = 3;
+    private static final Duration LIMIT = Duration.ofSeconds(90);
+
+    private record Trained(String id, String prefix, int status, List<String> err, JsonNode summary) {}
+
+    @TempDir
+    private static Path folder;
+
+    private EmbeddedBroker cluster;
+    private Trained first;
+    private Trained second;
+
+    @BeforeAll
+    void trainTwo() throws Exception {
+        cluster = EmbeddedBroker.start(folder.resolve("cluster"));
+        try (TrainProcess one = train("one");
+                TrainProcess two = train("two")) {
+            first = trained(one, "one");
+            second = trained(two, "two");
+        }
+    }
+
+    private TrainProcess train(String directory, String... more) {
+        List<String> arguments = new ArrayList<>(
+                List.of("--bootstrap-servers", cluster.bootstrapServers(), "--max-steps", Integer.toString(STEPS)));
+        arguments.addAll(List.of(more));
+        return TrainProcess.train(folder.resolve(directory), arguments.toArray(String[]::new));
+    }
+
+    private Trained trained(TrainProcess process, String directory) throws Exception {
+        String id = process.awaitLine("^run (\\S+) in " + directory + "$").group(1);
+        Matcher log = process.awaitLine("^log on " + cluster.bootstrapServers() + ", topics (\\S+)\\*$");
+        int status = process.awaitExit(TrainProcess.PATIENCE);
+        return new Trained(
+                id,
+                log.group(1),
+                status,
+                process.err(),
+                new ObjectMapper()
+                        .readTree(folder.resolve(directory)
+                                .resolve("summary.json")
+                                .toFile()));
+    }
+
+    @AfterAll
+    void stop() {
+        cluster.close();
+    }
+
+    @Test
+    void shouldGiveEachRunTopicsOfItsOwn() {
+        assertThat(first.id).isNotEqualTo(second.id);
+        for (Trained trained : List.of(first, second)) {
+            assertThat(trained.prefix).isEqualTo("millrace." + trained.id + ".");
+        }
+    }
+
+    @Test
+    void shouldReadNothingOfTheOther() {
+        for (Trained trained : List.of(first, second)) {
+            assertThat(trained.status).as(String.join("\n", trained.err)).isZero();
+            assertThat(trained.summary.path("steps").asInt()).isEqualTo(STEPS);
+            assertThat(trained.summary.at("/rollouts/adds_up").asBoolean())
+                    .as(trained.summary.toString())
+                    .isTrue();
+            assertThat(trained.summary.at("/rollouts/dead_lettered").asInt())
+                    .as("a rollout of another run is dead-lettered")
+                    .isZero();
+            assertThat(folder.resolve(trained == first ? "one" : "two").resolve("broker"))
+                    .doesNotExist();
+            try (LoggedRun run = LoggedRun.on(cluster.bootstrapServers(), trained.id, trained.prefix)) {
+                assertThat(run.records(run.topics().rollouts(), Rollout.class))
+                        .isNotEmpty()
+                        .extracting(Rollout::getRunId)
+                        .containsOnly(trained.id);
+                assertThat(run.records(run.topics().trainingLog(), TrainingStep.class))
+                        .hasSize(STEPS)
+                        .extracting(TrainingStep::getRunId)
+                        .containsOnly(trained.id);
+            }
+        }
+    }
+
+    @Test
+    void shouldRefuseASecondRunUnderTheTopicsOfTheFirst() throws Exception {
+        try (TrainProcess process = train("three", "--set", "run.topic_prefix=" + first.prefix)) {
+            assertThat(process.awaitExit(LIMIT)).isEqualTo(1);
+            String third = process.awaitLine("^run (\\S+) in three$").group(1);
+            assertThat(process.err())
+                    .containsExactly("millrace: the topics under '" + first.prefix + "' belong to run " + first.id
+                            + ", not to run " + third + "; go on with that run, or choose another topic prefix");
+        }
+    }
+
+    @Test
+    void shouldKeepTheLogOfARunWhereItIs() throws Exception {
+        try (TrainProcess process = TrainProcess.train(folder.resolve("two"), "--set", "run.bootstrap_servers=")) {
+            assertThat(process.awaitExit(LIMIT)).isEqualTo(2);
+            assertThat(process.err())
+                    .singleElement()
+                    .asString()
+                    .startsWith("millrace: run.bootstrap_servers is " + cluster.bootstrapServers()
+                            + " in two/config.yaml and empty is asked for; ");
+        }
+    }
+
+    @Test
+    void shouldTryWhatARunNeedsAndLeaveNothing() throws Exception {
+        Map<String, Object> client = Map.of("bootstrap.servers", cluster.bootstrapServers());
+        try (Admin admin = Admin.create(client)) {
+            Set<String> before = admin.listTopics().names().get();
+            JsonNode tried = preflight(0, "--set", "run.id=not-yet");
+            assertThat(tried.path("ready").asBoolean()).isTrue();
+            assertThat(tried.findValuesAsText("subject"))
+                    .containsSubsequence(
+                            "cluster",
+                            "topics",
+                            "schemas",
+                            "transactions",
+                            "record size",
+                            "clock",
+                            "reading",
+                            "clean-up",
+                            "run");
+            assertThat(tried.findValuesAsText("outcome")).containsOnly("ok");
+            assertThat(admin.listTopics().names().get()).isEqualTo(before);
+        }
+        // of a run that is there, it says what would be another one's
+        JsonNode there = preflight(0, "--set", "run.id=" + first.id, "--set", "algorithm.objective=gspo");
+        assertThat(there.toString()).contains(first.id + " is there under another configuration");
+    }
+
+    private JsonNode preflight(int status, String... more) throws Exception {
+        List<String> arguments = new ArrayList<>(
+                List.of("doctor", "preflight", "--json", "--bootstrap-servers", cluster.bootstrapServers()));
+        arguments.addAll(List.of(more));
+        StringWriter out = new StringWriter();
+        int ended = Main.commandLine().setOut(new PrintWriter(out)).execute(arguments.toArray(String[]::new));
+        assertThat(ended).as(out.toString()).isEqualTo(status);
+        return new ObjectMapper().readTree(out.toString());
+    }
+}
