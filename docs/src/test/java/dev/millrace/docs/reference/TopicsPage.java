@@ -23,7 +23,7 @@ final class TopicsPage {
                         "Topic names follow the run's prefix: `millrace.` on the embedded broker, `millrace.<run id>.` on a cluster. Values are "
                                 + "Avro in Confluent's wire\nformat; the subject is the topic's name with `-value`. `dead-letters` holds refused records unchanged. "
                                 + "`rewards`, `reference-scores` and\n`teacher-scores` exist only if `topology.join` waits for them. `files` holds a text run's "
-                                + "tokenizer files, under `SHA-256/piece/pieces`. Full field\ndocumentation is in the `.avsc` files of `schemas`.\n\n")
+                                + "tokenizer files, under `SHA-256/piece/pieces`. A type with `?` may be null.\nFull documentation and defaults are in the `.avsc` files of `schemas`.\n\n")
                 .append(Tables.head("topic", "record"));
         Map<String, Schema> records = new LinkedHashMap<>();
         byTopic.forEach((topic, schema) -> {
@@ -40,7 +40,7 @@ final class TopicsPage {
         page.append("\n# Shared fields\n\nFields with the same meaning in ")
                 .append(SHARED_BY)
                 .append(" records or more; each record names those that it has.\n\n")
-                .append(Tables.head("field", "type", "default", "meaning"));
+                .append(Tables.head("field", "type", "meaning"));
         shared.forEach(page::append);
         page.append("\n# Records\n");
         records.values().forEach(schema -> record(schema, parts, shared, page));
@@ -64,11 +64,10 @@ final class TopicsPage {
     }
 
     private static String row(Schema.Field field, Map<String, Schema> parts) {
-        String meaning = field.doc() == null ? "" : Tables.firstSentence(field.doc());
+        String meaning = field.doc() == null ? "" : Tables.firstSentence(field.doc()).replaceFirst(";.*", ".");
         return Tables.row(
                 Tables.code(field.name()),
                 type(field.schema(), parts),
-                field.hasDefaultValue() ? Tables.code(String.valueOf(shown(field.defaultVal()))) : "",
                 meaning + symbols(field.schema()));
     }
 
@@ -89,12 +88,8 @@ final class TopicsPage {
                 .filter(row -> !shared.contains(row))
                 .collect(Collectors.joining());
         if (!rows.isEmpty()) {
-            page.append(Tables.head("field", "type", "default", "meaning")).append(rows);
+            page.append(Tables.head("field", "type", "meaning")).append(rows);
         }
-    }
-
-    private static Object shown(Object value) {
-        return value == org.apache.avro.JsonProperties.NULL_VALUE ? "null" : value;
     }
 
     /** Records inside become parts of the page. */
@@ -106,12 +101,19 @@ final class TopicsPage {
             }
             case ARRAY -> "array of " + type(schema.getElementType(), parts);
             case MAP -> "map of " + type(schema.getValueType(), parts);
-            case UNION ->
-                schema.getTypes().stream().map(part -> type(part, parts)).collect(Collectors.joining(" or "));
+            case UNION -> union(schema, parts);
             case ENUM -> schema.getName();
             default ->
                 schema.getProp("logicalType") == null ? schema.getType().getName() : schema.getProp("logicalType");
         };
+    }
+
+    private static String union(Schema schema, Map<String, Schema> parts) {
+        String types = schema.getTypes().stream()
+                .filter(part -> part.getType() != Schema.Type.NULL)
+                .map(part -> type(part, parts))
+                .collect(Collectors.joining(" or "));
+        return schema.isNullable() ? types + "?" : types;
     }
 
     private static String symbols(Schema schema) {
