@@ -1,4 +1,4 @@
-/** How a run uses Kafka: whom to connect to, as which run, with which schemas. */
+/** Connection of a role to the log of its run, with alarms, retries, secrets, evaluations and tokenizer files. */
 @NullMarked
 package dev.millrace.log;
 

@@ -1,4 +1,4 @@
-/** Text to token ids and back, with a hash that tells whether two runs mean the same by an id. */
+/** Tokenizers with their identity hash, and chat templates. */
 @NullMarked
 package dev.millrace.policy.tokenizer;
 

@@ -1,7 +1,4 @@
-/**
- * The meters of a process: one registry that all roles report to, with the few metrics of Kafka's clients that a person
- * reads, and every number of the newest step under the names that steps.csv has, or verl.
- */
+/** Meters of a process, their HTTP endpoint, OTLP and TensorBoard outputs. */
 @NullMarked
 package dev.millrace.runtime.metrics;
 

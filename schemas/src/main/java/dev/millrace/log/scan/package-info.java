@@ -1,7 +1,4 @@
-/**
- * Reading topics of a run from outside: as a member of no group, committed records only, up to where they end now, within a
- * limit of time. What the ledger, traces and dead letters are read with.
- */
+/** Readers of whole topics and of single records, without a group, of committed records only. */
 @NullMarked
 package dev.millrace.log.scan;
 

@@ -1,4 +1,4 @@
-/** The one way in which a role writes to the log what belongs together: all of it, or nothing. */
+/** Transactional writer of a role, and compacted tables with compare-and-set. */
 @NullMarked
 package dev.millrace.log.transaction;
 

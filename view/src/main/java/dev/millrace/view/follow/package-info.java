@@ -1,4 +1,4 @@
-/** A run while somebody looks at it: opened, read into its index, followed, and given back when nobody asks of it any more. */
+/** Opens a run for the page, live or from its broker files, and follows it while a client is connected. */
 @NullMarked
 package dev.millrace.view.follow;
 

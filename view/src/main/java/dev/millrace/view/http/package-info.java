@@ -1,4 +1,4 @@
-/** The page's server on loopback: one file for the page, JSON for what it shows, a stream of events for what is new. */
+/** The page's loopback server: the page, JSON answers, and an event stream of what is new. */
 @NullMarked
 package dev.millrace.view.http;
 

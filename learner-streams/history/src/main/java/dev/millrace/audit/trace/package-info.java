@@ -1,6 +1,4 @@
-/**
- * The way of one rollout, or of a group of them, from the topics of a run: which records tell of it, and where they lie.
- */
+/** Traces of rollouts and groups through the topics of a run, and the redrive of dead letters. */
 @NullMarked
 package dev.millrace.audit.trace;
 
