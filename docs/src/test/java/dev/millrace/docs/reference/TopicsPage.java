@@ -2,126 +2,178 @@ package dev.millrace.docs.reference;
 
 import dev.millrace.schemas.run.RunSchemas;
 import dev.millrace.schemas.run.RunTopics;
-import java.util.Collection;
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import org.apache.avro.JsonProperties;
 import org.apache.avro.Schema;
 
-/** Topics of a run and the records on them, from the Avro schemas. */
+/**
+ * Topics of a run and the records on them, from the Avro schemas. {@code topics.txt} shortens documentation of schemas: lines of
+ * {@code Record.field | meaning}. The schemas' own text is registered with every run and pinned by {@code SchemaHistoryTest}.
+ */
 final class TopicsPage {
     private static final String PREFIX = "x.";
-    private static final int SHARED_BY = 3;
+    /** Fields of every record on a topic. */
+    private static final Set<String> ENVELOPE = Set.of("run_id", "epoch");
+
+    private static final Pattern KEY = Pattern.compile("Topics? [^.]*?, key ([^.;:]+)");
+    private static final String BEFORE = """
+            # Topics and schemas
+
+            - Prefix of every topic name: `millrace.` on the embedded broker, `millrace.<run id>.` on a cluster.
+            - Values: Avro in Confluent's wire format. Subject: the topic's name with `-value`.
+            - `rewards`, `reference-scores` and `teacher-scores` exist if `topology.join` waits for them.
+            - `dead-letters` holds refused records unchanged, `files` a run's tokenizer files under `SHA-256/piece/pieces`.
+
+            """;
+    private static final String TYPES = """
+
+            Every record also has `run_id` (string) and `epoch` (int, counts rollbacks); readers refuse other runs and older epochs.
+
+            - `T?`: nullable. `= x`: default. `T[]`: array. `map<T>`: string to `T`.
+            - `packed-int32`, `packed-float32`, `packed-int8`: little-endian vector in `bytes`, one element per token unless the field says otherwise;
+              `numpy.frombuffer(field, '<i4')` reads the first.
+            - `..._ms`: Unix milliseconds. `UNKNOWN` in an enum: a symbol of a newer schema.
+            - Full text per field: [schemas](../../schemas/src/main/avro).
+            """;
 
     private TopicsPage() {}
 
-    static String text() {
+    static String text() throws IOException {
+        Map<String, String> shorter = shorter();
         Map<String, Schema> byTopic = RunSchemas.byTopic(new RunTopics(PREFIX));
-        StringBuilder page = new StringBuilder("# Topics and schemas\n\n")
-                .append(
-                        "Topic names follow the run's prefix: `millrace.` on the embedded broker, `millrace.<run id>.` on a cluster. Values are "
-                                + "Avro in Confluent's wire\nformat; the subject is the topic's name with `-value`. `dead-letters` holds refused records unchanged. "
-                                + "`rewards`, `reference-scores` and\n`teacher-scores` exist only if `topology.join` waits for them. `files` holds a text run's "
-                                + "tokenizer files, under `SHA-256/piece/pieces`. A type with `?` may be null.\nFull documentation and defaults are in the `.avsc` files of `schemas`.\n\n")
-                .append(Tables.head("topic", "record"));
+        StringBuilder page = new StringBuilder(BEFORE).append(Tables.head("topic", "key", "record"));
         Map<String, Schema> records = new LinkedHashMap<>();
         byTopic.forEach((topic, schema) -> {
+            Matcher key = KEY.matcher(schema.getDoc());
             page.append(Tables.row(
                     Tables.code(topic.substring(PREFIX.length())),
-                    "[" + schema.getName() + "](#" + schema.getName().toLowerCase(java.util.Locale.ROOT) + ")"));
+                    key.find() ? key.group(1) : "",
+                    "[" + schema.getName() + "](#" + schema.getName().toLowerCase(Locale.ROOT) + ")"));
             records.put(schema.getFullName(), schema);
         });
-        page.append(
-                "\n`packed-int32`, `packed-float32` and `packed-int8` are vectors in `bytes`, little-endian, one element a token:\n"
-                        + "`numpy.frombuffer(field, '<i4')` reads the first.\n");
+        page.append(TYPES);
         Map<String, Schema> parts = new LinkedHashMap<>();
-        Set<String> shared = shared(records.values(), parts);
-        page.append("\n# Shared fields\n\nFields with the same meaning in ")
-                .append(SHARED_BY)
-                .append(" records or more; each record names those that it has.\n\n")
-                .append(Tables.head("field", "type", "meaning"));
-        shared.forEach(page::append);
-        page.append("\n# Records\n");
-        records.values().forEach(schema -> record(schema, parts, shared, page));
-        page.append("\n# Parts\n\nRecords inside the records above.\n");
-        Map<String, Schema> told = new LinkedHashMap<>();
-        while (!parts.keySet().equals(told.keySet())) {
+        records.values().forEach(schema -> record(schema, parts, ENVELOPE, shorter, page));
+        page.append("\n# Parts\n");
+        Map<String, Schema> written = new LinkedHashMap<>();
+        while (!parts.keySet().equals(written.keySet())) {
             Map<String, Schema> next = new LinkedHashMap<>(parts);
-            next.keySet().removeAll(told.keySet());
-            next.values().forEach(schema -> record(schema, parts, shared, page));
-            told.putAll(next);
+            next.keySet().removeAll(written.keySet());
+            next.values().forEach(schema -> part(schema, parts, shorter, page));
+            written.putAll(next);
+        }
+        if (!shorter.isEmpty()) {
+            throw new AssertionError("topics.txt names records or fields that no schema has: " + shorter.keySet());
         }
         return page.toString();
     }
 
-    /** Returns the rows of fields that several records have word for word. */
-    private static Set<String> shared(Collection<Schema> records, Map<String, Schema> parts) {
-        Map<String, Integer> times = new LinkedHashMap<>();
-        records.forEach(schema -> schema.getFields().forEach(field -> times.merge(row(field, parts), 1, Integer::sum)));
-        times.values().removeIf(count -> count < SHARED_BY);
-        return times.keySet();
-    }
-
-    private static String row(Schema.Field field, Map<String, Schema> parts) {
-        String meaning = field.doc() == null ? "" : Tables.firstSentence(field.doc()).replaceFirst(";.*", ".");
-        return Tables.row(
-                Tables.code(field.name()),
-                type(field.schema(), parts),
-                meaning + symbols(field.schema()));
-    }
-
-    private static void record(Schema schema, Map<String, Schema> parts, Set<String> shared, StringBuilder page) {
-        page.append("\n## ").append(schema.getName()).append("\n\n");
-        if (schema.getDoc() != null) {
-            page.append(Tables.firstSentence(schema.getDoc())).append("\n\n");
-        }
-        String elsewhere = schema.getFields().stream()
-                .filter(field -> shared.contains(row(field, parts)))
-                .map(field -> Tables.code(field.name()))
-                .collect(Collectors.joining(", "));
-        if (!elsewhere.isEmpty()) {
-            page.append("[Shared](#shared-fields): ").append(elsewhere).append(".\n\n");
-        }
-        String rows = schema.getFields().stream()
-                .map(field -> row(field, parts))
-                .filter(row -> !shared.contains(row))
-                .collect(Collectors.joining());
-        if (!rows.isEmpty()) {
-            page.append(Tables.head("field", "type", "meaning")).append(rows);
+    private static Map<String, String> shorter() throws IOException {
+        try (InputStream lines = Objects.requireNonNull(TopicsPage.class.getResourceAsStream("topics.txt"))) {
+            Map<String, String> shorter = new HashMap<>();
+            for (String line : new String(lines.readAllBytes(), StandardCharsets.UTF_8).split("\n")) {
+                String[] cells = line.split(" \\| ", 2);
+                shorter.put(cells[0], cells[1]);
+            }
+            return shorter;
         }
     }
 
-    /** Records inside become parts of the page. */
+    private static void part(
+            Schema schema, Map<String, Schema> parts, Map<String, String> shorter, StringBuilder page) {
+        if (schema.getType() == Schema.Type.ENUM) {
+            String symbols = shorter.remove(schema.getName());
+            page.append("\n## ")
+                    .append(schema.getName())
+                    .append("\n\n")
+                    .append(symbols == null ? String.join(", ", schema.getEnumSymbols()) : symbols)
+                    .append(".\n");
+        } else {
+            record(schema, parts, Set.of(), shorter, page);
+        }
+    }
+
+    private static void record(
+            Schema schema,
+            Map<String, Schema> parts,
+            Set<String> without,
+            Map<String, String> shorter,
+            StringBuilder page) {
+        String about = shorter.remove(schema.getName());
+        page.append("\n## ")
+                .append(schema.getName())
+                .append("\n\n")
+                .append(about == null ? Tables.firstSentence(schema.getDoc()) : about + ".")
+                .append("\n\n");
+        for (Schema.Field field : schema.getFields()) {
+            if (!without.contains(field.name())) {
+                String meaning = shorter.remove(schema.getName() + "." + field.name());
+                page.append("- `")
+                        .append(field.name())
+                        .append("` ")
+                        .append(type(field.schema(), parts))
+                        .append(byDefault(field))
+                        .append(": ")
+                        .append(meaning == null ? meaning(field) : meaning)
+                        .append('\n');
+            }
+        }
+    }
+
+    /** The first sentence, without what the type says. */
+    private static String meaning(Schema.Field field) {
+        String doc = Tables.firstSentence(field.doc())
+                .replaceAll("; null [^;]*$", "")
+                .replaceAll(", Unix milliseconds|, little-endian int32", "")
+                .replaceAll("\\.$", "");
+        return doc.substring(0, 1).toLowerCase(Locale.ROOT).equals(doc.substring(0, 1)) || acronym(doc)
+                ? doc
+                : doc.substring(0, 1).toLowerCase(Locale.ROOT) + doc.substring(1);
+    }
+
+    private static boolean acronym(String text) {
+        return text.length() > 1 && Character.isUpperCase(text.charAt(1));
+    }
+
+    private static String byDefault(Schema.Field field) {
+        return field.hasDefaultValue() && field.defaultVal() != JsonProperties.NULL_VALUE
+                ? " = `" + (field.defaultVal().equals("") ? "\"\"" : field.defaultVal()) + "`"
+                : "";
+    }
+
+    /** Records and enums inside become parts of the page. */
     private static String type(Schema schema, Map<String, Schema> parts) {
         return switch (schema.getType()) {
-            case RECORD -> {
+            case RECORD, ENUM -> {
                 parts.putIfAbsent(schema.getFullName(), schema);
-                yield schema.getName();
+                yield "[" + schema.getName() + "](#" + schema.getName().toLowerCase(Locale.ROOT) + ")";
             }
-            case ARRAY -> "array of " + type(schema.getElementType(), parts);
-            case MAP -> "map of " + type(schema.getValueType(), parts);
-            case UNION -> union(schema, parts);
-            case ENUM -> schema.getName();
+            case ARRAY -> type(schema.getElementType(), parts) + "[]";
+            case MAP -> "map<" + type(schema.getValueType(), parts) + ">";
+            case UNION -> union(schema.getTypes(), parts);
             default ->
                 schema.getProp("logicalType") == null ? schema.getType().getName() : schema.getProp("logicalType");
         };
     }
 
-    private static String union(Schema schema, Map<String, Schema> parts) {
-        String types = schema.getTypes().stream()
-                .filter(part -> part.getType() != Schema.Type.NULL)
-                .map(part -> type(part, parts))
-                .collect(Collectors.joining(" or "));
-        return schema.isNullable() ? types + "?" : types;
-    }
-
-    private static String symbols(Schema schema) {
-        return switch (schema.getType()) {
-            case ENUM -> " " + (schema.getDoc() == null ? String.join(", ", schema.getEnumSymbols()) : schema.getDoc());
-            case ARRAY -> symbols(schema.getElementType());
-            case UNION -> schema.getTypes().stream().map(TopicsPage::symbols).collect(Collectors.joining());
-            default -> "";
-        };
+    private static String union(List<Schema> types, Map<String, Schema> parts) {
+        String nullable = types.stream().anyMatch(type -> type.getType() == Schema.Type.NULL) ? "?" : "";
+        return types.stream()
+                        .filter(type -> type.getType() != Schema.Type.NULL)
+                        .map(type -> type(type, parts))
+                        .collect(Collectors.joining("|"))
+                + nullable;
     }
 }
