@@ -1,74 +1,126 @@
 package dev.millrace.docs.reference;
 
 import dev.millrace.api.catalogue.Door;
+import dev.millrace.api.plugin.Kind;
 import dev.millrace.corrections.algorithm.Preset;
 import dev.millrace.stages.AlgorithmParts;
-import java.util.HashSet;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
+import java.util.regex.MatchResult;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
-/** The method catalogue: what each class of the corrections library says of itself, and the key that chooses it. */
+/** The method catalogue: kinds of the algorithm's extension points with formula and source from their Javadoc, and other settings. */
 final class MethodsPage {
     private static final String ROOT = "dev.millrace.corrections.";
-    private static final String OBJECTIVE = "algorithm.objective.kind=";
-    private static final String WEIGHTS = "algorithm.weights.kind=";
-    private static final String MASKS = "algorithm.masks.kind=";
-    private static final String REWARDS = "algorithm.rewards.kind=";
     private static final AlgorithmParts PARTS_OF_ALGORITHM = new AlgorithmParts();
+    private static final Pattern CODE = Pattern.compile("`([^`]+)`");
+    private static final Pattern ARXIV = Pattern.compile("^.*?arXiv [0-9.]+[0-9](, section [0-9.]+)?\\)?");
 
-    /** Title and package of a section. */
-    private static final Map<String, String> SECTIONS = sections();
+    /** Classes with the formula and the source of a kind, where they are not its record. */
+    private static final Map<String, String> DETAILS = Map.ofEntries(
+            Map.entry("Aspo", "weights.AspoWeights"),
+            Map.entry("Dispo", "weights.DispoWeights"),
+            Map.entry("Topr", "weights.ToprWeights"),
+            Map.entry("R2vpo", "objective.RatioVariancePenalty"),
+            Map.entry("Token", "weights.TokenTruncatedWeights"),
+            Map.entry("Sequence", "weights.SequenceTruncatedWeights"),
+            Map.entry("M2po", "m2po.SecondMomentMask"),
+            Map.entry("Opob", "vcpo.OffPolicyOptimalBaseline"),
+            Map.entry("DivergenceFilterMask", "filter.DivergenceFilter"),
+            Map.entry("PassAtKFigure", "length.PassAtK"));
 
-    /** What chooses a method in a configuration. */
-    private static final Map<String, String> KEYS = keys();
+    /** Classes behind settings that are no kind. */
+    private static final Map<String, List<String>> SETTINGS = settings();
 
     private MethodsPage() {}
 
-    static String text() {
-        StringBuilder page = new StringBuilder(
-                "# Method catalogue\n\nThe methods of the `corrections` library, from their Javadoc, with the "
-                        + "key that chooses each in a run.\n\nA advantage; r, ρ a ratio of two policies; w a weight; sg stop-gradient; *proximal*, "
-                        + "*current*, *behavior*: [three policies](../concepts/three-policies.md).\n\n");
-        Set<String> used = new HashSet<>();
-        SECTIONS.forEach((title, name) -> {
-            page.append("## ")
-                    .append(title)
-                    .append("\n\n")
-                    .append(Tables.head("method", "what", "unit", "source", "key"));
-            for (SourceFile source : SourceFile.inPackage(ROOT + name)) {
-                if (source.isPublic() && KEYS.containsKey(source.simpleName())) {
-                    used.add(source.simpleName());
-                    page.append(entry(source));
-                }
-            }
-            page.append('\n');
-        });
-        presets(page);
-        KEYS.keySet().stream().filter(key -> !used.contains(key)).findFirst().ifPresent(stranger -> {
-            throw new AssertionError("a key is given for " + stranger + ", which is no method of a section");
-        });
-        return page.toString().stripTrailing() + "\n";
+    /** Keys of the extension points whose kinds are listed here. */
+    static Set<String> keys() {
+        return PARTS_OF_ALGORITHM.doors().stream().map(Door::key).collect(Collectors.toSet());
     }
 
-    private static String entry(SourceFile source) {
-        Javadoc doc = Javadoc.ofType(source);
+    static String text() {
+        StringBuilder page = new StringBuilder("# Method catalogue\n\nThe methods of the `corrections` library: kinds of `algorithm.*` keys with formula and "
+                + "source, then other settings.\n\nA advantage; r, ρ a ratio of two policies; s a sequence's ratio; w a weight; sg stop-gradient; π the current, μ "
+                + "the behavior policy. See [three policies](../concepts/three-policies.md).\n");
+        for (Door door : PARTS_OF_ALGORITHM.doors()) {
+            page.append("\n## ").append(door.key()).append("\n\n").append(Tables.head("kind", "what", "formula", "source"));
+            PARTS_OF_ALGORITHM.kinds().stream()
+                    .filter(kind -> kind.door().equals(door.type()))
+                    .forEach(kind -> page.append(row(kind)));
+        }
+        page.append("\n## Other settings\n\n").append(Tables.head("key", "class", "what"));
+        SETTINGS.forEach((key, classes) -> classes.forEach(name -> {
+            SourceFile source = find(name);
+            page.append(Tables.row(
+                    Tables.code(key), link(source.simpleName(), source), Tables.firstSentence(Javadoc.ofType(source).first())));
+        }));
+        presets(page);
+        return page.toString();
+    }
+
+    private static String row(Kind kind) {
+        SourceFile source = SourceFile.of(kind.type());
+        List<SourceFile> texts = Stream.concat(
+                        Optional.ofNullable(DETAILS.get(kind.type().getSimpleName())).map(MethodsPage::find).stream(),
+                        Stream.of(source))
+                .toList();
         return Tables.row(
-                "[" + source.simpleName() + "](" + source.link() + ")",
-                Tables.firstSentence(doc.first()),
-                doc.after("Unit of correction")
-                        .or(() -> doc.after("Unit"))
-                        .map(unit -> unit.replaceAll("(?s)[.;:](\\s.*|$)", ""))
-                        .orElse(""),
-                doc.after("Source").map(Tables::firstSentence).orElse(""),
-                "`" + String.valueOf(KEYS.get(source.simpleName())).replace(", ", "`, `") + "`");
+                link(Tables.code(kind.name()), source)
+                        + kind.aliases().stream().map(name -> ", " + Tables.code(name)).collect(Collectors.joining()),
+                kind.meaning().replaceAll("\\.$", ""),
+                first(texts.stream().map(text -> formula(Tables.firstSentence(Javadoc.ofType(text).first())))),
+                first(texts.stream().map(text -> Javadoc.ofType(text).after("Source").map(MethodsPage::origin).orElse(""))));
+    }
+
+    private static String first(Stream<String> candidates) {
+        return candidates.filter(candidate -> !candidate.isEmpty()).findFirst().orElse("");
+    }
+
+    /** The first formula of a sentence: a code span with an operator. */
+    private static String formula(String sentence) {
+        return CODE.matcher(sentence)
+                .results()
+                .map(MatchResult::group)
+                .filter(code -> code.length() > 9 && code.matches(".*[=−<>/·^].*"))
+                .findFirst()
+                .orElse("");
+    }
+
+    /** The first publication that a source names. */
+    private static String origin(String text) {
+        String flat = text.replaceAll("\\s+", " ");
+        if (flat.startsWith("see ")) {
+            return "";
+        }
+        return ARXIV.matcher(flat)
+                .results()
+                .map(MatchResult::group)
+                .findFirst()
+                .orElseGet(() -> flat.replaceAll("([,;]|(?<!al)\\.)(\\s.*|$)", ""))
+                .replaceAll(", \"[^\"]*\"|, \\*[^*]*\\*", "");
+    }
+
+    private static String link(String text, SourceFile source) {
+        return "[" + text + "](" + source.link() + ")";
+    }
+
+    private static SourceFile find(String name) {
+        String simple = name.substring(name.lastIndexOf('.') + 1);
+        return SourceFile.inPackage(ROOT + name.substring(0, name.lastIndexOf('.'))).stream()
+                .filter(source -> source.simpleName().equals(simple))
+                .findFirst()
+                .orElseThrow(() -> new AssertionError("the library has no class " + name));
     }
 
     private static void presets(StringBuilder page) {
-        page.append("## Presets\n\nverl's names, with its thresholds. `algorithm.variant` takes each by its "
-                + "name, and other thresholds in brackets behind it:\n`decoupled_geo_rs(0.99_1.01)`. "
-                + "`./millrace correct --preset NAME` takes them too.\n\n");
+        page.append("\n## Presets\n\nverl's names and thresholds, for `algorithm.variant` and `./millrace correct --preset NAME`; other thresholds "
+                + "in brackets:\n`decoupled_geo_rs(0.99_1.01)`.\n\n");
         page.append(Tables.head("preset", "parameters"));
         for (Preset preset : Preset.values()) {
             page.append(Tables.row(
@@ -79,74 +131,23 @@ final class MethodsPage {
         }
     }
 
-    private static Map<String, String> sections() {
-        Map<String, String> sections = new LinkedHashMap<>();
-        sections.put("Objectives", "objective");
-        sections.put("Advantages", "advantage");
-        sections.put("Importance weights", "weights");
-        sections.put("Rejection", "rollout");
-        sections.put("Second-moment mask (M2PO)", "m2po");
-        sections.put("Trust region masking", "trm");
-        sections.put("Staleness", "staleness");
-        sections.put("Effective sample size, step scale, baseline (VCPO)", "vcpo");
-        sections.put("Proximal policy without a forward pass", "ratio");
-        sections.put("Filters by divergence, by advantage, at random", "filter");
-        sections.put("KL divergence", "kl");
-        sections.put("Length", "length");
-        sections.put("Diagnostics", "diagnostics");
-        return sections;
-    }
-
-    /** A class that comes through a door has its kind as key; what is chosen otherwise, or is part of a kind, is named here. */
-    private static Map<String, String> keys() {
-        Map<String, String> keys = new LinkedHashMap<>();
-        Map<Class<?>, String> doors =
-                PARTS_OF_ALGORITHM.doors().stream().collect(Collectors.toMap(Door::type, Door::key));
-        PARTS_OF_ALGORITHM
-                .kinds()
-                .forEach(
-                        kind -> keys.put(kind.type().getSimpleName(), doors.get(kind.door()) + ".kind=" + kind.name()));
-        keys.put("LossAggregation", "algorithm.loss_agg_mode");
-        keys.put("TokenTruncatedWeights", WEIGHTS + "token");
-        keys.put("SequenceTruncatedWeights", WEIGHTS + "sequence");
-        keys.put("TokenBandWeights", WEIGHTS + "token, algorithm.weights.threshold=lower_upper");
-        keys.put("SequenceBandWeights", WEIGHTS + "sequence, algorithm.weights.threshold=lower_upper");
-        keys.put("BatchNormalizedWeights", "algorithm.weights.batch_normalize");
-        keys.put("ToprWeights", OBJECTIVE + "topr");
-        keys.put("AspoWeights", OBJECTIVE + "aspo");
-        keys.put("DispoWeights", OBJECTIVE + "dispo");
-        keys.put("RejectionMode", "algorithm.rejection.rollout_rs");
-        keys.put("RejectionRule", "algorithm.rejection.rollout_rs_threshold");
-        keys.put("SecondMomentMask", MASKS + "m2po");
-        keys.put("SecondMomentFigure", "always");
-        keys.put("StalenessLimit", "algorithm.staleness.max_versions");
-        keys.put("AgeLimit", "algorithm.staleness.max_age_ms");
-        keys.put("StalenessDamping", "algorithm.staleness.half_life_versions");
-        keys.put("AdmissionCapacity", "./millrace conformance");
-        keys.put("TrustRegionBounds", MASKS + "trust_region, " + MASKS + "sampled_trust_region");
-        keys.put("DivergenceFilter", MASKS + "divergence_filter, " + WEIGHTS + "clamp");
-        keys.put("EffectiveSampleSize", "algorithm.ess.weights");
-        keys.put("Ess", "algorithm.ess");
-        keys.put("EssStepScale", "algorithm.ess.rule");
-        keys.put("OffPolicyOptimalBaseline", "algorithm.advantage.kind=opob");
-        keys.put("RatioVariancePenalty", OBJECTIVE + "r2vpo");
-        keys.put("VarianceMultiplier", OBJECTIVE + "r2vpo");
-        keys.put("QueryMultipliers", OBJECTIVE + "quatro");
-        keys.put("ProximalApproximation", "algorithm.mode=interpolated, " + WEIGHTS + "interpolated");
-        keys.put("MissingOldLogProbs", "algorithm.missing_old_log_probs");
-        keys.put("KlPlan", "algorithm.kl.kl_loss_type");
-        keys.put("KlTermEvaluation", "algorithm.kl.kind=in_loss");
-        keys.put("InRewardPenalty", "algorithm.kl.kind=in_reward");
-        keys.put("KlInReward", "algorithm.kl.kind=in_reward");
-        keys.put("AverageCentredPenalty", "algorithm.kl.kind=centred");
-        keys.put("KlController", "algorithm.kl.coefficient.kind");
-        keys.put("PassAtK", REWARDS + "pass_at_k");
-        keys.put("BernoulliExtrapolation", REWARDS + "pass_at_k");
-        keys.put("BetaBinomialFit", REWARDS + "pass_at_k");
-        keys.put("LengthTrapReport", MASKS + "length_trap");
-        keys.put("DecisionTree", "./millrace doctor");
-        keys.put("OffPolicyDiagnostics", "./millrace doctor");
-        keys.put("GradientPower", "./millrace doctor");
-        return keys;
+    private static Map<String, List<String>> settings() {
+        Map<String, List<String>> settings = new LinkedHashMap<>();
+        settings.put("algorithm.loss_agg_mode", List.of("objective.LossAggregation"));
+        settings.put("algorithm.weights.threshold=lower_upper", List.of("weights.TokenBandWeights", "weights.SequenceBandWeights"));
+        settings.put("algorithm.weights.batch_normalize", List.of("weights.BatchNormalizedWeights"));
+        settings.put("algorithm.rejection.rollout_rs", List.of("rollout.RejectionMode"));
+        settings.put("algorithm.staleness.max_versions", List.of("staleness.StalenessLimit"));
+        settings.put("algorithm.staleness.max_age_ms", List.of("staleness.AgeLimit"));
+        settings.put("algorithm.staleness.half_life_versions", List.of("staleness.StalenessDamping"));
+        settings.put("algorithm.ess", List.of("vcpo.EffectiveSampleSize", "vcpo.EssStepScale"));
+        settings.put("algorithm.mode=interpolated", List.of("ratio.ProximalApproximation"));
+        settings.put("algorithm.missing_old_log_probs", List.of("ratio.MissingOldLogProbs"));
+        settings.put("algorithm.kl.kl_loss_type", List.of("kl.KlPlan"));
+        settings.put("algorithm.kl.kind=in_reward", List.of("kl.InRewardPenalty"));
+        settings.put("algorithm.kl.kind=centred", List.of("kl.AverageCentredPenalty"));
+        settings.put("algorithm.kl.coefficient.kind", List.of("kl.KlController"));
+        settings.put("./millrace doctor", List.of("diagnostics.DecisionTree", "diagnostics.OffPolicyDiagnostics", "diagnostics.GradientPower"));
+        return settings;
     }
 }

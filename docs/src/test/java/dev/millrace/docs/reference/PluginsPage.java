@@ -68,15 +68,18 @@ final class PluginsPage {
     static String text() {
         Catalogue catalogue = Catalogue.current();
         StringBuilder page = new StringBuilder(BEFORE.formatted(PluginApi.VERSION))
-                .append(Tables.head("extension point", "key", "interface", "what comes through it"));
+                .append(Tables.head("extension point", "key", "interface", "purpose"));
         for (Door door : catalogue.doors()) {
             page.append(Tables.row(
-                    "[" + door.name() + "](#" + door.name() + ")",
+                    "[" + door.name() + "](" + kinds(door) + ")",
                     Tables.code(door.key()),
                     Tables.code(door.type().getName()),
                     door.meaning()));
         }
         for (Door door : catalogue.doors()) {
+            if (MethodsPage.keys().contains(door.key())) {
+                continue;
+            }
             page.append("\n### ").append(door.name()).append("\n\n");
             if (catalogue.kinds(door.type()).isEmpty()) {
                 page.append("None is built in.\n");
@@ -93,5 +96,11 @@ final class PluginsPage {
             }
         }
         return page.toString();
+    }
+
+    private static String kinds(Door door) {
+        return MethodsPage.keys().contains(door.key())
+                ? "methods.md#" + door.key().replace(".", "")
+                : "#" + door.name();
     }
 }

@@ -38,22 +38,22 @@ public final class BuiltInTasks implements BuiltIn {
                         "task",
                         TaskSettings.class,
                         "task",
-                        "makes prompts, and says which environment plays them and in which vocabulary"),
+                        "makes prompts for an environment in a vocabulary"),
                 new Door(
                         "environment",
                         Environment.class,
                         "environments",
-                        "answers the policy's turns and verifies what a response is worth"),
+                        "answers the policy's turns and verifies responses"),
                 new Door(
                         "reward",
                         RewardFunction.class,
                         "reward",
-                        "rewards a finished response in the place of its environment"),
+                        "rewards finished responses in place of the environment"),
                 new Door(
                         "dataset",
                         DatasetSettings.class,
                         "task.data",
-                        "reads the rows that prompts of text are made of"));
+                        "reads rows for text prompts"));
     }
 
     @Override
@@ -63,7 +63,7 @@ public final class BuiltInTasks implements BuiltIn {
                         TaskSettings.class,
                         "inc",
                         IncPrompts.defaults(),
-                        "Answer each digit with its successor; learnt in under a hundred steps."),
+                        "Answer each digit with its successor."),
                 Kind.of(
                         TaskSettings.class,
                         "sort",
@@ -73,63 +73,63 @@ public final class BuiltInTasks implements BuiltIn {
                         TaskSettings.class,
                         "guess",
                         GuessPrompts.defaults(),
-                        "Find a number by guesses, each of which is answered with higher or lower."),
+                        "Guess a number from higher and lower answers."),
                 Kind.of(
                         TaskSettings.class,
                         "text",
                         TextTask.defaults(),
-                        "Go on with prompts of text, in the vocabulary of a checkpoint's tokenizer."),
+                        "Text prompts, in the vocabulary of a checkpoint's tokenizer."),
                 Kind.of(
                         DatasetSettings.class,
                         "jsonl",
                         JsonLines.defaults(),
-                        "A file with a JSON object a line: a prompt, an answer, and any more."),
+                        "JSON lines with a prompt, an answer and other fields."),
                 Kind.of(
                         Environment.class,
                         "fixed_answer",
                         new FixedAnswer(),
-                        "One turn with one right answer of known length; of inc and sort."),
-                Kind.of(Environment.class, "guess", new Guess(), "The game of the task guess, in several turns."),
+                        "One turn with one right answer, for inc and sort."),
+                Kind.of(Environment.class, "guess", new Guess(), "The game of the task guess."),
                 Kind.of(
                         Environment.class,
                         "remote",
                         RemoteEnvironment.defaults(),
-                        "An environment of the user's own, in any language: a server, a command, or one that speaks OpenEnv."),
+                        "Your environment in any language: a server, a command, or OpenEnv."),
                 Kind.of(
                         Environment.class,
                         "one_turn",
                         new OneTurn(),
-                        "Nobody to play with: a response of the task text is one turn, which the reward judges."),
+                        "One response without an environment, for text."),
                 Kind.of(
                         RewardFunction.class,
                         "verified",
                         OwnVerdict.defaults(),
-                        "What the environment itself says a response is worth, and its turns and tokens."),
+                        "The environment's own reward."),
                 Kind.of(
                         RewardFunction.class,
                         "exact",
                         ExactReward.defaults(),
-                        "1 where the response is the row's answer, apart from white space around it."),
+                        "1 if the trimmed response is the row's answer."),
                 Kind.of(
                         RewardFunction.class,
                         "numeric",
                         NumericReward.defaults(),
-                        "1 where the last number of the response is that of the row's answer."),
+                        "1 if the response's last number is the answer's."),
                 Kind.of(
                         RewardFunction.class,
                         "regex",
                         RegexReward.defaults(),
-                        "Matches of a pattern in the response, as a share of the wanted number, up to 1."),
+                        "Matches of a pattern, as a share of the wanted number, up to 1."),
                 Kind.of(
                         RewardFunction.class,
                         "expression",
                         ExpressionReward.defaults(),
-                        "What an expression makes of the response, its prompt and its row."),
+                        "An expression over response, prompt and row."),
                 Kind.of(
                         RewardFunction.class,
                         "remote",
                         RemoteReward.defaults(),
-                        "What a verifier of the user's own says, in any language: a server, or a command."));
+                        "Your verifier in any language: a server or a command."));
     }
 
     /**

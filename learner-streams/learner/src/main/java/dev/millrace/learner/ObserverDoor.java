@@ -20,7 +20,7 @@ public final class ObserverDoor implements BuiltIn {
                 "step-observer",
                 StepObserver.class,
                 "observers",
-                "is told of each optimiser step before it is committed"));
+                "observes each optimiser step before its commit"));
     }
 
     @Override
