@@ -22,7 +22,7 @@ final class PluginsPage {
 
             ## Where plug-ins are looked for
 
-            1. `plugins/` beside the launcher `./millrace`; never the working directory.
+            1. `plugins/` next to the launcher `./millrace`; never the working directory.
             2. `--plugin-path PATH` of any command, repeatable.
             3. The class path and the system property `millrace.plugin.path` of a program that [embeds](../how-to/embed.md) Millrace, or
                `Plugins.install(List.of(jar))` before it resolves a configuration.
