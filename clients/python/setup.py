@@ -2,4 +2,4 @@
 
 from setuptools import Extension, setup
 
-setup(ext_modules=[Extension("millrace._records", ["millrace/_records.c"], extra_compile_args=["-O2"], optional=True)])
+setup(ext_modules=[Extension("millrace_rl._records", ["millrace_rl/_records.c"], extra_compile_args=["-O2"], optional=True)])

@@ -13,8 +13,8 @@ import time
 
 import numpy as np
 
-import millrace
-from millrace.batch_log import BatchLog
+import millrace_rl
+from millrace_rl.batch_log import BatchLog
 
 PROMPT, ENTRIES = 32, 256
 
@@ -96,7 +96,7 @@ def main():
     parser.add_argument("--megabytes", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
-    run = millrace.Run(args.bootstrap, args.run)
+    run = millrace_rl.Run(args.bootstrap, args.run)
     first = max((batch.batch_id for batch in run.batches()), default=-1) + 1
     print("| response tokens | bytes a trajectory | raw, MB/s | package, MB/s | share | of processor time | trajectories/s |")
     print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: |")

@@ -5,7 +5,7 @@
 import importlib
 import sys
 import numpy as np
-import millrace
+import millrace_rl
 
 
 def sample(model, prompt, count, length, temperature):
@@ -20,8 +20,8 @@ def sample(model, prompt, count, length, temperature):
 
 
 def main(bootstrap, run, name, library="torch"):
-    run = millrace.Run(bootstrap, run)
-    model = importlib.import_module({"torch": "millrace.torch", "numpy": "numpy_decoder"}[library]).Decoder(run.shape)
+    run = millrace_rl.Run(bootstrap, run)
+    model = importlib.import_module({"torch": "millrace_rl.torch", "numpy": "numpy_decoder"}[library]).Decoder(run.shape)
     if library == "torch":
         model.requires_grad_(False)
     with run.generator(name, on_version=lambda version, weights: model.load(weights)) as generator:
@@ -36,5 +36,5 @@ def main(bootstrap, run, name, library="torch"):
 
 try:
     main(*sys.argv[1:])
-except millrace.MillraceError as e:
+except millrace_rl.MillraceError as e:
     sys.exit(f"{type(e).__name__}: {e}")

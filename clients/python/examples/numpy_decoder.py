@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from millrace.tensors import joined
+from millrace_rl.tensors import joined
 
 
 class Decoder:

@@ -11,8 +11,8 @@ import sys
 
 import torch
 
-import millrace
-from millrace.torch import Decoder
+import millrace_rl
+from millrace_rl.torch import Decoder
 
 
 def step(model, optimizer, batch, learning_rate, entropy_bonus):
@@ -55,7 +55,7 @@ def main():
     args = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     torch.set_num_threads(1)  # a small model gains nothing from more
-    with millrace.Run(args.bootstrap, args.run, client=args.client).trainer() as trainer:
+    with millrace_rl.Run(args.bootstrap, args.run, client=args.client).trainer() as trainer:
         model = Decoder(trainer.shape).load(trainer.weights())
         optimizer = torch.optim.AdamW(model.parameters(), eps=1e-5, weight_decay=0)
         restore(model, optimizer, trainer.state(), trainer.steps)
@@ -76,5 +76,5 @@ def main():
 if __name__ == "__main__":
     try:
         main()
-    except millrace.MillraceError as e:
+    except millrace_rl.MillraceError as e:
         sys.exit(f"{type(e).__name__}: {e}")

@@ -13,8 +13,8 @@ import sys
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: sums in one order, and small matrices gain nothing from more
 import numpy as np
 
-import millrace
-from millrace.tensors import joined
+import millrace_rl
+from millrace_rl.tensors import joined
 from numpy_decoder import Decoder
 
 
@@ -57,7 +57,7 @@ def main():
     parser.add_argument("--anchor-every", type=int, default=1)
     parser.add_argument("--steps", type=int, default=0, help="end with this version; 0 for no end")
     args = parser.parse_args()
-    with millrace.Run(args.bootstrap_servers, args.run, client=args.client).trainer(args.anchor_every) as trainer:
+    with millrace_rl.Run(args.bootstrap_servers, args.run, client=args.client).trainer(args.anchor_every) as trainer:
         print(f"goes on from version {trainer.version}", flush=True)
         if 0 < args.steps <= trainer.version:
             return
@@ -78,5 +78,5 @@ def main():
 if __name__ == "__main__":
     try:
         main()
-    except millrace.MillraceError as e:
+    except millrace_rl.MillraceError as e:
         sys.exit(f"{type(e).__name__}: {e}")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from millrace.avro import PACKED, Schema, compiled_reader
-from millrace.avro_writer import compiled_writer, packed_bytes
-from millrace.errors import Malformed, Refused
+from millrace_rl.avro import PACKED, Schema, compiled_reader
+from millrace_rl.avro_writer import compiled_writer, packed_bytes
+from millrace_rl.errors import Malformed, Refused
 
 ROOT = Path(__file__).resolve().parents[3]
 HISTORY = ROOT / "schemas/src/test/resources/history"

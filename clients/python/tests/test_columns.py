@@ -4,11 +4,11 @@ import unittest
 
 import numpy as np
 
-from millrace.avro import Schema, compiled_reader
-from millrace.avro_writer import compiled_writer
-from millrace.batch_log import _COLUMNS_OF_ENTRY, _COLUMNS_OF_TRAJECTORY, _OF_TRAJECTORY
-from millrace.columns import ColumnReader
-from millrace.rows import ABSENT, ALL_FIT, JoinedRows, NotSideBySide, SingleRows, same_texts
+from millrace_rl.avro import Schema, compiled_reader
+from millrace_rl.avro_writer import compiled_writer
+from millrace_rl.batch_log import _COLUMNS_OF_ENTRY, _COLUMNS_OF_TRAJECTORY, _OF_TRAJECTORY
+from millrace_rl.columns import ColumnReader
+from millrace_rl.rows import ABSENT, ALL_FIT, JoinedRows, NotSideBySide, SingleRows, same_texts
 from test_avro import HISTORY, newest
 
 #: texts are looked into when they are asked for

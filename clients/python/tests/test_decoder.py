@@ -9,13 +9,13 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 import numpy_decoder
 
-from millrace.errors import Refused
-from millrace.tensors import joined
+from millrace_rl.errors import Refused
+from millrace_rl.tensors import joined
 
 try:
     import torch
 
-    from millrace.torch import Decoder
+    from millrace_rl.torch import Decoder
 except ImportError:
     torch = None
 

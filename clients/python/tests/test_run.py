@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from millrace import batch_log as batches
-from millrace.rows import SingleRows
-from millrace.errors import Malformed, Missing, Refused
-from millrace.generator import completed
-from millrace.log import murmur2, partition_of
-from millrace.settings import ClientSettings, properties
-from millrace.table import Table
-from millrace.versions import Chain, Identity
+from millrace_rl import batch_log as batches
+from millrace_rl.rows import SingleRows
+from millrace_rl.errors import Malformed, Missing, Refused
+from millrace_rl.generator import completed
+from millrace_rl.log import murmur2, partition_of
+from millrace_rl.settings import ClientSettings, properties
+from millrace_rl.table import Table
+from millrace_rl.versions import Chain, Identity
 
 IDENTITY = Identity("millrace.r.", "r", 0, "policy")
 

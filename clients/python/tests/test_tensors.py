@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from millrace.errors import Malformed, Refused
-from millrace.tensors import apply_delta, fitted, joined, make_delta, safetensors, to_bfloat16, to_float32
+from millrace_rl.errors import Malformed, Refused
+from millrace_rl.tensors import apply_delta, fitted, joined, make_delta, safetensors, to_bfloat16, to_float32
 
 ENTRIES = [dict(name="model.embed_tokens.weight", dtype="F32", dims=[3, 2]), dict(name="model.norm.weight", dtype="F32", dims=[2])]
 

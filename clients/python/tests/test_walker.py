@@ -10,12 +10,12 @@ import unittest
 
 import numpy as np
 
-from millrace import rows
-from millrace.avro import Schema, compiled_reader
-from millrace.avro_writer import compiled_writer
-from millrace.columns import ColumnReader
-from millrace.rows import NotSideBySide
-from millrace.walker import NotCompiled, Walker, places_of
+from millrace_rl import rows
+from millrace_rl.avro import Schema, compiled_reader
+from millrace_rl.avro_writer import compiled_writer
+from millrace_rl.columns import ColumnReader
+from millrace_rl.rows import NotSideBySide
+from millrace_rl.walker import NotCompiled, Walker, places_of
 from test_avro import newest
 from test_columns import SideBySideTest, entry
 
@@ -27,10 +27,10 @@ def build(folder):
     copy = pathlib.Path(folder) / "source"
     shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("build", "*.egg-info", "*.so", "__pycache__", "tests"))
     done = subprocess.run([sys.executable, "setup.py", "-q", "build_ext", "--build-lib", folder], cwd=copy, capture_output=True, text=True)
-    found = list(pathlib.Path(folder).glob("millrace/_records*"))
+    found = list(pathlib.Path(folder).glob("millrace_rl/_records*"))
     if not found:
         raise unittest.SkipTest(f"the compiled reader cannot be built here: {done.stderr[-500:]}")
-    spec = importlib.util.spec_from_file_location("millrace._records", found[0])
+    spec = importlib.util.spec_from_file_location("millrace_rl._records", found[0])
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

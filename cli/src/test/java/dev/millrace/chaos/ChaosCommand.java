@@ -35,10 +35,9 @@ import picocli.CommandLine.Spec;
         name = "chaos",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description =
-                "Starts brokers and the roles of a small run as processes of their own, does faults to them in an order that the seed"
-                        + " decides, and looks whether the run went on after each and lost or doubled nothing. Nothing else on this machine"
-                        + " or elsewhere is touched. Needs about 3 GB of memory.",
+        description = "Starts brokers and roles of a small run as processes, injects faults in a seeded order, and "
+                + "checks after each that the run resumed and lost or duplicated nothing. Touches nothing else. "
+                + "Needs about 3 GB of memory.",
         footer = {
             "",
             "./mvnw -Pfaults verify -pl cli -am -Dit.test='ChaosIT#shouldKeepEveryPromiseUnderTheGivenFaults' \\",
@@ -58,7 +57,7 @@ final class ChaosCommand implements Callable<Integer> {
             names = "--minutes",
             paramLabel = "N",
             defaultValue = "10",
-            description = "How long faults are done (default ${DEFAULT-VALUE}); start and checks come on top.")
+            description = "Duration of fault injection (default ${DEFAULT-VALUE}); start and checks come on top.")
     private double minutes;
 
     @Option(
@@ -66,7 +65,7 @@ final class ChaosCommand implements Callable<Integer> {
             paramLabel = "N",
             defaultValue = "2147483647",
             showDefaultValue = Help.Visibility.NEVER,
-            description = "Stop after so many faults, if the time is not over before.")
+            description = "Most faults to inject.")
     private int faults;
 
     @Option(
@@ -87,9 +86,8 @@ final class ChaosCommand implements Callable<Integer> {
             names = "--only",
             paramLabel = "KIND",
             split = ",",
-            description =
-                    "Kinds of faults to do: ${COMPLETION-CANDIDATES}. Those that take acknowledged records away are done only where they"
-                            + " are named: tail-lost, retention, unclean-election, or log-loss for all of them.",
+            description = "Kinds of faults: ${COMPLETION-CANDIDATES}. tail-lost, retention and unclean-election (or "
+                    + "log-loss for all) lose acknowledged records and run only if named.",
             completionCandidates = Kinds.class)
     private List<String> only = new ArrayList<>();
 
@@ -117,7 +115,7 @@ final class ChaosCommand implements Callable<Integer> {
     @Option(
             names = "--page",
             paramLabel = "FILE",
-            description = "Do nothing; print the tables of these reports together, as Markdown. May be given often.")
+            description = "Do nothing; print the tables of these reports as Markdown. May be given often.")
     private List<Path> page = new ArrayList<>();
 
     @Spec

@@ -10,7 +10,7 @@ import picocli.CommandLine.Spec;
         name = "dead-letters",
         mixinStandardHelpOptions = true,
         synopsisSubcommandLabel = "COMMAND",
-        description = "What a run refused, and why; and putting it back once what was wrong is mended.",
+        description = "Lists, shows and redrives the records that a run refused.",
         subcommands = {ListCommand.class, ShowCommand.class, RedriveCommand.class, CommandLine.HelpCommand.class},
         footer = {
             "",

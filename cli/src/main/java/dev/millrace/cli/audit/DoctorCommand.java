@@ -69,14 +69,11 @@ import picocli.CommandLine.Spec;
         subcommands = {MismatchCommand.class, PreflightCommand.class},
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description = {
-            "Reads a run's topics and says what is wrong with it, most important first: the ledger, the gap between",
-            "sampler and learner, progress, who serves what, what was refused, dropped or masked, and the last steps. After a",
-            "rollback it judges the run's valid epoch; the ledger has to add up over all of them.",
-            "Where sampler and learner are apart, the smallest fix is a patch of algorithm:, which is put over the run's own and",
-            "tried on the last batches; it says what the patch would have done. Nothing of the run is changed.",
-            "Of an archive: the gap between sampler and learner, and what follows from it, alone."
-        },
+        description = "Diagnoses a run from its topics, most important finding first: ledger, gap between sampler "
+                + "and learner, progress, serving, refusals, drops, masks, last steps. Tries the smallest fix, "
+                + "a patch of algorithm:, on the last batches and reports the result. Changes nothing in the "
+                + "run. After a rollback it judges the valid epoch; the ledger must add up over all epochs. On "
+                + "an archive it diagnoses only the gap between sampler and learner.",
         footer = {
             "",
             "millrace doctor --run-dir runs/<run id>",
@@ -99,20 +96,19 @@ public final class DoctorCommand implements Callable<Integer> {
     @Option(
             names = "--archive",
             paramLabel = "DIR",
-            description = "An archive that 'millrace export' or 'millrace import --records' made, in place of a run.")
+            description = "Archive of 'millrace export' or 'millrace import --records', in place of a run.")
     private Path archive;
 
     @Option(
             names = "--try",
             paramLabel = "BATCHES",
-            description =
-                    "Try the smallest fix on so many of the last batches at most; 0 tries nothing (default: 256).")
+            description = "Most of the last batches to try the smallest fix on; 0 tries nothing (default: 256).")
     private int batches = TrialLimit.DEFAULT.batches();
 
     @Option(
             names = "--try-seconds",
             paramLabel = "SECONDS",
-            description = "Begin no further batch of the trial after so long (default: 30).")
+            description = "Start no trial batch after this time (default: 30).")
     private int seconds = Math.toIntExact(TrialLimit.DEFAULT.time().toSeconds());
 
     @Option(names = "--report", paramLabel = "DIR", description = "Folder for a page and JSON.")

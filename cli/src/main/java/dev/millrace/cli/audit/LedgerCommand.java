@@ -28,12 +28,10 @@ import picocli.CommandLine.Spec;
         name = "ledger",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description = {
-            "Adds up, from the topics alone, what became of every rollout of a run, by policy version and in all:",
-            "generated = trained + masked + dropped + dead-lettered + in flight, and superseded by a rollback.",
-            "Works while the run goes on and afterwards.",
-            "A rollout counts under the newest version that sampled one of its tokens."
-        },
+        description = "Accounts for every rollout of a run from its topics, by policy version and in total: "
+                + "generated = trained + masked + dropped + dead-lettered + in flight, plus superseded by a "
+                + "rollback. Works during and after the run. A rollout counts under the newest version that "
+                + "sampled one of its tokens.",
         footer = {
             "",
             "millrace ledger --run-dir runs/<run id>",

@@ -16,11 +16,9 @@ import picocli.CommandLine.Spec;
         name = "lift",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description = {
-            "Lets a generator back in: from now on its records count again, and a generator of Millrace takes prompts again.",
-            "What was refused meanwhile stays a dead letter; its samples were released to others.",
-            "What it sent before and a scorer has still to read counts from now on: should that put it back, lift it again."
-        })
+        description = "Lifts a generator's quarantine: its records count again, and a Millrace generator takes "
+                + "prompts again. Records refused in between stay dead letters; other generators have their "
+                + "samples. Unread older records count too: if they quarantine it again, lift it again.")
 final class LiftQuarantine implements Callable<Integer> {
     @Parameters(paramLabel = "NAME", description = "The generator's id, as 'millrace quarantine list' has it.")
     private String generatorId;

@@ -27,8 +27,7 @@ import picocli.CommandLine.Spec;
         name = "list",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description =
-                "Lists refused records, oldest first: reason, offending field, where each came from, when, and the sentence.",
+        description = "Lists refused records, oldest first: reason, field, source, time and sentence.",
         footer = {"", "The number before a letter is its name: 'millrace dead-letters show NUMBER' shows the record."})
 final class ListCommand implements Callable<Integer> {
     static final Duration PATIENCE = Duration.ofSeconds(45);

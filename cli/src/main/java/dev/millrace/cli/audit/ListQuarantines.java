@@ -20,7 +20,7 @@ import picocli.CommandLine.Spec;
         name = "list",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description = "Lists the generators in quarantine: since when, why, and the command that lifts it.")
+        description = "Lists the generators in quarantine with time, reason and the lifting command.")
 final class ListQuarantines implements Callable<Integer> {
     @Mixin
     private RunOptions run;

@@ -42,12 +42,10 @@ import picocli.CommandLine.Spec;
         name = "mismatch",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description = {
-            "Draws sequences with the generator's engine in each precision and scores them with the scorer's, under the same",
-            "weights: what is left of the gap between behavior and old log-probs where nothing is stale. Of a mixture of",
-            "experts also where the scorer's tokens go through the experts that the generator's went through.",
-            "The model is a directory, or the newest version of a run. Prompts are random tokens."
-        },
+        description = "Samples sequences with the generator's engine in each precision and scores them with the "
+                + "scorer's under the same weights: the gap between behavior and old log-probs without "
+                + "staleness. For a mixture of experts also with replayed routing. The model is a directory or "
+                + "the newest version of a run. Prompts are random tokens.",
         footer = {
             "",
             "millrace doctor mismatch --model models/Qwen2.5-0.5B",
@@ -81,7 +79,7 @@ public final class MismatchCommand implements Callable<Integer> {
             names = "--precision",
             split = ",",
             paramLabel = "PRECISION",
-            description = "What the generator's engine computes in: f32, bf16, int8 (default: all of them).")
+            description = "Precision of the generator's engine: f32, bf16, int8 (default: all of them).")
     private List<Precision> precisions = List.of(Precision.values());
 
     @Option(names = "--device", paramLabel = "DEVICE", description = "cpu, or cuda:N (default: cpu).")

@@ -23,11 +23,9 @@ import picocli.CommandLine.Spec;
         name = "preflight",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description = {
-            "Tries what a run of a configuration needs, before there is one: device, model, memory, data, tokenizer, algorithm,",
-            "registry; and on a cluster what the roles do there: a topic under the run's prefix, a transaction with a group's",
-            "offset, a record of the largest size, the clock, reading. The topic is removed again; nothing of a run is made."
-        },
+        description = "Checks a configuration before a run: device, model, memory, data, tokenizer, algorithm, "
+                + "registry; on a cluster also topic creation under the prefix, a transaction with offsets, the "
+                + "largest record, clock and reading. Deletes its test topic.",
         footer = {
             "",
             "millrace doctor preflight",

@@ -10,7 +10,7 @@ import picocli.CommandLine.Spec;
         name = "quarantine",
         mixinStandardHelpOptions = true,
         synopsisSubcommandLabel = "COMMAND",
-        description = "The generators whose records a run refuses, and letting them back in.",
+        description = "Lists and lifts quarantines of generators.",
         subcommands = {ListQuarantines.class, LiftQuarantine.class, CommandLine.HelpCommand.class},
         footer = {
             "",

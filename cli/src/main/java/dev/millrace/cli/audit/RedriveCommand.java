@@ -25,11 +25,8 @@ import picocli.CommandLine.Spec;
         name = "redrive",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description = {
-            "Puts refused records back on the topics they came from, as they were: key, value, headers, time.",
-            "Each is redriven once: the record and a mark beside the letter are one transaction. What is still wrong with it",
-            "is refused again, as a new letter."
-        },
+        description = "Puts refused records back on their topics unchanged: key, value, headers, time. Redrives "
+                + "each once, in one transaction with a mark. A record that is still invalid is refused again.",
         footer = {
             "",
             "millrace dead-letters redrive 17 18 --run-dir runs/<run id>",
@@ -49,7 +46,7 @@ final class RedriveCommand implements Callable<Integer> {
     @Parameters(
             paramLabel = "LETTER",
             arity = "0..*",
-            description = "Letters by number, or by where they came from, such as rollouts-0@12.")
+            description = "Letters by number or source, such as rollouts-0@12.")
     private List<String> names = new ArrayList<>();
 
     @Option(
@@ -66,7 +63,7 @@ final class RedriveCommand implements Callable<Integer> {
             description = "Only those from this topic, such as rollouts.")
     private String source;
 
-    @Option(names = "--all", description = "All of them; those that were redriven already stay as they are.")
+    @Option(names = "--all", description = "All letters not redriven yet.")
     private boolean all;
 
     @Option(names = "--dry-run", description = "Say what would be redriven, and write nothing.")

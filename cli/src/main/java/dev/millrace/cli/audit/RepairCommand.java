@@ -33,12 +33,10 @@ import picocli.CommandLine.Spec;
         name = "repair",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description = {
-            "Says what is inconsistent on a run's log, which ways out there are, and what each costs in trajectory-seconds: the",
-            "time that it took to sample what would be lost. Compares the claim with the cluster, the chain of versions with the",
-            "training log, both with the batches, and committed offsets with what the topics hold, and looks for transactions that",
-            "were left open. Writes nothing unless --do names a way."
-        },
+        description = "Reports inconsistencies of a run's log and the ways out, with their cost in "
+                + "trajectory-seconds: the time to sample what would be lost. Compares claim and cluster, "
+                + "versions and training log, batches, committed offsets and topics, and finds open "
+                + "transactions. Writes nothing without --do.",
         footer = {
             "",
             "millrace repair --run-dir runs/<run id>",
@@ -58,8 +56,8 @@ public final class RepairCommand implements Callable<Integer> {
     @Option(
             names = "--do",
             paramLabel = "WAY",
-            description =
-                    "Go this way: wait (nothing is done), skip-batch, move-offset, abort-transaction or new-epoch. Refused where it is not offered.")
+            description = "Way out: wait (does nothing), skip-batch, move-offset, abort-transaction or new-epoch. "
+                    + "Refused if not offered.")
     private @Nullable String way;
 
     @Mixin

@@ -22,12 +22,10 @@ import picocli.CommandLine.Spec;
         name = "rollback",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description = {
-            "Takes a run back to one of its versions: a new epoch begins with that version's weights, optimiser's state and",
-            "controls, bit for bit, and goes on from there. Nothing is deleted: the versions after it stay on the log, what was",
-            "in flight is superseded. Roles that still run are shut out, and end with a sentence; started again, they go on in",
-            "the new epoch. Cut short, it is completed by the same command, or by the learner that starts next."
-        },
+        description = "Rolls a run back to a version: a new epoch starts with that version's weights, optimizer "
+                + "state and controls, bit for bit. Deletes nothing; later versions stay on the log, rollouts "
+                + "in flight are superseded. Fences running roles; restarted, they join the new epoch. The same "
+                + "command, or the next learner, completes an interrupted rollback.",
         footer = {
             "",
             "millrace rollback --to-version 40 --why 'entropy collapsed' --run-dir runs/<run id>",
@@ -40,14 +38,14 @@ public final class RollbackCommand implements Callable<Integer> {
             names = "--to-version",
             paramLabel = "N",
             required = true,
-            description = "Version to go on from; its weights and optimiser's state must still be kept.")
+            description = "Version to return to; its weights and optimizer state must still be kept.")
     private long version;
 
     @Option(
             names = "--why",
             paramLabel = "TEXT",
             defaultValue = "",
-            description = "The reason, which is kept with the epoch and told to roles that it ends.")
+            description = "Reason, kept with the epoch and shown to fenced roles.")
     private String why;
 
     @Mixin

@@ -25,8 +25,7 @@ public final class RunOptions {
     @Option(
             names = "--run-dir",
             paramLabel = "DIR",
-            description =
-                    "Folder of a run of 'millrace train', going on or ended; its broker is started to be asked if it is down.")
+            description = "Folder of a run of 'millrace train'; its broker is started if it is down.")
     private Path runDirectory;
 
     @Option(
@@ -38,19 +37,16 @@ public final class RunOptions {
     @Option(
             names = "--run",
             paramLabel = "ID",
-            description = "The run's id; its topics begin with millrace.<id>. unless --topic-prefix says otherwise.")
+            description = "Run id; topics begin with millrace.<id>. unless --topic-prefix is given.")
     private String run;
 
-    @Option(
-            names = "--topic-prefix",
-            paramLabel = "PREFIX",
-            description = "What the names of the run's topics begin with.")
+    @Option(names = "--topic-prefix", paramLabel = "PREFIX", description = "Prefix of the run's topics.")
     private String topicPrefix;
 
     @Option(
             names = "--config",
             paramLabel = "FILE",
-            description = "YAML file with the configuration of a run that recorded none, or with client settings.")
+            description = "YAML file with client settings, or the configuration of a run that recorded none.")
     private Path file;
 
     @Option(

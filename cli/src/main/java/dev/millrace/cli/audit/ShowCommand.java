@@ -36,8 +36,7 @@ import picocli.CommandLine.Spec;
         name = "show",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description =
-                "Shows one refused record: why, its headers, and what is in it; in hexadecimal where it cannot be decoded.",
+        description = "Shows one refused record: reason, headers and content, in hexadecimal if it cannot be decoded.",
         footer = {"", "Exit codes: 0 it is shown; 5 there is no such letter."})
 final class ShowCommand implements Callable<Integer> {
     private static final int HEX_BYTES_A_LINE = 16;
@@ -46,9 +45,7 @@ final class ShowCommand implements Callable<Integer> {
     @Mixin
     private RunOptions run;
 
-    @Parameters(
-            paramLabel = "LETTER",
-            description = "Its number in 'dead-letters list', or where it came from, such as rollouts-0@12.")
+    @Parameters(paramLabel = "LETTER", description = "Number in 'dead-letters list', or source, such as rollouts-0@12.")
     private String name;
 
     @Option(names = "--json", description = "Print JSON.")

@@ -40,10 +40,9 @@ import picocli.CommandLine.Spec;
         name = "trace",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description = {
-            "Follows one rollout through the topics of a run: prompt, sampling, scoring, join, batch, step; or what became",
-            "of it instead, and why; with times, versions, and the place of every record. A group's id lists its rollouts."
-        },
+        description = "Follows one rollout through the topics of a run: prompt, sampling, scoring, join, batch, "
+                + "step, or why it left; with times, versions and record positions. A group's id lists its "
+                + "rollouts.",
         footer = {
             "",
             "millrace trace 0-17/3 --run-dir runs/<run id>",
@@ -58,15 +57,10 @@ public final class TraceCommand implements Callable<Integer> {
     @Mixin
     private RunOptions run;
 
-    @Parameters(
-            paramLabel = "ID",
-            description = "A rollout, such as 0-17/3 (group, slash, sample), or a group, such as 0-17.")
+    @Parameters(paramLabel = "ID", description = "Rollout, such as 0-17/3, or group, such as 0-17.")
     private String id;
 
-    @Option(
-            names = "--whole",
-            description =
-                    "Read every topic from beginning to end, for what is there twice, in place of looking only where it should be.")
+    @Option(names = "--whole", description = "Read every topic completely to find duplicates.")
     private boolean whole;
 
     @Option(names = "--json", description = "Print JSON.")

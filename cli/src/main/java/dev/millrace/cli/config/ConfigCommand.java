@@ -26,8 +26,7 @@ import picocli.CommandLine.Spec;
         name = "config",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description =
-                "Prints the whole configuration as YAML, with every key as it would be used; or what every key means.",
+        description = "Prints the resolved configuration as YAML, or the meaning of every key.",
         footer = {"", "millrace config > my.yaml; edit it; millrace train --config my.yaml"})
 public final class ConfigCommand implements Callable<Integer> {
     static final String REFERENCE = "/dev/millrace/cli/config/configuration.md";
@@ -35,9 +34,7 @@ public final class ConfigCommand implements Callable<Integer> {
     @Mixin
     private ConfigOptions options;
 
-    @Option(
-            names = "--reference",
-            description = "Print every key with its default and its meaning, those of plug-ins too.")
+    @Option(names = "--reference", description = "Print every key with default and meaning, plug-ins included.")
     private boolean reference;
 
     @Spec

@@ -33,7 +33,7 @@ public final class ConfigOptions {
     @Option(
             names = "--bootstrap-servers",
             paramLabel = "HOST:PORT",
-            description = "Kafka cluster of the run; without it a broker is started inside the process.")
+            description = "Kafka cluster of the run; default: a broker inside the process.")
     private String bootstrapServers;
 
     @Option(names = "--device", paramLabel = "DEVICE", description = "Where the policy runs: cpu (default) or cuda:0.")
@@ -42,7 +42,7 @@ public final class ConfigOptions {
     @Option(
             names = "--metrics-port",
             paramLabel = "PORT",
-            description = "Open an HTTP port on loopback with /metrics for Prometheus and the schemas' read side.")
+            description = "Loopback HTTP port with /metrics for Prometheus and the schemas' read side.")
     private Integer metricsPort;
 
     @Option(names = "--verbose", description = "Show stack traces, and log more into the run's millrace.log.")

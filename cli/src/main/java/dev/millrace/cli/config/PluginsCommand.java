@@ -25,8 +25,7 @@ import picocli.CommandLine.Spec;
         name = "plugins",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description =
-                "Lists every door with the kinds that a configuration may choose there: built in, and from which plug-in.",
+        description = "Lists every extension point with its kinds, built in and from plug-ins.",
         footer = {"", "millrace plugins --plugin-path our-plugin.jar"})
 public final class PluginsCommand implements Callable<Integer> {
     @Option(names = "--json", description = "Print JSON: doors, kinds with their settings, plug-ins.")

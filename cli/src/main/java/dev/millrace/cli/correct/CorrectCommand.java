@@ -41,8 +41,7 @@ import picocli.CommandLine.Spec;
 @Command(
         name = "correct",
         mixinStandardHelpOptions = true,
-        description =
-                "Computes the weights, the mask and the diagnostics of a rollout correction for a file of sequences.",
+        description = "Computes weights, mask and diagnostics of a rollout correction for a file of sequences.",
         footer = {
             "",
             "Input: one JSON object per line with id, mask (0 or 1 per token), and, for a preset, the log-probs of the ratio's two",
@@ -78,9 +77,8 @@ public final class CorrectCommand implements Callable<Integer> {
         @Option(
                 names = "--algorithm",
                 paramLabel = "WHAT",
-                description =
-                        "All stages of an algorithm: a named one, such as m2po or decoupled_geo_rs(0.99_1.01), or a YAML "
-                                + "file with keys of algorithm.")
+                description = "Algorithm with all stages: a name, such as m2po or decoupled_geo_rs(0.99_1.01), or a "
+                        + "YAML file with keys of algorithm.")
         private @Nullable String algorithm;
     }
 

@@ -27,11 +27,9 @@ import picocli.CommandLine.Spec;
         name = "engine",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description = {
-            "Holds a running vLLM or SGLang against what a generator or gateway with engine.kind relies on: tokens in and out,",
-            "log-probs, stops, seeds, updates of its weights with answers under way. Compares with Millrace's own engine. Needs no run",
-            "and no Kafka. The engine has the model's weights at the end."
-        },
+        description = "Tests a running vLLM or SGLang for what engine.kind needs: token input and output, "
+                + "log-probs, stops, seeds, weight updates under load. Compares with Millrace's own engine. "
+                + "Needs no run and no Kafka. The engine ends with the model's weights.",
         footer = {
             "",
             "VLLM_SERVER_DEV_MODE=1 vllm serve models/Qwen2.5-0.5B --enable-scale-out",
@@ -50,39 +48,33 @@ public final class EngineConformanceCommand implements Callable<Integer> {
             names = "--url",
             paramLabel = "URL",
             required = true,
-            description = "Where it answers, such as http://127.0.0.1:8000, without /v1.")
+            description = "Base URL without /v1, such as http://127.0.0.1:8000.")
     private String url;
 
     @Option(
             names = "--model",
             paramLabel = "DIR",
             required = true,
-            description = "Hugging Face directory of the model that it runs.")
+            description = "Hugging Face directory of its model.")
     private Path model;
 
     @Option(
             names = "--directory",
             paramLabel = "DIR",
             required = true,
-            description = "Folder for changed versions of it, which this command writes and the engine reads.")
+            description = "Folder for changed versions, written by this command and read by the engine.")
     private Path directory;
 
     @Option(
             names = "--seen-as",
             paramLabel = "DIR",
-            description = "The same folder as the engine sees it, if elsewhere.")
+            description = "The folder's path on the engine's machine, if different.")
     private String seenAs = "";
 
-    @Option(
-            names = "--served-model",
-            paramLabel = "NAME",
-            description = "Name that vLLM serves it under, if there are several.")
+    @Option(names = "--served-model", paramLabel = "NAME", description = "Model name in vLLM, if it serves several.")
     private String servedModel = "";
 
-    @Option(
-            names = "--key-variable",
-            paramLabel = "NAME",
-            description = "Variable of the environment that holds its API key.")
+    @Option(names = "--key-variable", paramLabel = "NAME", description = "Environment variable with its API key.")
     private String keyVariable = "";
 
     @Option(
@@ -94,21 +86,20 @@ public final class EngineConformanceCommand implements Callable<Integer> {
     @Option(
             names = "--log-probs",
             paramLabel = "MODE",
-            description =
-                    "What its log-probs are: raw, or processed by the temperature (default: raw; SGLang's are processed).")
+            description = "Its log-probs: raw, or processed by the temperature (default: raw; SGLang's are processed).")
     private EngineLogProbs logProbs = EngineLogProbs.RAW;
 
     @Option(
             names = "--tolerance",
             paramLabel = "NATS",
-            description = "Largest mean difference of its log-probs to Millrace's own engine's (default: 0.25).")
+            description = "Largest mean difference of log-probs to Millrace's engine (default: 0.25).")
     private double tolerance = 0.25;
 
     @Option(
             names = "--longest",
             paramLabel = "TOKENS",
-            description =
-                    "Tokens of the answer that weights change under (default: 1024; at most what the model has positions).")
+            description = "Tokens of the answer during the weight update (default: 1024; at most the model's "
+                    + "positions).")
     private int longest = 1024;
 
     @Spec

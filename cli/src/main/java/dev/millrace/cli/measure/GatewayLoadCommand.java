@@ -22,8 +22,8 @@ import picocli.CommandLine.Spec;
         name = "gateway",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description =
-                "Measures agents' calls through a gateway beside direct calls of the same engine double, on a broker of its own.",
+        description = "Compares agents' calls through a gateway with direct calls of the same engine double, on its "
+                + "own broker.",
         footer = {"", "Takes three minutes or so. Exit codes: 0 every goal holds; 1 one is missed."})
 public final class GatewayLoadCommand implements Callable<Integer> {
     private static final int MISSED = 1;

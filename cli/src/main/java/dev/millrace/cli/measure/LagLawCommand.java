@@ -25,12 +25,10 @@ import picocli.CommandLine.Spec;
         name = "lag-law",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description = {
-            "Trains the task inc from one warm start per seed under one correction, on rollouts that are exactly so many versions"
-                    + " old, records the effective sample size of each run, fits L = c ESS^alpha with confidence intervals, and says whether the runs"
-                    + " support it.",
-            "The runs are those of 'experiment staleness', with a learning rate at which the task is not learnt before the largest lag is whole."
-        },
+        description = "Trains the task inc under one correction at exact lags, from one warm start per seed, "
+                + "records each run's effective sample size, fits L = c ESS^alpha with confidence intervals, "
+                + "and reports whether the runs support it. Runs are those of 'experiment staleness' with a "
+                + "lower learning rate.",
         footer = {
             "",
             "Exit codes: 0 the experiment was done, whatever came out of it; 1 it could not be done; 2 a mistake in the"
@@ -47,9 +45,7 @@ public final class LagLawCommand implements Callable<Integer> {
             split = ",",
             paramLabel = "K",
             defaultValue = "0,1,10,50,100,200,400,800",
-            description =
-                    "Versions between the policy that samples and the one that is trained; 0 is what the others are held against"
-                            + " (default ${DEFAULT-VALUE}).")
+            description = "Lags in versions; 0 is the on-policy control (default ${DEFAULT-VALUE}).")
     private List<Integer> lags;
 
     @Option(
@@ -71,7 +67,7 @@ public final class LagLawCommand implements Callable<Integer> {
             names = "--steps",
             paramLabel = "N",
             defaultValue = "2400",
-            description = "Steps of a run after the warm start, more than the largest lag (default ${DEFAULT-VALUE}).")
+            description = "Steps after the warm start, more than the largest lag (default ${DEFAULT-VALUE}).")
     private int steps;
 
     @Option(
@@ -86,7 +82,7 @@ public final class LagLawCommand implements Callable<Integer> {
             paramLabel = "N",
             defaultValue = "64",
             description =
-                    "Sequences per step; the least ESS ratio there can be is one over it (default ${DEFAULT-VALUE}).")
+                    "Sequences per step; the smallest possible ESS ratio is 1 over it (default " + "${DEFAULT-VALUE}).")
     private int batchSequences;
 
     @Option(
@@ -110,7 +106,7 @@ public final class LagLawCommand implements Callable<Integer> {
             description = "Where the runs, the table and the picture go (default ${DEFAULT-VALUE}).")
     private Path report;
 
-    @Option(names = "--resume", description = "Go on with what is in the report's directory: finished runs are kept.")
+    @Option(names = "--resume", description = "Resume from the report's directory; finished runs are kept.")
     private boolean resume;
 
     @Option(names = "--no-runs", description = "Run nothing: fit the runs that are there.")

@@ -54,10 +54,10 @@ import picocli.CommandLine.Spec;
         name = "load-test",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description =
-                "Publishes synthetic rollouts and scores on a schedule fixed in advance, has the topology make batches of them, and "
-                        + "reports throughput, latency and the three lags, beside what the stock client does with the same bytes. A workload with a section "
-                        + "'closed' runs the real roles in place of synthetic ones, synchronously and asynchronously, and reports reward over time.",
+        description = "Publishes synthetic rollouts and scores on a fixed schedule through the topology and reports "
+                + "throughput, latency and the three lags, with the stock client as baseline. A workload with a "
+                + "section 'closed' runs the real roles, synchronously and asynchronously, and reports reward "
+                + "over time.",
         subcommands = {TopologyCommand.class, ReplayRateCommand.class, GatewayLoadCommand.class, RepeatCommand.class},
         footer = {
             "",
@@ -66,39 +66,35 @@ import picocli.CommandLine.Spec;
 public final class LoadTestCommand implements Callable<Integer> {
     private static final int MOST_BROKERS = 9;
 
-    @Option(names = "--workload", paramLabel = "FILE", description = "What to publish and what to sweep, as YAML.")
+    @Option(names = "--workload", paramLabel = "FILE", description = "Workload as YAML.")
     private Path workload;
 
     @Option(
             names = "--report",
             paramLabel = "DIR",
-            description = "Where report.html, report.json, report.png and the CSV files go.")
+            description = "Folder for report.html, report.json, report.png and CSV files.")
     private Path report;
 
     @Option(
             names = "--bootstrap-servers",
             paramLabel = "HOST:PORT",
-            description = "A cluster to load; topics are made and deleted on it.")
+            description = "Cluster to load; topics are created and deleted on it.")
     private String bootstrapServers = "";
 
     @Option(
             names = "--brokers",
             paramLabel = "N",
-            description =
-                    "Brokers to start, each in a process of its own, in place of the workload's; of three each has a copy of everything.")
+            description = "Broker processes to start, in place of the workload's; three replicate everything.")
     private Integer brokers;
 
     @Option(
             names = "--compare",
             arity = "2",
             paramLabel = "DIR",
-            description = "Two reports, the older one first, side by side.")
+            description = "Compare two reports, the older one first.")
     private List<Path> compare;
 
-    @Option(
-            names = "--redraw",
-            paramLabel = "DIR",
-            description = "A report whose page, picture and tables are made anew from its report.json.")
+    @Option(names = "--redraw", paramLabel = "DIR", description = "Redraw a report from its report.json.")
     private Path redraw;
 
     @Spec

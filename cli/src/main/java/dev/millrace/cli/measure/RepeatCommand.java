@@ -28,8 +28,8 @@ import picocli.CommandLine.Spec;
         name = "repeat",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description =
-                "Makes the folder of a run of any length by repeating an archived one, for 'millrace view' to be looked at under. It has no weights and cannot go on.",
+        description = "Builds a run folder of any length by repeating an archived run, to test 'millrace view'. It "
+                + "has no weights and cannot be resumed.",
         footer = {"", "A million rollouts of the task inc take a few minutes and some 2 GB."})
 public final class RepeatCommand implements Callable<Integer> {
     @Option(names = "--archive", paramLabel = "DIR", required = true, description = "What 'millrace export' wrote.")

@@ -23,8 +23,8 @@ import picocli.CommandLine.Spec;
         name = "replay",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description =
-                "Measures replays, as recorded and of corrections, beside the live topology that made the run, on a broker of its own.",
+        description = "Compares replays, as recorded and with corrections, with the live topology of the run, on "
+                + "its own broker.",
         footer = {"", "Takes four minutes or so. Exit codes: 0 the goal holds; 1 it is missed."})
 public final class ReplayRateCommand implements Callable<Integer> {
     private static final int MISSED = 1;

@@ -27,11 +27,9 @@ import picocli.CommandLine.Spec;
         name = "staleness",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description = {
-            "Trains the task inc from one warm start per seed under every correction, on rollouts that are exactly"
-                    + " so many versions old, and says which runs collapse and which keep up with the on-policy ones.",
-            "Every run is a function of its lag, correction and seed: repeated, it gives the same file."
-        },
+        description = "Trains the task inc under every correction at exact lags, from one warm start per seed, and "
+                + "reports which runs collapse and which keep up with the on-policy ones. A run is a function "
+                + "of lag, correction and seed.",
         footer = {
             "",
             "Exit codes: 0 the experiment was done, whatever came out of it; 1 it could not be done; 2 a mistake in the"
@@ -43,8 +41,7 @@ public final class StalenessCommand implements Callable<Integer> {
             split = ",",
             paramLabel = "K",
             defaultValue = "0,4,16,64,256",
-            description =
-                    "Versions between the policy that samples and the one that is trained (default ${DEFAULT-VALUE}).")
+            description = "Lags in versions (default ${DEFAULT-VALUE}).")
     private List<Integer> lags;
 
     @Option(
@@ -132,20 +129,18 @@ public final class StalenessCommand implements Callable<Integer> {
             description = "Where the runs, tables and pictures go (default ${DEFAULT-VALUE}).")
     private Path report;
 
-    @Option(names = "--resume", description = "Go on with what is in the report's directory: finished runs are kept.")
+    @Option(names = "--resume", description = "Resume from the report's directory; finished runs are kept.")
     private boolean resume;
 
     @Option(
             names = "--no-runs",
-            description =
-                    "Run nothing: write the tables and the picture of the runs that are there. Also while others are under way.")
+            description = "Run nothing: write tables and picture of the existing runs, also during an experiment.")
     private boolean noRuns;
 
     @Option(
             names = "--rows",
             paramLabel = "FILE",
-            description =
-                    "Run nothing: draw the rows of an experiment that is over, its runs.csv, as staleness.png in the report's directory.")
+            description = "Run nothing: draw the runs.csv of an experiment as staleness.png in the report's directory.")
     private Path rows;
 
     @Spec

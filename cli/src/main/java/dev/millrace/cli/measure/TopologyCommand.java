@@ -23,9 +23,8 @@ import picocli.CommandLine.Spec;
         name = "topology",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description =
-                "Measures the topology beside a raw transactional copy of the same bytes, on a broker of its own: throughput, bytes "
-                        + "written, added latency, restarts, memory.",
+        description = "Compares the topology with a raw transactional copy of the same bytes, on its own broker: "
+                + "throughput, bytes written, added latency, restarts, memory.",
         footer = {
             "",
             "Takes a few minutes with --quick, half an hour without. Exit codes: 0 every goal holds; 1 one is missed."

@@ -36,11 +36,9 @@ import picocli.CommandLine.Spec;
         name = "engine",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description = {
-            "Measures on one device: prompts taken in, tokens sampled, scored and differentiated in a second, the seconds of a",
-            "learner's step, versions through a broker of its own, the memory for it; and whether sampling and scoring, and device",
-            "and CPU, say the same of a token."
-        },
+        description = "Measures on one device: prefill, sampling, scoring and gradient tokens per second, seconds "
+                + "of a learner's step, versions through a broker, memory; and whether sampling agrees with "
+                + "scoring, and the device with the CPU.",
         footer = {
             "",
             "millrace bench engine",
@@ -84,14 +82,14 @@ public final class EngineBenchCommand implements Callable<Integer> {
     @Option(
             names = "--tokens-per-call",
             paramLabel = "N",
-            description = "Sampled tokens before the caller sees any (default: 4, on a CUDA device 64).")
+            description = "Sampled tokens per call (default: 4, on a CUDA device 64).")
     private int tokensPerCall;
 
     @Option(
             names = "--weight-placement",
             paramLabel = "PLACEMENT",
-            description =
-                    "fed with every call, or packed into the graphs that generate: auto, fed, packed (default: auto, packed on a CUDA device).")
+            description = "Weights fed with each call or packed into the graphs: auto, fed, packed (default: auto, "
+                    + "packed on a CUDA device).")
     private WeightPlacement placement = WeightPlacement.AUTO;
 
     @Option(names = "--rounds", paramLabel = "N", description = "Rounds, beside the one that warms up (default: 5).")

@@ -31,12 +31,9 @@ import picocli.CommandLine.Spec;
         name = "export",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description = {
-            "Writes a version of a run as a Hugging Face directory, whole or not at all: config.json, weights, and a card that says",
-            "where they come from. Where the run began with a checkpoint that is still there, config, type and files are as it has them,",
-            "and its tokenizer's files come along; otherwise config and tokenizer are what the run's log has of a run on text.",
-            "Reads only; works while the run goes on and afterwards."
-        },
+        description = "Writes a version of a run as a Hugging Face directory, atomically: config.json, weights and "
+                + "a model card. Configuration, dtype and tokenizer come from the start checkpoint if it still "
+                + "exists, else from the run's log. Reads only; works during and after the run.",
         footer = {
             "",
             "millrace model export --run-dir runs/<run id> --to my-model",
@@ -68,10 +65,8 @@ public final class ExportModelCommand implements Callable<Integer> {
     @Option(
             names = "--version",
             paramLabel = "V",
-            description = {
-                "Version to write: a number, last, or best, which is the one with the highest recorded reward on held-out prompts",
-                "(default: last). Its weights must still be kept."
-            })
+            description = "Version to write: a number, last, or best by recorded held-out reward (default: last). "
+                    + "Its weights must still be kept.")
     private String version = LAST;
 
     @Option(names = "--to", paramLabel = "DIR", required = true, description = "New directory; nothing is overwritten.")
@@ -80,18 +75,14 @@ public final class ExportModelCommand implements Callable<Integer> {
     @Option(
             names = "--dtype",
             paramLabel = "TYPE",
-            description = {
-                "float32, which is the version bit for bit, or bfloat16 or float16, to which it is rounded;",
-                "without it as the start checkpoint has them, and where there is none as the version's are (weights.dtype)."
-            })
+            description = "float32 (bit for bit), bfloat16 or float16; default: the start checkpoint's, else "
+                    + "weights.dtype.")
     private Type type;
 
     @Option(
             names = "--adapter",
-            description = {
-                "The adapter alone, as PEFT lays one out: adapter_config.json and adapter_model.safetensors, bit for bit. Of a run that",
-                "trains adapters (learner.lora.rank); without it they are merged into the weights that they are put upon."
-            })
+            description = "Only the adapter in PEFT's layout, bit for bit; default: merged into the weights. For "
+                    + "runs with learner.lora.rank.")
     private boolean adapter;
 
     @Mixin

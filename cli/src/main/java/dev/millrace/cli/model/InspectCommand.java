@@ -35,11 +35,9 @@ import picocli.CommandLine.Spec;
         name = "inspect",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description = {
-            "Says what a Hugging Face directory is: family, shape, parameters, type, vocabulary, positions; what it costs in memory",
-            "and on the log; and what in it is not supported. Reads config.json and the files' headers, not their numbers, unless it is to",
-            "measure how fast the model is here."
-        },
+        description = "Describes a Hugging Face directory: family, shape, parameters, dtype, vocabulary, positions; "
+                + "costs in memory and on the log; unsupported parts. Reads config.json and file headers only, "
+                + "unless --measure is given.",
         footer = {
             "",
             "millrace model inspect models/Qwen2.5-0.5B",
@@ -56,10 +54,8 @@ public final class InspectCommand implements Callable<Integer> {
 
     @Option(
             names = "--measure",
-            description = {
-                "Also load the model and take a few steps of generator, scorer and learner with it: tokens in a second and seconds",
-                "of a step on this machine. Takes the memory that a run in one process takes."
-            })
+            description = "Also run a few steps of generator, scorer and learner: tokens per second and seconds per "
+                    + "step. Takes the memory of a run in one process.")
     private boolean measures;
 
     @Option(names = "--device", paramLabel = "DEVICE", description = "Where to measure: cpu, or cuda:N (default: cpu).")
@@ -68,7 +64,7 @@ public final class InspectCommand implements Callable<Integer> {
     @Option(
             names = "--lora-rank",
             paramLabel = "R",
-            description = "Rank of the adapters whose cost is said beside, learner.lora.rank of a run (default: 8).")
+            description = "Adapter rank for the cost estimate, learner.lora.rank of a run (default: 8).")
     private int loraRank = 8;
 
     @Spec

@@ -10,7 +10,7 @@ import picocli.CommandLine.Spec;
         name = "model",
         mixinStandardHelpOptions = true,
         synopsisSubcommandLabel = "COMMAND",
-        description = "What a model directory is and costs; and a version of a run as such a directory.",
+        description = "Inspects model directories and exports versions as such.",
         subcommands = {InspectCommand.class, ExportModelCommand.class, CommandLine.HelpCommand.class},
         footer = {
             "",

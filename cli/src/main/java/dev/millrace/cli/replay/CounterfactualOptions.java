@@ -11,56 +11,50 @@ import picocli.CommandLine.Option;
 final class CounterfactualOptions {
     @Option(
             names = "--retrain",
-            description = {
-                "Continue learning from version A (--from-version, default the oldest) to B (--to-version) over the",
-                "recorded batches: by the run's own settings, which shows that the recorded weights come out bit for bit, and by each --corrections."
-            })
+            description = "Retrain over the recorded batches from --from-version (default the oldest) to "
+                    + "--to-version: with the run's settings, which must give the recorded weights bit for bit, "
+                    + "and with each --corrections.")
     private boolean retrain;
 
     @Option(
             names = "--live",
-            description = {
-                "With --retrain: each retraining samples new rollouts of the recorded prompts, equally stale, in place of the recorded",
-                "ones, which another policy sampled once it has parted from the run."
-            })
+            description = "With --retrain: sample new, equally stale rollouts of the recorded prompts in place of "
+                    + "the recorded ones.")
     private boolean live;
 
     @Option(
             names = "--seeds",
             paramLabel = "N",
             defaultValue = "1",
-            description =
-                    "With --live: sets of draws to sample by, one after the other (default: ${DEFAULT-VALUE}); the first are the recorded ones.")
+            description = "With --live: seeds to sample with (default: ${DEFAULT-VALUE}); the first is the recorded "
+                    + "one.")
     private int seeds;
 
     @Option(
             names = "--gradients",
-            description = {
-                "The gradient of recorded batches under each --corrections, held against what the run did and against",
-                "an on-policy gradient, at the steps between --from-version and --to-version or those of --at-version."
-            })
+            description = "Compare the gradient of recorded batches under each --corrections with the run's and "
+                    + "with an on-policy gradient, from --from-version to --to-version or at --at-version.")
     private boolean gradients;
 
     @Option(
             names = "--at-version",
             paramLabel = "V",
             split = ",",
-            description = "With --gradients: only the steps that began with these versions.")
+            description = "With --gradients: only the steps from these versions.")
     private List<Long> atVersions = new ArrayList<>();
 
     @Option(
             names = "--evaluate-every",
             paramLabel = "N",
             defaultValue = "8",
-            description =
-                    "With --retrain: steps between tries of the policies in the run's task (default: ${DEFAULT-VALUE}).")
+            description = "With --retrain: steps between evaluations (default: ${DEFAULT-VALUE}).")
     private int evaluateEvery;
 
     @Option(
             names = "--evaluation-prompts",
             paramLabel = "N",
             defaultValue = "256",
-            description = "Prompts of a try, the same ones every time (default: ${DEFAULT-VALUE}); 0 tries nothing.")
+            description = "Prompts per evaluation, always the same (default: ${DEFAULT-VALUE}); 0 for none.")
     private int evaluationPrompts;
 
     @Option(
@@ -68,7 +62,7 @@ final class CounterfactualOptions {
             paramLabel = "N",
             defaultValue = "64",
             description =
-                    "With --gradients: groups sampled for the on-policy gradient (default: ${DEFAULT-VALUE}); 0 leaves it out.")
+                    "With --gradients: groups for the on-policy gradient (default: ${DEFAULT-VALUE}); 0 for " + "none.")
     private int referenceGroups;
 
     boolean isGiven() {

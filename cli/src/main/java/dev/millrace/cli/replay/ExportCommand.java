@@ -29,11 +29,9 @@ import picocli.CommandLine.Spec;
         name = "export",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description = {
-            "Writes what a run has recorded to a folder: an Avro container file for each partition, and index.json with",
-            "hashes, schemas and the run's identity. Reads only; works while the run goes on and afterwards. With a range: some batches",
-            "and all that they rest on, versions with their weights and the optimiser's state at the beginning included."
-        },
+        description = "Exports a run to a folder: an Avro container file per partition, and index.json with hashes, "
+                + "schemas and the run's identity. Reads only; works during and after the run. A range exports "
+                + "some batches with everything they need, starting weights and optimizer state included.",
         footer = {
             "",
             "millrace export --run-dir runs/<run id> --to my-run.archive",

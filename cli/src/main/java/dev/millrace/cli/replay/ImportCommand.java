@@ -36,11 +36,10 @@ import picocli.CommandLine.Spec;
         name = "import",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description = {
-            "Verifies the hashes of an archive that 'millrace export' wrote, and puts every record back at its own offset: on a",
-            "cluster, or into a new run folder with a broker of its own. Topics keep their names and are kept for ever.",
-            "With --records: makes an archive of records that another system dumped, for doctor and replay --corrections."
-        },
+        description = "Verifies an archive of 'millrace export' and restores every record at its own offset, on a "
+                + "cluster or in a new run folder. Topics keep their names and are never deleted by retention. "
+                + "With --records: builds an archive from another system's records, for doctor and replay "
+                + "--corrections.",
         footer = {
             "",
             "millrace import my-run.archive --run-dir runs/my-run",
@@ -54,29 +53,24 @@ public final class ImportCommand implements Callable<Integer> {
     @Option(
             names = "--records",
             paramLabel = "FILES",
-            description =
-                    "Files of another system's records, one JSON object per line and sequence or Parquet with one row per sequence, in place of an archive: "
-                            + "a file, or a folder and a pattern of names in quotes; may be given often.")
+            description = "Another system's records: JSON lines or Parquet with one row per sequence; a file, or a "
+                    + "folder with a quoted pattern; may be given often.")
     private List<String> records = new ArrayList<>();
 
-    @Option(
-            names = "--archive",
-            paramLabel = "DIR",
-            description = "With --records: new folder for the archive that is made of them.")
+    @Option(names = "--archive", paramLabel = "DIR", description = "With --records: new folder for the archive.")
     private Path made;
 
     @Option(
             names = "--run",
             paramLabel = "ID",
-            description = "With --records: what the run shall be called (default: the name of the archive's folder).")
+            description = "With --records: run id (default: the archive folder's name).")
     private String run;
 
     @Option(
             names = "--algorithm",
             paramLabel = "WHAT",
-            description =
-                    "With --records: what the other system trained by, a named algorithm or a YAML file with keys of algorithm, beside which others "
-                            + "are put (default: none, which is without weights and masks).")
+            description = "With --records: the other system's algorithm, by name or as YAML keys of algorithm "
+                    + "(default: none, without weights and masks).")
     private String algorithm;
 
     @Option(names = "--run-dir", paramLabel = "DIR", description = "New folder of the run, as of 'millrace train'.")

@@ -57,12 +57,11 @@ import picocli.CommandLine.Spec;
         name = "replay",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description = {
-            "Decides a recorded run again. Without --corrections by its own settings: says that every trajectory, batch,",
-            "outcome and dead letter comes out byte for byte, or shows the first difference. With --corrections: what others would",
-            "have made of the same batches, step by step; with --retrain or --gradients: what would have been learnt from them.",
-            "Reads only: no consumer group, no writes, so it can run beside the run."
-        },
+        description = "Replays a recorded run. By default with its own settings: confirms that every trajectory, "
+                + "batch, outcome and dead letter is identical, or shows the first difference. With "
+                + "--corrections: recomputes the same batches under other corrections; with --retrain or "
+                + "--gradients: also the learning. Reads only, without a consumer group, so it can run beside "
+                + "the run.",
         footer = {
             "",
             "millrace replay --run-dir runs/<run id>",
@@ -85,27 +84,23 @@ public final class ReplayCommand implements Callable<Integer> {
     @Mixin
     private RunOptions run;
 
-    @Option(
-            names = "--archive",
-            paramLabel = "DIR",
-            description = "An archive that 'millrace export' wrote, in place of a run.")
+    @Option(names = "--archive", paramLabel = "DIR", description = "Archive of 'millrace export', in place of a run.")
     private Path archive;
 
     @Option(
             names = "--corrections",
             paramLabel = "WHAT",
-            description = {
-                "Other corrections, beside the run's own: a preset, also with thresholds, a named algorithm, none, or a YAML file with keys of algorithm; may be given",
-                "often. With --retrain and --gradients the file may have the sections algorithm and step, the latter with keys of learner.step."
-            })
+            description = "Corrections to compare: a preset, optionally with thresholds, a named algorithm, none, "
+                    + "or a YAML file with keys of algorithm; may be given often. With --retrain and "
+                    + "--gradients the file may have the sections algorithm and step, the latter with keys of "
+                    + "learner.step.")
     private List<String> corrections = new ArrayList<>();
 
     @Option(
             names = "--rescore",
             paramLabel = "WHAT",
-            description =
-                    "Log-probs computed again: own (old ones, under the versions that sampled) and one of recorded, at-step or a version "
-                            + "(proximal ones, under the version of the record, of the step's beginning, or that one), such as own,at-step. Corrections see these.")
+            description = "Recompute log-probs: own (old, under the sampling versions) and one of recorded, at-step "
+                    + "or a version (proximal), such as own,at-step. Corrections use these.")
     private String rescore;
 
     @Option(
@@ -117,9 +112,8 @@ public final class ReplayCommand implements Callable<Integer> {
 
     @Option(
             names = "--keep",
-            description =
-                    "Keep, under kept/ in the report's folder, the batches that each of the other corrections makes, and their trajectories "
-                            + "with the weights that it gives them: Avro container files.")
+            description = "Keep the batches and weighted trajectories of each alternative as Avro files under kept/ "
+                    + "in the report's folder.")
     private boolean keep;
 
     @Mixin

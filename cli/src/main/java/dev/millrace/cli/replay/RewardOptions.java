@@ -48,21 +48,17 @@ final class RewardOptions {
     @Option(
             names = "--rewards",
             paramLabel = "WHAT",
-            description = {
-                "Rewards in place of the recorded ones: a FILE with JSON lines of rollout_id and reward, one for each rollout;",
-                "topic:NAME, a topic of the run's cluster with records as on rewards; or a kind of reward, built in, remote or a plug-in's,",
-                "such as numeric or '{kind: remote, url: http://127.0.0.1:8070/}', which is asked about each rollout."
-            })
+            description = "Other rewards: a FILE of JSON lines with rollout_id and reward; topic:NAME, a topic of "
+                    + "the run's cluster with records as on rewards; or a kind of reward, such as numeric or "
+                    + "'{kind: remote, url: http://127.0.0.1:8070/}'.")
     private String what;
 
     @Option(
             names = "--rewarder",
             paramLabel = "COMMAND",
-            description = {
-                "A program that gives rewards in place of the recorded ones, started through the shell: it reads a JSON object a line",
-                "(id, rollout_id, prompt, response, prompt_tokens, response_tokens, mask, metadata, finish_reason, and the recorded reward) and",
-                "answers each with a line of rollout_id and reward. The same as --rewards '{kind: remote, command: COMMAND}'."
-            })
+            description = "Shell command that rewards rollouts: reads a JSON object per line and answers each with "
+                    + "a line of rollout_id and reward. The same as --rewards '{kind: remote, command: "
+                    + "COMMAND}'.")
     private String command;
 
     @Option(

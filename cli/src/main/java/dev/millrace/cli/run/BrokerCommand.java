@@ -27,13 +27,9 @@ import picocli.CommandLine.Spec;
             "",
             "Ends with Ctrl-C. 'train' without --bootstrap-servers has one of its own; its address is in broker.address of the run's folder."
         },
-        description = "Runs one Kafka broker on loopback, to try a run in several processes without a cluster.")
+        description = "Runs a Kafka broker on loopback, to try several processes without a cluster.")
 public final class BrokerCommand implements Callable<Integer> {
-    @Option(
-            names = "--dir",
-            paramLabel = "DIR",
-            description = "Where its data is. Default: ${DEFAULT-VALUE}.",
-            defaultValue = "runs/broker")
+    @Option(names = "--dir", paramLabel = "DIR", description = "Data folder.", defaultValue = "runs/broker")
     private Path directory;
 
     @Option(

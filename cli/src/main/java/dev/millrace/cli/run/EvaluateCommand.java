@@ -51,11 +51,9 @@ import picocli.CommandLine.Spec;
         name = "evaluate",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description = {
-            "Tries a version of a run on held-out prompts: mean reward, pass@k, lengths by difficulty, each with its interval. The same",
-            "version, prompts and samples give the same figures again. Reads only; with --follow it is the role that evaluates a run's",
-            "versions as they are published, and writes a record of each."
-        },
+        description = "Evaluates a version of a run on held-out prompts: mean reward, pass@k, lengths by "
+                + "difficulty, with intervals. Repeatable bit for bit. Reads only; --follow is the role that "
+                + "evaluates and records published versions.",
         footer = {
             "",
             "millrace evaluate --run-dir runs/<run id> --version best",
@@ -75,21 +73,17 @@ public final class EvaluateCommand implements Callable<Integer> {
         @Option(
                 names = "--version",
                 paramLabel = "V",
-                description = {
-                    "Version to try: a number, last, or best, which is the one with the highest recorded reward on held-out prompts",
-                    "(default: last). Its weights must still be kept."
-                })
+                description = "Version to evaluate: a number, last, or best by recorded held-out reward (default: "
+                        + "last). Its weights must still be kept.")
         private String version;
 
-        @Option(names = "--recorded", description = "Try nothing, and print what the run's log has of its versions.")
+        @Option(names = "--recorded", description = "Print the recorded evaluations only.")
         private boolean recorded;
 
         @Option(
                 names = "--follow",
-                description = {
-                    "Be the run's evaluator: try versions as they are published and are due (evaluation.every_versions, or .every_seconds).",
-                    "One per run: a second one takes over and the first stops. Ends with Ctrl-C."
-                })
+                description = "Evaluate published versions when due (evaluation.every_versions or .every_seconds). "
+                        + "One per run: a second one takes over and the first stops. Ends with Ctrl-C.")
         private boolean follow;
     }
 
@@ -111,14 +105,13 @@ public final class EvaluateCommand implements Callable<Integer> {
     @Option(
             names = "--data",
             paramLabel = "FILE",
-            description = "Held-out prompts of a run on text, JSON lines, in place of the run's own.")
+            description = "Held-out prompts as JSON lines, in place of the run's own.")
     private Path data;
 
     @Option(
             names = "--archive",
             paramLabel = "DIR",
-            description =
-                    "An archive that 'millrace export' made, in place of a run; it must hold the version's weights.")
+            description = "Archive of 'millrace export', in place of a run; must hold the version's weights.")
     private Path archive;
 
     @Option(names = "--device", paramLabel = "DEVICE", description = "Where to sample: cpu, or cuda:N (default: cpu).")

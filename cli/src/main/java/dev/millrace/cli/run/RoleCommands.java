@@ -29,10 +29,7 @@ public final class RoleCommands {
         @Mixin
         private ConfigOptions configuration;
 
-        @Option(
-                names = "--reconfigure",
-                description =
-                        "Let keys that speak for the run change its recorded configuration; roles that start later follow.")
+        @Option(names = "--reconfigure", description = "Let recorded keys change; roles that start later follow.")
         private boolean reconfigure;
 
         /** @param creates whether the role is one of which a run has one, and which may begin it */
@@ -58,8 +55,8 @@ public final class RoleCommands {
             mixinStandardHelpOptions = true,
             sortOptions = false,
             footer = {"", FOOTER},
-            description =
-                    "Releases the task's prompts to generators, as far ahead of the learner as admission.eta allows. One per run.")
+            description = "Releases prompts to generators, as far ahead of the learner as admission.eta allows. One "
+                    + "per run.")
     public static final class Admit implements Callable<Integer> {
         @Mixin
         private RoleOptions options;
@@ -103,8 +100,8 @@ public final class RoleCommands {
                 FOOTER,
                 "It takes the place of a generator. Several share the prompts; give each a generator.id of its own."
             },
-            description =
-                    "Lets agents that speak the OpenAI API play the run's samples, a session each, and publishes what they did.")
+            description = "Serves samples as sessions to agents that speak the OpenAI API, and publishes their "
+                    + "rollouts.")
     public static final class Gateway implements Callable<Integer> {
         @Mixin
         private RoleOptions options;
@@ -140,8 +137,8 @@ public final class RoleCommands {
                 names = "--for",
                 paramLabel = "PURPOSE",
                 defaultValue = "LEARNER",
-                description =
-                        "What for: ${COMPLETION-CANDIDATES}. The last two score under scorer.reference or scorer.teacher.")
+                description = "Policy to score: ${COMPLETION-CANDIDATES}. REFERENCE and TEACHER use "
+                        + "scorer.reference or scorer.teacher.")
         private ScorerPurpose purpose;
 
         @Spec
@@ -168,7 +165,7 @@ public final class RoleCommands {
                 names = "--state-dir",
                 paramLabel = "DIR",
                 required = true,
-                description = "Folder for this instance's state; it may be lost, and is then restored from the log.")
+                description = "Folder for this instance's state; restored from the log if lost.")
         private Path stateDirectory;
 
         @Spec
@@ -193,8 +190,8 @@ public final class RoleCommands {
 
         @Option(
                 names = "--first-version",
-                description =
-                        "Publish the initial weights as version 0, if the run has none yet, and end: for a trainer that is not this one.")
+                description = "Publish the initial weights as version 0 if the run has none, and exit: for another "
+                        + "trainer.")
         private boolean firstVersion;
 
         @Spec

@@ -36,10 +36,8 @@ import picocli.CommandLine.Spec;
         name = "train",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description = {
-            "Trains a policy while it generates: broker, generator, scorer, topology and learner in one process.",
-            "Without options: the task 'inc' from random weights, until its mean reward is 0.9 over ten steps."
-        },
+        description = "Trains a policy with broker, generator, scorer, topology and learner in one process. Without "
+                + "options: the task 'inc' from random weights, until its mean reward is 0.9 over ten steps.",
         footer = {
             "",
             "Ctrl-C stops at the last finished step; the same --run-dir goes on from there.",
@@ -54,31 +52,31 @@ public final class TrainCommand implements Callable<Integer> {
     @Option(
             names = "--run-dir",
             paramLabel = "DIR",
-            description = "Folder of the run (default runs/<run id>); one of an earlier run goes on with that run.")
+            description = "Folder of the run (default runs/<run id>); an existing run resumes.")
     private Path runDirectory;
 
     @Option(
             names = "--model",
             paramLabel = "DIR",
-            description = "Hugging Face directory that the policy begins with: model.checkpoint.")
+            description = "Hugging Face directory to start from: model.checkpoint.")
     private Path model;
 
     @Option(
             names = "--data",
             paramLabel = "FILE",
-            description = "Prompts as JSON lines, {\"prompt\": TEXT, \"answer\": ...}: data.file, and the task text.")
+            description = "Prompts as JSON lines, {\"prompt\": TEXT, \"answer\": ...}: data.file, for the task text.")
     private Path data;
 
     @Option(
             names = "--eval-data",
             paramLabel = "FILE",
-            description = "Prompts that are never trained on, by which the policy is evaluated: task.eval.data.file.")
+            description = "Held-out prompts for evaluation: task.eval.data.file.")
     private Path evalData;
 
     @Option(
             names = "--reward",
             paramLabel = "KIND",
-            description = "What a response is worth: reward.kind, such as exact, numeric or regex.")
+            description = "Reward: reward.kind, such as exact, numeric or regex.")
     private String reward;
 
     @Option(names = "--summary", paramLabel = "FILE", description = "Write the summary to this file as well.")
@@ -95,11 +93,10 @@ public final class TrainCommand implements Callable<Integer> {
             paramLabel = "PORT",
             arity = "0..1",
             fallbackValue = "8650",
-            description =
-                    "Show the run as a page in the browser too, while it goes: on this port of loopback, 0 for any free one (default 8650).")
+            description = "Serve the run's page on this loopback port, 0 for any free one (default 8650).")
     private Integer view;
 
-    @Option(names = "--plain", description = "Print lines even if the terminal could show a live view.")
+    @Option(names = "--plain", description = "Print lines in place of the live view.")
     private boolean plain;
 
     @Spec

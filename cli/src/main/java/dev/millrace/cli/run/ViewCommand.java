@@ -27,11 +27,10 @@ import picocli.CommandLine.Spec;
         name = "view",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description = {
-            "Shows a run as a page in the browser, on this machine alone: how it learns, how stale it is, what its corrections",
-            "remove. Works while the run goes on, after its end or a kill, and on an archive. Without options: the runs under runs/.",
-            "It reads only: committed records, as a member of no group. An index of them fills in the background, in the user's cache."
-        },
+        description = "Serves a page about a run on loopback: learning, staleness, corrections. Works during and "
+                + "after the run, after a kill, and on an archive. Without options: the runs under runs/. Reads "
+                + "committed records only, without a consumer group. Indexes in the background, in the user's "
+                + "cache.",
         footer = {
             "",
             "millrace view",
@@ -45,17 +44,14 @@ public final class ViewCommand implements Callable<Integer> {
     @Mixin
     private RunOptions run;
 
-    @Option(
-            names = "--archive",
-            paramLabel = "DIR",
-            description = "An archive that 'millrace export' wrote; may be given often.")
+    @Option(names = "--archive", paramLabel = "DIR", description = "Archive of 'millrace export'; may be given often.")
     private List<Path> archives = new ArrayList<>();
 
     @Option(
             names = "--runs",
             paramLabel = "DIR",
             defaultValue = "runs",
-            description = "Folder with the folders of other runs to list and compare (default ${DEFAULT-VALUE}).")
+            description = "Folder of other runs to list and compare (default ${DEFAULT-VALUE}).")
     private Path runs;
 
     @Mixin

@@ -22,20 +22,20 @@ public final class ViewOptions {
             names = "--port",
             paramLabel = "N",
             defaultValue = "8650",
-            description = "Port of the page on loopback; 0 takes any free one (default ${DEFAULT-VALUE}).")
+            description = "Loopback port of the page; 0 for any free one (default ${DEFAULT-VALUE}).")
     private int port;
 
     @Option(
             names = "--index",
             paramLabel = "DIR",
-            description = "Folder for the page's index, which may be removed at any time (default: the user's cache).")
+            description = "Folder for the page's index; may be deleted (default: the user's cache).")
     private Path index;
 
     @Option(
             names = "--reports",
             paramLabel = "DIR",
-            description =
-                    "Folder in which reports of other commands are looked for, beside the runs' own folders; may be given often (default: reports and experiments).")
+            description = "Folder with reports of other commands; may be given often (default: reports and "
+                    + "experiments).")
     private List<Path> reports = new ArrayList<>();
 
     /** Opens the page over runs, which it closes. */

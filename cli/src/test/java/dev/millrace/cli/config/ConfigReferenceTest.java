@@ -36,7 +36,7 @@ class ConfigReferenceTest {
     void shouldSayWhatEveryKeyMeans() throws IOException {
         StringBuilder text = new StringBuilder(
                 "# Configuration\n\nEvery key with its default, for a YAML file (`--config`) or `--set key=value`. A kind in brackets says for which "
-                        + "choice a key exists.\n\n`run`: recorded on the log, the same in every process. `default`: recorded, a process may override it. "
+                        + "choice a key exists.\n\nEmpty: recorded on the log, the same in every process. `default`: recorded, a process may override it. "
                         + "`process`: not recorded.\n");
         sections("", MillraceConfig.defaults(), text);
         for (Class<?> shared : SHOWN_ONCE) {
@@ -152,9 +152,10 @@ class ConfigReferenceTest {
         }
     }
 
-    /** For whom a key speaks; those that are shown once for several places are parts of what a step is. */
+    /** Returns who sets a key, empty for the run; keys that are shown once are parts of a step. */
     private static String scope(String key) {
-        return (key.startsWith("…") ? KeyScope.RUN : KeyScope.of(key)).name().toLowerCase(Locale.ROOT);
+        KeyScope scope = key.startsWith("…") ? KeyScope.RUN : KeyScope.of(key);
+        return scope == KeyScope.RUN ? "" : scope.name().toLowerCase(Locale.ROOT);
     }
 
     private static String alternatives(RecordComponent component) {

@@ -24,15 +24,14 @@ final class CommandsPage {
         CommandLine millrace = Main.commandLine();
         StringBuilder page = new StringBuilder(
                         "# Command line\n\nEvery command has `--help` with the full text. [Exit codes](outcomes.md#exit-codes). Every command takes "
-                                + "`--plugin-path PATH`\nfor more [plug-ins](plugins.md).\n\n")
-                .append(Tables.head("command", "what it does"));
+                                + "`--plugin-path PATH`\nfor more [plug-ins](plugins.md).\n\n");
         List<CommandLine> all = new ArrayList<>();
         commands(millrace, all);
-        for (CommandLine command : all) {
-            String name = command.getCommandSpec().qualifiedName();
-            page.append(Tables.row(
-                    "[`" + name + "`](#" + name.replace(' ', '-') + ")", Tables.firstSentence(description(command))));
-        }
+        page.append(all.stream()
+                        .map(command -> command.getCommandSpec().qualifiedName())
+                        .map(name -> "[" + name.substring("millrace ".length()) + "](#" + name.replace(' ', '-') + ")")
+                        .collect(Collectors.joining(",\n")))
+                .append('\n');
         Set<String> shared = shared(all);
         page.append("\n## Shared options\n\nOptions of ")
                 .append(SHARED_BY)

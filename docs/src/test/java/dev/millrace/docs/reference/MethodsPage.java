@@ -45,11 +45,15 @@ final class MethodsPage {
     }
 
     static String text() {
-        StringBuilder page = new StringBuilder("# Method catalogue\n\nThe methods of the `corrections` library: kinds of `algorithm.*` keys with formula and "
-                + "source, then other settings.\n\nA advantage; r, ρ a ratio of two policies; s a sequence's ratio; w a weight; sg stop-gradient; π the current, μ "
-                + "the behavior policy. See [three policies](../concepts/three-policies.md).\n");
+        StringBuilder page = new StringBuilder(
+                "# Method catalogue\n\nThe methods of the `corrections` library: kinds of `algorithm.*` keys with formula and "
+                        + "source, then other settings.\n\nA advantage; r, ρ a ratio of two policies; s a sequence's ratio; w a weight; sg stop-gradient; π the current, μ "
+                        + "the behavior policy. See [three policies](../concepts/three-policies.md).\n");
         for (Door door : PARTS_OF_ALGORITHM.doors()) {
-            page.append("\n## ").append(door.key()).append("\n\n").append(Tables.head("kind", "what", "formula", "source"));
+            page.append("\n## ")
+                    .append(door.key())
+                    .append("\n\n")
+                    .append(Tables.head("kind", "what", "formula", "source"));
             PARTS_OF_ALGORITHM.kinds().stream()
                     .filter(kind -> kind.door().equals(door.type()))
                     .forEach(kind -> page.append(row(kind)));
@@ -58,7 +62,9 @@ final class MethodsPage {
         SETTINGS.forEach((key, classes) -> classes.forEach(name -> {
             SourceFile source = find(name);
             page.append(Tables.row(
-                    Tables.code(key), link(source.simpleName(), source), Tables.firstSentence(Javadoc.ofType(source).first())));
+                    Tables.code(key),
+                    link(source.simpleName(), source),
+                    Tables.firstSentence(Javadoc.ofType(source).first())));
         }));
         presets(page);
         return page.toString();
@@ -72,10 +78,18 @@ final class MethodsPage {
                 .toList();
         return Tables.row(
                 link(Tables.code(kind.name()), source)
-                        + kind.aliases().stream().map(name -> ", " + Tables.code(name)).collect(Collectors.joining()),
+                        + kind.aliases().stream()
+                                .map(name -> ", " + Tables.code(name))
+                                .collect(Collectors.joining()),
                 kind.meaning().replaceAll("\\.$", ""),
-                first(texts.stream().map(text -> formula(Tables.firstSentence(Javadoc.ofType(text).first())))),
-                first(texts.stream().map(text -> Javadoc.ofType(text).after("Source").map(MethodsPage::origin).orElse(""))));
+                first(texts.stream()
+                        .map(text -> formula(
+                                Tables.firstSentence(Javadoc.ofType(text).first())))),
+                first(texts.stream()
+                        .map(text -> Javadoc.ofType(text)
+                                .after("Source")
+                                .map(MethodsPage::origin)
+                                .orElse(""))));
     }
 
     private static String first(Stream<String> candidates) {
@@ -119,8 +133,9 @@ final class MethodsPage {
     }
 
     private static void presets(StringBuilder page) {
-        page.append("\n## Presets\n\nverl's names and thresholds, for `algorithm.variant` and `./millrace correct --preset NAME`; other thresholds "
-                + "in brackets:\n`decoupled_geo_rs(0.99_1.01)`.\n\n");
+        page.append(
+                "\n## Presets\n\nverl's names and thresholds, for `algorithm.variant` and `./millrace correct --preset NAME`; other thresholds "
+                        + "in brackets:\n`decoupled_geo_rs(0.99_1.01)`.\n\n");
         page.append(Tables.head("preset", "parameters"));
         for (Preset preset : Preset.values()) {
             page.append(Tables.row(
@@ -134,7 +149,9 @@ final class MethodsPage {
     private static Map<String, List<String>> settings() {
         Map<String, List<String>> settings = new LinkedHashMap<>();
         settings.put("algorithm.loss_agg_mode", List.of("objective.LossAggregation"));
-        settings.put("algorithm.weights.threshold=lower_upper", List.of("weights.TokenBandWeights", "weights.SequenceBandWeights"));
+        settings.put(
+                "algorithm.weights.threshold=lower_upper",
+                List.of("weights.TokenBandWeights", "weights.SequenceBandWeights"));
         settings.put("algorithm.weights.batch_normalize", List.of("weights.BatchNormalizedWeights"));
         settings.put("algorithm.rejection.rollout_rs", List.of("rollout.RejectionMode"));
         settings.put("algorithm.staleness.max_versions", List.of("staleness.StalenessLimit"));
@@ -147,7 +164,9 @@ final class MethodsPage {
         settings.put("algorithm.kl.kind=in_reward", List.of("kl.InRewardPenalty"));
         settings.put("algorithm.kl.kind=centred", List.of("kl.AverageCentredPenalty"));
         settings.put("algorithm.kl.coefficient.kind", List.of("kl.KlController"));
-        settings.put("./millrace doctor", List.of("diagnostics.DecisionTree", "diagnostics.OffPolicyDiagnostics", "diagnostics.GradientPower"));
+        settings.put(
+                "./millrace doctor",
+                List.of("diagnostics.DecisionTree", "diagnostics.OffPolicyDiagnostics", "diagnostics.GradientPower"));
         return settings;
     }
 }

@@ -21,11 +21,7 @@ import org.jspecify.annotations.Nullable;
 public final class KnownFigures {
     private static final List<StepFigure> FIELDS = List.of(
             count("step", "steps", "number of the step, from 1", StepRow::step),
-            count(
-                    "version",
-                    "versions",
-                    "version that the step made, or kept if starved",
-                    StepRow::version),
+            count("version", "versions", "version that the step made, or kept if starved", StepRow::version),
             number("reward", "", "mean reward of the batch's rollouts", StepRow::reward),
             number(
                     "staleness_mean",
@@ -62,17 +58,17 @@ public final class KnownFigures {
             metric(StepMetric.GRAD_NORM, StepRow::gradientNorm),
             metric(StepMetric.ENTROPY, StepRow::entropy),
             count("rollouts_trained", "rollouts", "rollouts with a trained token", StepRow::rolloutsTrained),
-            count("rollouts_masked", "rollouts", "rollouts of the batch without a trained token", StepRow::rolloutsMasked),
+            count(
+                    "rollouts_masked",
+                    "rollouts",
+                    "rollouts of the batch without a trained token",
+                    StepRow::rolloutsMasked),
             count(
                     "rollouts_consumed",
                     "rollouts",
                     "rollouts in all batches so far; 0 if unknown",
                     StepRow::rolloutsConsumed),
-            count(
-                    "tokens_trainable",
-                    "tokens",
-                    "tokens before any stage; 0 if unknown",
-                    StepRow::tokensTrainable),
+            count("tokens_trainable", "tokens", "tokens before any stage; 0 if unknown", StepRow::tokensTrainable),
             count("tokens_trained", "tokens", "trained tokens", StepRow::tokensTrained),
             number("trained_share", "share", "trained / trainable tokens", StepRow::trainedShare),
             new StepFigure(
@@ -82,22 +78,10 @@ public final class KnownFigures {
                     new Format(Format.Kind.COUNT, 0),
                     StepRow::starved),
             count("started_at_ms", "milliseconds", "start of the step, Unix time", StepRow::startedAtMs),
-            count(
-                    "finished_at_ms",
-                    "milliseconds",
-                    "end of the step, Unix time",
-                    StepRow::finishedAtMs),
+            count("finished_at_ms", "milliseconds", "end of the step, Unix time", StepRow::finishedAtMs),
             number("seconds", "seconds", "duration of the step", StepRow::seconds),
-            number(
-                    "idle_ratio",
-                    "share",
-                    "wait for the batch / wait and step",
-                    StepRow::idleRatio),
-            number(
-                    "tokens_per_second",
-                    "tokens/s",
-                    "trained tokens / time of wait and step",
-                    StepRow::tokensPerSecond),
+            number("idle_ratio", "share", "wait for the batch / wait and step", StepRow::idleRatio),
+            number("tokens_per_second", "tokens/s", "trained tokens / time of wait and step", StepRow::tokensPerSecond),
             new StepFigure(
                     "weights_sha256",
                     "",

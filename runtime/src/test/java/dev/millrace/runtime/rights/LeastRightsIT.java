@@ -289,10 +289,10 @@ class LeastRightsIT {
         String program = """
                 import sys
                 try:
-                    import millrace
+                    import millrace_rl
                 except ImportError as e:
                     sys.exit(print("absent:", e))
-                run = millrace.Run("", sys.argv[2], client=sys.argv[1], prefix=sys.argv[3])
+                run = millrace_rl.Run("", sys.argv[2], client=sys.argv[1], prefix=sys.argv[3])
                 batches = list(run.batches())
                 print(run.rollouts().rows, len(batches), sum(len(batch) for batch in batches), batches[0].padded().mask.sum() > 0)
                 """;

@@ -7,8 +7,8 @@ from typing import Any, Callable, Mapping
 
 import numpy as np
 
-from millrace.avro import PACKED, Schema
-from millrace.errors import Malformed, Refused
+from millrace_rl.avro import PACKED, Schema
+from millrace_rl.errors import Malformed, Refused
 
 Writer = Callable[[bytearray, Any], None]
 

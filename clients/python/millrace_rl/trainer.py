@@ -10,14 +10,14 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
-from millrace.avro import Record
-from millrace.batch import Batch
-from millrace.batch_log import BatchLog
-from millrace.errors import Malformed, Missing, Refused
-from millrace.log import LOG, Kafka, Records, Schemas, partition_of
-from millrace.producing import Offsets, Transactions
-from millrace.tensors import Arrays, Weights, as_float32, fitted, make_delta
-from millrace.versions import Identity, Versions, shape_of
+from millrace_rl.avro import Record
+from millrace_rl.batch import Batch
+from millrace_rl.batch_log import BatchLog
+from millrace_rl.errors import Malformed, Missing, Refused
+from millrace_rl.log import LOG, Kafka, Records, Schemas, partition_of
+from millrace_rl.producing import Offsets, Transactions
+from millrace_rl.tensors import Arrays, Weights, as_float32, fitted, make_delta
+from millrace_rl.versions import Identity, Versions, shape_of
 
 _CHUNK_BYTES = 512 * 1024
 _POLL_S = 0.05
@@ -30,7 +30,7 @@ class Trainer:
     offset) is one Kafka transaction. Killed at any moment, a trainer that starts again finds a version and the batch after it. Making
     one shuts out every other trainer of the run, Millrace's own included, which then ends with a sentence.
 
-    One thread uses it. Made by :meth:`millrace.Run.trainer`; close it, or use it in a ``with``.
+    One thread uses it. Made by :meth:`millrace_rl.Run.trainer`; close it, or use it in a ``with``.
     """
 
     def __init__(self, kafka: Kafka, schemas: Schemas, identity: Identity, partitions: Mapping[str, int], anchor_every: int,

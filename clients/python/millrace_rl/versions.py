@@ -11,10 +11,10 @@ from typing import Any, Dict, List, Mapping, Optional
 
 import numpy as np
 
-from millrace.avro import Record
-from millrace.errors import Malformed, Missing
-from millrace.log import LOG, Kafka, Records, Schemas
-from millrace.tensors import DTYPES, Arrays, apply_delta, to_float32
+from millrace_rl.avro import Record
+from millrace_rl.errors import Malformed, Missing
+from millrace_rl.log import LOG, Kafka, Records, Schemas
+from millrace_rl.tensors import DTYPES, Arrays, apply_delta, to_float32
 
 
 @dataclass(frozen=True)

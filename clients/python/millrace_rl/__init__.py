@@ -1,7 +1,7 @@
 """Trainers and generators in Python for Millrace."""
 
-from millrace.batch import Batch, Padded
-from millrace.errors import (
+from millrace_rl.batch import Batch, Padded
+from millrace_rl.errors import (
     Malformed,
     MillraceError,
     Missing,
@@ -12,10 +12,10 @@ from millrace.errors import (
     Uncertain,
     Unreachable,
 )
-from millrace.generator import Generator, Request
-from millrace.run import Run
-from millrace.table import Table
-from millrace.trainer import Trainer
+from millrace_rl.generator import Generator, Request
+from millrace_rl.run import Run
+from millrace_rl.table import Table
+from millrace_rl.trainer import Trainer
 
 __all__ = [
     "Batch", "Generator", "Malformed", "MillraceError", "Missing", "NoSuchRun", "NotCommitted", "Padded", "Refused", "Request", "Run",

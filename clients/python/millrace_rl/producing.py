@@ -9,8 +9,8 @@ from typing import Any, Callable, List, Optional, Set, Tuple
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from millrace.errors import NotCommitted, TakenOver, Uncertain
-from millrace.log import LOG, Kafka
+from millrace_rl.errors import NotCommitted, TakenOver, Uncertain
+from millrace_rl.log import LOG, Kafka
 
 #: Longest time in which a newer owner is expected to write itself down, once it has fenced the one before.
 _WRITTEN_DOWN_S = 5.0

@@ -14,7 +14,7 @@ from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Tup
 
 import numpy as np
 
-from millrace.errors import Malformed
+from millrace_rl.errors import Malformed
 
 Record = Dict[str, Any]
 Reader = Callable[..., Record]

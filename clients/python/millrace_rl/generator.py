@@ -12,13 +12,13 @@ import numpy as np
 from confluent_kafka import KafkaError
 from numpy.typing import NDArray
 
-from millrace.avro import Record
-from millrace.avro_writer import packed_bytes
-from millrace.errors import Malformed, Missing, NotCommitted, Refused, Unreachable
-from millrace.log import LOG, Kafka, Records, Schemas, refuse
-from millrace.producing import Offsets, Transactions
-from millrace.tensors import Arrays
-from millrace.versions import Identity, Versions, shape_of
+from millrace_rl.avro import Record
+from millrace_rl.avro_writer import packed_bytes
+from millrace_rl.errors import Malformed, Missing, NotCommitted, Refused, Unreachable
+from millrace_rl.log import LOG, Kafka, Records, Schemas, refuse
+from millrace_rl.producing import Offsets, Transactions
+from millrace_rl.tensors import Arrays
+from millrace_rl.versions import Identity, Versions, shape_of
 
 _HEARTBEAT_S = 2.0
 _REBALANCED = (KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.REBALANCE_IN_PROGRESS)
@@ -129,7 +129,7 @@ class Generator:
 
     ``serving`` hears of it every two seconds from a thread of its own, so that the version which it samples with is kept.
 
-    One thread uses it. Made by :meth:`millrace.Run.generator`; close it, or use it in a ``with``.
+    One thread uses it. Made by :meth:`millrace_rl.Run.generator`; close it, or use it in a ``with``.
     """
 
     def __init__(self, kafka: Kafka, schemas: Schemas, identity: Identity, generator_id: str, partition: int,

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from millrace.errors import Refused
-from millrace.tensors import joined
+from millrace_rl.errors import Refused
+from millrace_rl.tensors import joined
 
 _KNOWN = {"vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim", "intermediate_size",
           "max_position_embeddings", "rope_theta", "rms_norm_eps", "tie_word_embeddings", "attention_bias",
@@ -109,7 +109,7 @@ class Decoder(nn.Module):
         self._frequencies = shape["rope_theta"] ** (-torch.arange(half, dtype=torch.float64) / half)
 
     def load(self, weights: Dict[str, Any]) -> "Decoder":
-        """Takes the weights of a version, as :meth:`millrace.Run.weights` gives them."""
+        """Takes the weights of a version, as :meth:`millrace_rl.Run.weights` gives them."""
         self.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in joined(weights).items()})
         return self
 

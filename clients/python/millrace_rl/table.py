@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List
 import numpy as np
 from numpy.typing import NDArray
 
-from millrace.avro import Record
+from millrace_rl.avro import Record
 
 if TYPE_CHECKING:
     import pandas

@@ -7,17 +7,17 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 
 from confluent_kafka import KafkaException
 
-from millrace.avro import Record
-from millrace.batch import Batch
-from millrace.batch_log import BatchLog
-from millrace.errors import Missing, NoSuchRun, NotCommitted, Refused, Unreachable
-from millrace.generator import Generator, completed
-from millrace.log import Kafka, Records, Schemas, partition_of
-from millrace.settings import Client, ClientSettings
-from millrace.table import Table
-from millrace.tensors import Arrays
-from millrace.trainer import Trainer
-from millrace.versions import Identity, Versions, shape_of
+from millrace_rl.avro import Record
+from millrace_rl.batch import Batch
+from millrace_rl.batch_log import BatchLog
+from millrace_rl.errors import Missing, NoSuchRun, NotCommitted, Refused, Unreachable
+from millrace_rl.generator import Generator, completed
+from millrace_rl.log import Kafka, Records, Schemas, partition_of
+from millrace_rl.settings import Client, ClientSettings
+from millrace_rl.table import Table
+from millrace_rl.tensors import Arrays
+from millrace_rl.trainer import Trainer
+from millrace_rl.versions import Identity, Versions, shape_of
 
 _TOPICS = ("prompts", "rollouts", "scores", "rewards", "reference-scores", "teacher-scores", "trajectories", "batches", "policy-versions",
            "training-log", "serving", "outcomes")

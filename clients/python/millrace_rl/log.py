@@ -14,12 +14,12 @@ from typing import Any, Callable, Collection, Dict, Iterator, List, Mapping, Opt
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from millrace.avro import Reader, Record, Schema, compiled_reader
-from millrace.avro_writer import compiled_writer
-from millrace.columns import ColumnReader
-from millrace.errors import Malformed, MillraceError, Missing, Refused, Unreachable
-from millrace.settings import ClientSettings, followed
-from millrace.walker import NotCompiled, Walker, places_of
+from millrace_rl.avro import Reader, Record, Schema, compiled_reader
+from millrace_rl.avro_writer import compiled_writer
+from millrace_rl.columns import ColumnReader
+from millrace_rl.errors import Malformed, MillraceError, Missing, Refused, Unreachable
+from millrace_rl.settings import ClientSettings, followed
+from millrace_rl.walker import NotCompiled, Walker, places_of
 
 LOG = logging.getLogger("millrace")
 _SCHEMAS = "_schemas"

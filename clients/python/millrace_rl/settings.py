@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional, Union
 
-from millrace.errors import Refused
+from millrace_rl.errors import Refused
 
 Client = Union[None, str, "os.PathLike[str]", Mapping[str, Any]]
 

@@ -6,9 +6,9 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from millrace import rows
-from millrace.avro import PlacesOf, Schema
-from millrace.rows import Columns, Ints, Items, NotSideBySide
+from millrace_rl import rows
+from millrace_rl.avro import PlacesOf, Schema
+from millrace_rl.rows import Columns, Ints, Items, NotSideBySide
 
 # as in _records.c
 _NOTHING, _LONG, _BOOLEAN, _SKIP, _REAL, _BYTES, _UNION, _ARRAY, _MAP, _RECORD = range(10)
@@ -30,7 +30,7 @@ class NotCompiled(Exception):
 class Walker:
     """Reads records of a schema into columns.
 
-    :param wanted: as of :class:`millrace.columns.ColumnReader`
+    :param wanted: as of :class:`millrace_rl.columns.ColumnReader`
     :raises NotCompiled: if that must do it
     """
 

@@ -9,12 +9,12 @@ import numpy as np
 from confluent_kafka import KafkaException, TopicPartition
 from numpy.typing import NDArray
 
-from millrace.avro import Record
-from millrace.batch import Batch, Floats, spread
-from millrace.errors import Malformed, Missing
-from millrace.log import Forward, Kafka, Records, Schemas
-from millrace.rows import ABSENT, Columns, Ints, JoinedRows, NotSideBySide, Rows, SingleRows, joined, same_texts
-from millrace.versions import Identity
+from millrace_rl.avro import Record
+from millrace_rl.batch import Batch, Floats, spread
+from millrace_rl.errors import Malformed, Missing
+from millrace_rl.log import Forward, Kafka, Records, Schemas
+from millrace_rl.rows import ABSENT, Columns, Ints, JoinedRows, NotSideBySide, Rows, SingleRows, joined, same_texts
+from millrace_rl.versions import Identity
 
 #: what is read of a trajectory; the rest is passed over
 _OF_TRAJECTORY = (

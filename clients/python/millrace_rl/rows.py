@@ -8,12 +8,12 @@ from typing import Any, Dict, List, Protocol, Sequence, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
-from millrace.avro import Record
+from millrace_rl.avro import Record
 
-#: millrace._records; None where the package was installed without a compiler, or is not installed
+#: millrace_rl._records; None where the package was installed without a compiler, or is not installed
 compiled: Any
 try:
-    compiled = importlib.import_module("millrace._records")
+    compiled = importlib.import_module("millrace_rl._records")
 except ImportError:
     compiled = None
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
-from millrace.avro import Record
-from millrace.errors import Malformed, Missing
-from millrace.rows import Ints, Rows
+from millrace_rl.avro import Record
+from millrace_rl.errors import Malformed, Missing
+from millrace_rl.rows import Ints, Rows
 
 if TYPE_CHECKING:
     import torch

@@ -11,8 +11,8 @@ from typing import Any, Callable, Dict, List, Sequence, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
-from millrace.avro import Schema
-from millrace.rows import Columns, Ints, Items, NotSideBySide
+from millrace_rl.avro import Schema
+from millrace_rl.rows import Columns, Ints, Items, NotSideBySide
 
 #: from (bytes, where each record stands, what is found) to where each record stands behind the field
 Step = Callable[["NDArray[np.uint8]", Ints, Dict[str, Any]], Ints]

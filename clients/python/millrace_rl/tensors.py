@@ -13,7 +13,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Sequence, Union
 import numpy as np
 from numpy.typing import NDArray
 
-from millrace.errors import Malformed, Missing, Refused
+from millrace_rl.errors import Malformed, Missing, Refused
 
 Arrays = Dict[str, "NDArray[Any]"]
 Weights = Union[Mapping[str, Any], str, "os.PathLike[str]"]
