@@ -34,11 +34,7 @@ public final class BuiltInTasks implements BuiltIn {
     @Override
     public List<Door> doors() {
         return List.of(
-                new Door(
-                        "task",
-                        TaskSettings.class,
-                        "task",
-                        "makes prompts for an environment in a vocabulary"),
+                new Door("task", TaskSettings.class, "task", "makes prompts for an environment in a vocabulary"),
                 new Door(
                         "environment",
                         Environment.class,
@@ -49,21 +45,13 @@ public final class BuiltInTasks implements BuiltIn {
                         RewardFunction.class,
                         "reward",
                         "rewards finished responses in place of the environment"),
-                new Door(
-                        "dataset",
-                        DatasetSettings.class,
-                        "task.data",
-                        "reads rows for text prompts"));
+                new Door("dataset", DatasetSettings.class, "task.data", "reads rows for text prompts"));
     }
 
     @Override
     public List<Kind> kinds() {
         return List.of(
-                Kind.of(
-                        TaskSettings.class,
-                        "inc",
-                        IncPrompts.defaults(),
-                        "Answer each digit with its successor."),
+                Kind.of(TaskSettings.class, "inc", IncPrompts.defaults(), "Answer each digit with its successor."),
                 Kind.of(
                         TaskSettings.class,
                         "sort",
@@ -95,16 +83,8 @@ public final class BuiltInTasks implements BuiltIn {
                         "remote",
                         RemoteEnvironment.defaults(),
                         "Your environment in any language: a server, a command, or OpenEnv."),
-                Kind.of(
-                        Environment.class,
-                        "one_turn",
-                        new OneTurn(),
-                        "One response without an environment, for text."),
-                Kind.of(
-                        RewardFunction.class,
-                        "verified",
-                        OwnVerdict.defaults(),
-                        "The environment's own reward."),
+                Kind.of(Environment.class, "one_turn", new OneTurn(), "One response without an environment, for text."),
+                Kind.of(RewardFunction.class, "verified", OwnVerdict.defaults(), "The environment's own reward."),
                 Kind.of(
                         RewardFunction.class,
                         "exact",

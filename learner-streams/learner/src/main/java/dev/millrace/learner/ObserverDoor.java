@@ -17,10 +17,7 @@ public final class ObserverDoor implements BuiltIn {
     @Override
     public List<Door> doors() {
         return List.of(new Door(
-                "step-observer",
-                StepObserver.class,
-                "observers",
-                "observes each optimiser step before its commit"));
+                "step-observer", StepObserver.class, "observers", "observes each optimiser step before its commit"));
     }
 
     @Override
