@@ -23,8 +23,8 @@ final class CommandsPage {
     static String text() {
         CommandLine millrace = Main.commandLine();
         StringBuilder page = new StringBuilder(
-                        "# Command line\n\nEvery command has `--help` with the full text. [Exit codes](outcomes.md#exit-codes). Every command takes "
-                                + "`--plugin-path PATH`\nfor more [plug-ins](plugins.md).\n\n");
+                "# Command line\n\nEvery command has `--help` with the full text. [Exit codes](outcomes.md#exit-codes). Every command takes "
+                        + "`--plugin-path PATH`\nfor more [plug-ins](plugins.md).\n\n");
         List<CommandLine> all = new ArrayList<>();
         commands(millrace, all);
         page.append(all.stream()
