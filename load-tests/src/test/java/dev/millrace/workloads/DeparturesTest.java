@@ -6,9 +6,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.log.deadletter.DeadLetterHeaders;
 import dev.millrace.schemas.LogCoordinates;
-import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.schemas.Outcome;
 import dev.millrace.topology.task.OutcomeReason;
-import dev.millrace.topology.task.Outcomes;
 import dev.millrace.workloads.topology.LoadException;
 import java.nio.charset.StandardCharsets;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -18,8 +17,8 @@ class DeparturesTest {
     private final Departures departures = new Departures();
 
     private void leave(OutcomeReason reason, String rollout, String detail) {
-        departures.left(new Outcomes(new RunIdentity("run", 0, "policy"), "batch")
-                .of(reason, "group-0", rollout, 3, new LogCoordinates("rollouts", 0, 7L), 1L, detail));
+        LogCoordinates source = new LogCoordinates("rollouts", 0, 7L);
+        departures.left(new Outcome("run", 0, rollout, "group-0", "batch", reason.code(), detail, 3L, source, 1L));
     }
 
     @Test

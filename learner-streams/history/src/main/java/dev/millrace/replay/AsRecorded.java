@@ -7,6 +7,7 @@ import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.topology.RunContext;
 import dev.millrace.topology.TopologyConfig;
 import dev.millrace.topology.TopologyTasks;
 import dev.millrace.topology.ingress.AssemblyArrival;
@@ -51,13 +52,14 @@ public final class AsRecorded {
         this.tasks = new TopologyTasks(
                 config,
                 algorithm,
-                run.run(),
-                run.lineage(),
-                run.topics(),
-                run.registry(),
-                run::fetcher,
-                maxValueBytes,
-                new TopologyMeters(new SimpleMeterRegistry()));
+                new RunContext(
+                        run.run(),
+                        run.lineage(),
+                        run.topics(),
+                        run.registry(),
+                        run::fetcher,
+                        maxValueBytes,
+                        new TopologyMeters(new SimpleMeterRegistry())));
         RunTopics topics = run.topics();
         this.comparison = new RecordComparison(
                 run.registry(),

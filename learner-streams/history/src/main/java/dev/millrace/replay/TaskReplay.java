@@ -239,7 +239,8 @@ final class TaskReplay<A extends Observation> {
         if (task != null) {
             task.close();
         }
-        task = factory.open(partition, store -> stores.computeIfAbsent(store, MemoryStore::new), this::compare);
+        task = factory.opening()
+                .open(partition, store -> stores.computeIfAbsent(store, MemoryStore::new), this::compare);
         beginnings++;
     }
 

@@ -1,31 +1,38 @@
 package dev.millrace.learner;
 
+import dev.millrace.api.step.MadeStep;
 import dev.millrace.api.step.StepObserver;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.learner.batch.BatchReader;
 import dev.millrace.learner.batch.IncomingBatch;
+import dev.millrace.learner.batch.InconsistentBatchException;
+import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.learner.batch.TrajectoryFetcher;
+import dev.millrace.learner.batch.TrajectoryUnavailableException;
 import dev.millrace.learner.step.BatchOptimizer;
 import dev.millrace.learner.step.LoraStart;
+import dev.millrace.learner.step.StepMetric;
+import dev.millrace.learner.step.StepReport;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.Patience;
 import dev.millrace.log.run.TrueCause;
 import dev.millrace.log.transaction.Incarnation;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.TrainingStep;
 import dev.millrace.weights.Checkpoints;
 import dev.millrace.weights.PolicyFeed;
 import dev.millrace.weights.VersionHash;
-import dev.millrace.weights.WeightsConfig;
-import io.micrometer.core.instrument.MeterRegistry;
-import java.time.Clock;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CancellationException;
+import org.apache.kafka.clients.producer.ProducerRecord;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -51,13 +58,17 @@ import org.slf4j.LoggerFactory;
 public final class Learner implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(Learner.class);
 
+    private static final Duration WAIT = Duration.ofMillis(500);
+    /** So long nothing comes before it is asked whether the log has gone another way. */
+    private static final long LOOK_AROUND_NANOS = 2_000_000_000L;
+
+    private static final String BATCH_LOST = "batch-lost";
+    private static final String BATCH_UNUSABLE = "batch-unusable";
+
+    private final LearnerContext context;
     private final LogConnection connection;
     private final LearnerConfig config;
-    private final WeightsConfig weightsConfig;
     private final LearnerMeters meters;
-    private final MeterRegistry registry;
-    private final Clock clock;
-    private final VersionCommitter.Producers producers;
     private final BatchOptimizer optimizer;
     private final Incarnation incarnation = new Incarnation();
     /** Hashes of the weights that were published before the learner began again. */
@@ -67,67 +78,30 @@ public final class Learner implements AutoCloseable {
     private final List<Long> kept = new ArrayList<>();
     private final StopSignal stop = new StopSignal();
     private final Restoration restoration;
-    private final ChainWatch chain;
-    private final BatchWait wait;
-    private final StepMaker steps;
+    private StepObserver observer = step -> {};
+    private double commitSeconds;
 
     /**
      * Compiles the graphs; connects to nothing yet.
      *
      * @param algorithm the run's, as the topology has it: by it a step decides at the version it starts from
-     * @param initial the policy a fresh run begins with; a run that goes on must be of its shape and vocabulary
      */
-    public Learner(
-            LogConnection connection,
-            LearnerConfig config,
-            Algorithm algorithm,
-            WeightsConfig weightsConfig,
-            InitialPolicy initial,
-            Engine engine,
-            MeterRegistry registry,
-            Clock clock) {
-        this(
-                connection,
-                config,
-                algorithm,
-                weightsConfig,
-                initial,
-                engine,
-                registry,
-                clock,
-                VersionCommitter.Producers.kafka());
-    }
-
-    Learner(
-            LogConnection connection,
-            LearnerConfig config,
-            Algorithm algorithm,
-            WeightsConfig weightsConfig,
-            InitialPolicy initial,
-            Engine engine,
-            MeterRegistry registry,
-            Clock clock,
-            VersionCommitter.Producers producers) {
-        this.connection = connection;
-        this.config = config;
-        this.weightsConfig = weightsConfig;
-        this.meters = new LearnerMeters(registry);
-        this.registry = registry;
-        this.clock = clock;
-        this.producers = producers;
+    public Learner(LearnerContext context, Algorithm algorithm, Engine engine) {
+        this.context = context;
+        this.connection = context.connection();
+        this.config = context.config();
+        this.meters = new LearnerMeters(context.registry());
         this.patience =
                 new Patience("learner", connection.patience(), connection.alarms(), () -> TrueCause.of(connection));
         algorithm.whyObjectiveCannotAct().ifPresent(LOG::warn);
+        InitialPolicy initial = context.initial();
         this.optimizer = new BatchOptimizer(
                 engine,
                 initial.shape(),
                 config.lora().shape().map(low -> new LoraStart(low, initial.seed())),
                 config.step(),
                 algorithm);
-        this.restoration = new Restoration(connection, config, weightsConfig, initial, optimizer, meters, stop, clock);
-        this.chain = new ChainWatch(connection, weightsConfig);
-        this.wait = new BatchWait(connection, config.idleReportMs(), chain, meters, stop);
-        this.steps = new StepMaker(optimizer, wait, meters, clock);
+        this.restoration = new Restoration(context, optimizer, meters, stop);
     }
 
     /**
@@ -142,7 +116,7 @@ public final class Learner implements AutoCloseable {
         try {
             boolean isOver = false;
             while (!isOver && !stop.isStopped()) {
-                isOver = attempt();
+                isOver = runAttempt();
             }
         } catch (CancellationException e) {
             if (!stop.isStopped()) {
@@ -153,9 +127,9 @@ public final class Learner implements AutoCloseable {
     }
 
     /** Where the log takes or gives nothing, it begins again with what is committed. */
-    private boolean attempt() {
+    private boolean runAttempt() {
         try {
-            return life();
+            return trainFromNewest();
         } catch (CancellationException e) {
             throw e;
         } catch (RuntimeException e) {
@@ -163,19 +137,19 @@ public final class Learner implements AutoCloseable {
         }
     }
 
-    /** From the newest version on; false if it must begin again. */
-    private boolean life() {
+    /** False if it must be found out again where training stands. */
+    private boolean trainFromNewest() {
         ForeignManifests foreign = new ForeignManifests(connection, madeBefore, readLimit());
-        try (VersionCommitter committer = new VersionCommitter(connection, weightsConfig, incarnation, producers);
-                PolicyFeed feed = new PolicyFeed(connection, weightsConfig, foreign::add)) {
+        try (VersionCommitter committer = newCommitter();
+                PolicyFeed feed = new PolicyFeed(connection, context.weights(), foreign::add)) {
             Optional<TrainingState> restored = restoration.restored(feed, committer); // at the newest version
             if (restored.isEmpty()) {
                 return true;
             }
             TrainingState state = restored.get();
             meters.version(state.newest().getVersion());
-            try (VersionRetention care =
-                            new VersionRetention(connection, weightsConfig, fixedVersions(), registry, clock);
+            try (VersionRetention retention = new VersionRetention(
+                            connection, context.weights(), fixedVersions(), context.registry(), context.clock());
                     BatchReader reader = new BatchReader(connection, state.newest(), readLimit());
                     TrajectoryFetcher trajectories = new TrajectoryFetcher(
                             connection, config.keptTrajectoryBytes(), connection.limit(config.trajectoryTimeoutMs()))) {
@@ -184,10 +158,10 @@ public final class Learner implements AutoCloseable {
                     trajectories.wakeup();
                 });
                 committer.learntBefore(reader.consumed().learntBefore());
-                care.start();
+                retention.start();
                 patience.reopened();
                 try {
-                    return train(state, new RunningLog(feed, committer, reader, trajectories, foreign));
+                    return new Attempt(state, feed, committer, reader, trajectories, foreign).train();
                 } finally {
                     madeBefore.addAll(foreign.made());
                     if (stop.isStopped()) {
@@ -196,6 +170,10 @@ public final class Learner implements AutoCloseable {
                 }
             }
         }
+    }
+
+    private VersionCommitter newCommitter() {
+        return new VersionCommitter(connection, context.weights(), incarnation, context.producers());
     }
 
     /**
@@ -221,7 +199,7 @@ public final class Learner implements AutoCloseable {
     }
 
     private Duration readLimit() {
-        return connection.limit(weightsConfig.readTimeoutMs());
+        return connection.limit(context.weights().readTimeoutMs());
     }
 
     /** Keeps a version from being removed, and with it everything after it; before {@link #run()}. */
@@ -231,7 +209,7 @@ public final class Learner implements AutoCloseable {
 
     /** Has somebody told of every step; before {@link #run()}. */
     public void observe(StepObserver newObserver) {
-        steps.observe(newObserver);
+        observer = newObserver;
     }
 
     private List<Long> fixedVersions() {
@@ -246,39 +224,10 @@ public final class Learner implements AutoCloseable {
      * needs that another trainer is to go on with.
      */
     public void publishFirst() {
-        try (VersionCommitter committer = new VersionCommitter(connection, weightsConfig, incarnation, producers);
-                PolicyFeed feed = new PolicyFeed(connection, weightsConfig)) {
+        try (VersionCommitter committer = newCommitter();
+                PolicyFeed feed = new PolicyFeed(connection, context.weights())) {
             restoration.begun(feed, committer);
         }
-    }
-
-    /** False if it must be found out again where training stands: the log has gone another way than this learner. */
-    private boolean train(TrainingState state, RunningLog log) {
-        while (!stop.isStopped() && !finished(state)) {
-            Optional<IncomingBatch> next = wait.next(state, log);
-            if (next.isPresent()) {
-                if (steps.make(state, next.get(), log)) {
-                    patience.succeeded();
-                }
-            } else if (!stop.isStopped()) {
-                wait.over();
-                return false;
-            }
-        }
-        boolean isOnChain = chain.answerForeign(state, log)
-                && (stop.isStopped() || !chain.isMissing(state, log, BatchWait.LOOK_AROUND_NANOS));
-        if (!isOnChain && !stop.isStopped()) {
-            return false;
-        }
-        LOG.info(
-                "ends with version {}{}",
-                state.newest().getVersion(),
-                stop.isStopped() ? "" : ": max_steps are reached");
-        return true;
-    }
-
-    private boolean finished(TrainingState state) {
-        return config.maxSteps() > 0 && state.newest().getVersion() >= config.maxSteps();
     }
 
     /** Asks {@link #run()} to end soon; returns at once. */
@@ -292,5 +241,236 @@ public final class Learner implements AutoCloseable {
     public void close() {
         optimizer.close();
         meters.removeGauges();
+    }
+
+    /** Training from the newest version on, until it must be found out again where it stands. Used by the learner's thread. */
+    private final class Attempt {
+        private final TrainingState state;
+        private final PolicyFeed feed;
+        private final VersionCommitter committer;
+        private final BatchReader reader;
+        private final TrajectoryFetcher trajectories;
+        private final ForeignManifests foreign;
+        /** How long the last batch was waited for. */
+        private double idleSeconds;
+
+        Attempt(
+                TrainingState state,
+                PolicyFeed feed,
+                VersionCommitter committer,
+                BatchReader reader,
+                TrajectoryFetcher trajectories,
+                ForeignManifests foreign) {
+            this.state = state;
+            this.feed = feed;
+            this.committer = committer;
+            this.reader = reader;
+            this.trajectories = trajectories;
+            this.foreign = foreign;
+        }
+
+        /** False if it must be found out again where training stands: the log has gone another way than this learner. */
+        boolean train() {
+            while (!stop.isStopped() && !finished()) {
+                Optional<IncomingBatch> next = next();
+                if (next.isPresent()) {
+                    if (step(next.get())) {
+                        patience.succeeded();
+                    }
+                } else if (!stop.isStopped()) {
+                    lowerAlarms();
+                    return false;
+                }
+            }
+            boolean isOnChain = answerForeign() && (stop.isStopped() || !isMissing(LOOK_AROUND_NANOS));
+            if (!isOnChain && !stop.isStopped()) {
+                return false;
+            }
+            LOG.info(
+                    "ends with version {}{}",
+                    state.newest().getVersion(),
+                    stop.isStopped() ? "" : ": max_steps are reached");
+            return true;
+        }
+
+        private boolean finished() {
+            return config.maxSteps() > 0 && state.newest().getVersion() >= config.maxSteps();
+        }
+
+        /** The next batch; empty if the learner was stopped, or must find out again where training stands. */
+        private Optional<IncomingBatch> next() {
+            long start = System.nanoTime();
+            long reported = start;
+            long before = start;
+            Optional<IncomingBatch> next = Optional.empty();
+            boolean isOver = false;
+            while (next.isEmpty() && !stop.isStopped() && !isOver) {
+                if (!answerForeign()) {
+                    return Optional.empty();
+                }
+                next = reader.poll(WAIT);
+                long now = System.nanoTime();
+                meters.idle((now - before) / 1e9);
+                meters.progress();
+                isOver = next.isEmpty() && now - start > LOOK_AROUND_NANOS && (isOvertaken() || isMissing(0));
+                before = now;
+                if (next.isEmpty() && now - start > connection.patience().toNanos()) {
+                    reportMissing((now - start) / 1_000_000_000);
+                }
+                if (next.isEmpty() && now - reported > config.idleReportMs() * 1_000_000) {
+                    LOG.info(
+                            "has waited {} s for batch {}; the newest version is {}",
+                            (now - start) / 1_000_000_000,
+                            reader.due(),
+                            state.newest().getVersion());
+                    reported = now;
+                }
+            }
+            idleSeconds = (before - start) / 1e9;
+            return next;
+        }
+
+        private boolean isOvertaken() {
+            boolean isOvertaken = reader.isOvertaken();
+            if (isOvertaken) {
+                LOG.info("batches from {} on were consumed by somebody else; begins again", reader.due());
+            }
+            return isOvertaken;
+        }
+
+        private void reportMissing(long seconds) {
+            if (!reader.ahead().isEmpty() || reader.isDueAgain()) {
+                String sentence = "batch " + reader.due() + " is not on the log and has not come for " + seconds + " s"
+                        + (reader.ahead().isEmpty()
+                                ? "; its version was lost, and is to be learnt again"
+                                : "; batches " + reader.ahead() + " wait for it");
+                connection
+                        .alarms()
+                        .raise(BATCH_LOST, connection.topics().batches(), sentence, connection.command("repair"));
+            }
+        }
+
+        /**
+         * Whether the version that was committed last is not to be had, though nothing failed: somebody has aborted its transaction on the
+         * log, of which a producer is not told.
+         *
+         * @param limitNanos how long it may take to come
+         */
+        private boolean isMissing(long limitNanos) {
+            long version = state.newest().getVersion();
+            if (feed.awaitNewerThan(version - 1, Duration.ofNanos(limitNanos)).isPresent()) {
+                return false;
+            }
+            try (PolicyFeed whole = new PolicyFeed(connection, context.weights())) {
+                boolean isMissing =
+                        whole.newestCommitted().map(PolicyVersion::getVersion).orElse(-1L) < version;
+                if (isMissing) {
+                    LOG.warn(
+                            "version {} was committed, and {} does not have it, as where the log has lost its end, or an administrator aborted its transaction;"
+                                    + " begins again from what there is",
+                            version,
+                            connection.topics().policyVersions());
+                }
+                return isMissing;
+            }
+        }
+
+        /**
+         * Manifests that are not of the chain go to the dead letters, and their keys back to whom they belong.
+         *
+         * @return false if the newest version itself is not of the chain
+         */
+        private boolean answerForeign() {
+            if (foreign.isEmpty()) {
+                return true;
+            }
+            PolicyVersion newest = state.newest();
+            Optional<List<ProducerRecord<byte[], byte[]>>> records = foreign.answers(feed, newest);
+            if (records.isEmpty()) {
+                LOG.warn(
+                        "version {}, which this learner made, does not extend the chain that is on {} now; begins again from there",
+                        newest.getVersion(),
+                        connection.topics().policyVersions());
+                return false;
+            }
+            if (!records.get().isEmpty()) {
+                committer.commit("what is written because of foreign manifests", records.get());
+            }
+            return true;
+        }
+
+        /** False if the batch cannot be trained on; it is set aside then. */
+        private boolean step(IncomingBatch incoming) {
+            long startedAtMs = context.clock().millis();
+            Map<String, Double> seconds = new HashMap<>();
+            seconds.put(StepMetric.SECONDS_IDLE.key(), idleSeconds);
+            seconds.put(StepMetric.SECONDS_PREVIOUS_COMMIT.key(), commitSeconds);
+            long fetchStart = System.nanoTime();
+            TrainingBatch batch;
+            try {
+                state.requireKnown(incoming.batch());
+                batch = TrainingBatch.of(incoming.batch(), trajectories.fetch(incoming.batch()));
+            } catch (InconsistentBatchException | TrajectoryUnavailableException e) {
+                connection
+                        .alarms()
+                        .raise(
+                                BATCH_UNUSABLE,
+                                connection.topics().batches(),
+                                String.valueOf(e.getMessage()),
+                                connection.command("repair"));
+                reader.setAside();
+                return false;
+            }
+            seconds.put(StepMetric.SECONDS_FETCH.key(), (System.nanoTime() - fetchStart) / 1e9);
+            meters.progress();
+
+            StepReport report = optimizer.train(
+                    batch, state.newest().getVersion(), state.controls(), state.weights(), state.optimizer());
+            long startVersion = state.newest().getVersion();
+            TrainingRecord record =
+                    new TrainingRecord(batch, report, seconds, startVersion, incoming.rolloutsConsumed());
+            observer.stepMade(new MadeStep(
+                    incoming.batch().getBatchId(),
+                    report.isStarved() ? startVersion : startVersion + 1,
+                    record.numbers()));
+            meters.progress();
+
+            long commitStart = System.nanoTime();
+            TrainingStep step = commit(incoming, report, record, startedAtMs);
+            commitSeconds = (System.nanoTime() - commitStart) / 1e9;
+            reader.trained(incoming);
+            lowerAlarms();
+            meters.committed(step);
+            meters.progress();
+            return true;
+        }
+
+        private TrainingStep commit(
+                IncomingBatch incoming, StepReport report, TrainingRecord record, long startedAtMs) {
+            long finishedAtMs = context.clock().millis();
+            if (report.isStarved()) {
+                TrainingStep step = record.of(state.newest(), startedAtMs, finishedAtMs);
+                committer.commitStarved(state.newest(), step, incoming, reader.group());
+                LOG.info("batch {} was starved: no token was left to train on", step.getBatchId());
+                return step;
+            }
+            VersionCommitter.Committed committed = committer.commit(
+                    state.next(incoming, report, finishedAtMs),
+                    state.weights(),
+                    state.optimizer().state(),
+                    manifest -> record.of(manifest, startedAtMs, finishedAtMs),
+                    incoming,
+                    reader.group());
+            state.published(committed.manifest());
+            foreign.made(committed.manifest());
+            return committed.step();
+        }
+
+        /** The batch that was waited for was trained on, or which one is due is found out again. */
+        private void lowerAlarms() {
+            String topic = connection.topics().batches();
+            connection.alarms().lower(BATCH_LOST, topic);
+            connection.alarms().lower(BATCH_UNUSABLE, topic);
+        }
     }
 }

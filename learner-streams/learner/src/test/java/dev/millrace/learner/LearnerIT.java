@@ -607,14 +607,10 @@ class LearnerIT {
 
     private void run(InitialPolicy initial) {
         try (Learner learner = new Learner(
-                log.connection(),
-                config(5),
+                new LearnerContext(
+                        log.connection(), config(5), weights(), initial, new SimpleMeterRegistry(), Clock.systemUTC()),
                 Algorithm.defaults().with(a -> a.mode(Mode.RECORDED)),
-                weights(),
-                initial,
-                Engine.cpu(),
-                new SimpleMeterRegistry(),
-                Clock.systemUTC())) {
+                Engine.cpu())) {
             learner.run();
         }
     }
@@ -631,15 +627,17 @@ class LearnerIT {
             VersionCommitter.Producers producers,
             WeightsConfig weights) {
         return new Learner(
-                log.connection(),
-                config(maxSteps),
+                new LearnerContext(
+                        log.connection(),
+                        config(maxSteps),
+                        weights,
+                        InitialPolicy.random(
+                                SyntheticRollouts.SHAPE, SyntheticRollouts.TOKENIZER_HASH, SyntheticRollouts.SEED),
+                        registry,
+                        Clock.systemUTC(),
+                        producers),
                 Algorithm.defaults().with(a -> a.mode(Mode.RECORDED)),
-                weights,
-                InitialPolicy.random(SyntheticRollouts.SHAPE, SyntheticRollouts.TOKENIZER_HASH, SyntheticRollouts.SEED),
-                Engine.cpu(),
-                registry,
-                Clock.systemUTC(),
-                producers);
+                Engine.cpu());
     }
 
     static LearnerConfig config(int maxSteps) {

@@ -141,16 +141,20 @@ final class LearnerProcess {
                         TopicsConfig.defaults(),
                         "");
                 Learner learner = new Learner(
-                        log.connection(),
-                        new LearnerConfig(usual.step(), LoraConfig.off(), usual.maxSteps(), 30_000, 64 << 20, 30_000),
+                        new LearnerContext(
+                                log.connection(),
+                                new LearnerConfig(
+                                        usual.step(), LoraConfig.off(), usual.maxSteps(), 30_000, 64 << 20, 30_000),
+                                LearnerIT.weights(),
+                                InitialPolicy.random(
+                                        SyntheticRollouts.SHAPE,
+                                        SyntheticRollouts.TOKENIZER_HASH,
+                                        SyntheticRollouts.SEED),
+                                new SimpleMeterRegistry(),
+                                Clock.systemUTC(),
+                                speaking(out)),
                         Algorithm.defaults().with(a -> a.mode(Mode.RECORDED)),
-                        LearnerIT.weights(),
-                        InitialPolicy.random(
-                                SyntheticRollouts.SHAPE, SyntheticRollouts.TOKENIZER_HASH, SyntheticRollouts.SEED),
-                        Engine.cpu(),
-                        new SimpleMeterRegistry(),
-                        Clock.systemUTC(),
-                        speaking(out))) {
+                        Engine.cpu())) {
             learner.run();
         }
     }

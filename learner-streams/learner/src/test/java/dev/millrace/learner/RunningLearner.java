@@ -137,15 +137,17 @@ final class RunningLearner implements AutoCloseable {
             MeterRegistry registry,
             VersionCommitter.Producers producers) {
         return new Learner(
-                connection,
-                config,
+                new LearnerContext(
+                        connection,
+                        config,
+                        weights,
+                        InitialPolicy.random(
+                                SyntheticRollouts.SHAPE, SyntheticRollouts.TOKENIZER_HASH, SyntheticRollouts.SEED),
+                        registry,
+                        Clock.systemUTC(),
+                        producers),
                 Algorithm.defaults().with(a -> a.mode(Mode.RECORDED)),
-                weights,
-                InitialPolicy.random(SyntheticRollouts.SHAPE, SyntheticRollouts.TOKENIZER_HASH, SyntheticRollouts.SEED),
-                Engine.cpu(),
-                registry,
-                Clock.systemUTC(),
-                producers);
+                Engine.cpu());
     }
 
     void awaitVersion(long version) {

@@ -3,11 +3,7 @@ package dev.millrace.topology;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.deadletter.Quarantines;
-import dev.millrace.log.scan.KafkaRecordFetcher;
-import dev.millrace.log.scan.RecordFetcher;
 import dev.millrace.schemas.Rollout;
-import dev.millrace.schemas.registry.SchemaRegistry;
-import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
@@ -19,6 +15,7 @@ import dev.millrace.topology.state.RecordTimestampExtractor;
 import dev.millrace.topology.state.StateStores;
 import dev.millrace.topology.task.TaskSupplier;
 import dev.millrace.topology.task.TopologyMeters;
+import dev.millrace.topology.task.WaitBoard;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -28,7 +25,6 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Properties;
 import java.util.Set;
-import java.util.function.Supplier;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.utils.Utils;
@@ -61,20 +57,9 @@ public final class MillraceTopology {
 
     private MillraceTopology() {}
 
-    /** The topology of a run on its log. */
-    public static Topology build(
-            TopologyConfig config, Algorithm algorithm, LogConnection connection, TopologyMeters meters) {
-        return build(config, algorithm, connection, Quarantines.of(connection), meters);
-    }
-
     /** @param quarantines opened, where nothing is to go through before they are read */
-    static Topology build(
-            TopologyConfig config,
-            Algorithm algorithm,
-            LogConnection connection,
-            Quarantines quarantines,
-            TopologyMeters meters) {
-        return addTo(new StreamsBuilder(), config, algorithm, connection, quarantines, meters);
+    static Topology build(TopologyConfig config, Algorithm algorithm, RunContext context, Quarantines quarantines) {
+        return add(new Topology(), config, algorithm, context, quarantines);
     }
 
     /**
@@ -97,30 +82,7 @@ public final class MillraceTopology {
             Algorithm algorithm,
             LogConnection connection,
             TopologyMeters meters) {
-        return addTo(builder, config, algorithm, connection, Quarantines.of(connection), meters);
-    }
-
-    private static Topology addTo(
-            StreamsBuilder builder,
-            TopologyConfig config,
-            Algorithm algorithm,
-            LogConnection connection,
-            Quarantines quarantines,
-            TopologyMeters meters) {
-        Topology topology = builder.build();
-        add(
-                topology,
-                config,
-                algorithm,
-                connection.run(),
-                connection.lineage(),
-                connection.topics(),
-                connection.registry(),
-                () -> new KafkaRecordFetcher(connection, connection.patience()),
-                maxValueBytes(connection),
-                quarantines,
-                meters);
-        return topology;
+        return add(builder.build(), config, algorithm, RunContext.of(connection, meters), Quarantines.of(connection));
     }
 
     /**
@@ -163,62 +125,26 @@ public final class MillraceTopology {
         return configured == null ? DEFAULT_MAX_REQUEST_BYTES : Integer.parseInt(configured.toString());
     }
 
-    /**
-     * The topology of a run, with another way to read records again.
-     *
-     * @param fetchers makes a fetcher for each task
-     * @param maxValueBytes largest value that the log takes
-     */
-    public static Topology build(
-            TopologyConfig config,
-            Algorithm algorithm,
-            RunIdentity run,
-            RunTopics topics,
-            SchemaRegistry registry,
-            Supplier<RecordFetcher> fetchers,
-            int maxValueBytes,
-            TopologyMeters meters) {
-        Topology topology = new Topology();
-        add(
-                topology,
-                config,
-                algorithm,
-                run,
-                EpochLineage.FIRST,
-                topics,
-                registry,
-                fetchers,
-                maxValueBytes,
-                Quarantines.none(),
-                meters);
-        return topology;
-    }
-
-    private static void add(
+    private static Topology add(
             Topology topology,
             TopologyConfig config,
             Algorithm algorithm,
-            RunIdentity run,
-            EpochLineage lineage,
-            RunTopics topics,
-            SchemaRegistry registry,
-            Supplier<RecordFetcher> fetchers,
-            int maxValueBytes,
-            Quarantines quarantines,
-            TopologyMeters meters) {
-        TopologyTasks tasks =
-                new TopologyTasks(config, algorithm, run, lineage, topics, registry, fetchers, maxValueBytes, meters);
+            RunContext context,
+            Quarantines quarantines) {
+        TopologyTasks tasks = new TopologyTasks(config, algorithm, context);
+        RunTopics topics = context.topics();
+        WaitBoard waits = context.meters().waits();
         long commitIntervalMs = config.runtime().commitIntervalMs();
         StateStores.Kind stores = config.runtime().stateStores();
 
         List<String> arrivals = checked(
                 topology,
-                gated(tasks.joinInputs(), quarantines, AvroSerde.of(Rollout.class, registry), topics, run),
+                tasks.joinInputs().stream()
+                        .map(input -> gated(input, quarantines, context))
+                        .toList(),
                 "join",
                 "dead-letters",
-                meters,
-                run,
-                lineage);
+                context);
         topology.addProcessor(
                 "join",
                 new TaskSupplier<>(
@@ -233,15 +159,14 @@ public final class MillraceTopology {
                                 topics.deadLetters(),
                                 "dead-letters"),
                         stores,
-                        meters.waits(),
+                        waits,
                         commitIntervalMs),
                 arrivals.toArray(String[]::new));
-        toPolicy(topology, "trajectories", topics.trajectories(), run, "join");
+        toPolicy(topology, "trajectories", topics.trajectories(), context.run(), "join");
         sink(topology, "outcomes", topics.outcomes(), List.of("join"));
         sink(topology, "dead-letters", topics.deadLetters(), and(arrivals, "join"));
 
-        List<String> members =
-                checked(topology, tasks.assemblyInputs(), "assemble", "assembly-dead-letters", meters, run, lineage);
+        List<String> members = checked(topology, tasks.assemblyInputs(), "assemble", "assembly-dead-letters", context);
         topology.addProcessor(
                 "assemble",
                 new TaskSupplier<>(
@@ -256,40 +181,30 @@ public final class MillraceTopology {
                                 topics.deadLetters(),
                                 "assembly-dead-letters"),
                         stores,
-                        meters.waits(),
+                        waits,
                         commitIntervalMs),
                 members.toArray(String[]::new));
-        toPolicy(topology, "batches", topics.batches(), run, "assemble");
+        toPolicy(topology, "batches", topics.batches(), context.run(), "assemble");
         sink(topology, "assembly-outcomes", topics.outcomes(), List.of("assemble"));
         sink(topology, "assembly-dead-letters", topics.deadLetters(), and(members, "assemble"));
+        return topology;
     }
 
-    /** The same inputs, with a gate before the rollouts. */
-    private static List<Input<Arrival>> gated(
-            List<Input<Arrival>> inputs,
-            Quarantines quarantines,
-            AvroSerde<Rollout> rollouts,
-            RunTopics topics,
-            RunIdentity run) {
-        return inputs.stream()
-                .map(input -> input.topic().equals(topics.rollouts())
-                        ? new Input<>(
-                                input.number(),
-                                input.topic(),
-                                new QuarantineGate(input.reader(), quarantines, rollouts.deserializer(), run))
-                        : input)
-                .toList();
+    /** The same input, with a gate before it if it is the rollouts'. */
+    private static Input<Arrival> gated(Input<Arrival> input, Quarantines quarantines, RunContext context) {
+        if (!input.topic().equals(context.topics().rollouts())) {
+            return input;
+        }
+        var rollouts = AvroSerde.of(Rollout.class, context.registry()).deserializer();
+        return new Input<>(
+                input.number(),
+                input.topic(),
+                new QuarantineGate(input.reader(), quarantines, rollouts, context.run()));
     }
 
     /** Sources and checks of a kind of task; the names of the checks. */
     private static <A> List<String> checked(
-            Topology topology,
-            List<Input<A>> inputs,
-            String next,
-            String deadLetters,
-            TopologyMeters meters,
-            RunIdentity run,
-            EpochLineage lineage) {
+            Topology topology, List<Input<A>> inputs, String next, String deadLetters, RunContext context) {
         List<String> checks = new ArrayList<>();
         for (Input<A> input : inputs) {
             String source = "read-" + input.topic() + "-for-" + next;
@@ -303,7 +218,8 @@ public final class MillraceTopology {
                     input.topic());
             topology.addProcessor(
                     check,
-                    () -> new IngressProcessor<>(input.reader(), next, deadLetters, meters, run, lineage),
+                    () -> new IngressProcessor<>(
+                            input.reader(), next, deadLetters, context.meters(), context.run(), context.lineage()),
                     source);
             checks.add(check);
         }

@@ -149,7 +149,7 @@ public final class TopologyRunner implements AutoCloseable {
         if (!streamsGroup) {
             takeName(name);
         }
-        Topology topology = MillraceTopology.build(config, algorithm, connection, quarantines, meters);
+        Topology topology = MillraceTopology.build(config, algorithm, RunContext.of(connection, meters), quarantines);
         StreamsConfig settings =
                 new StreamsConfig(StreamsProperties.of(runtime, connection, stateDirectory, guarantee, name));
         KafkaStreams made = streamsGroup

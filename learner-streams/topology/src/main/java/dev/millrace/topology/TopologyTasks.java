@@ -1,18 +1,11 @@
 package dev.millrace.topology;
 
 import dev.millrace.corrections.algorithm.Algorithm;
-import dev.millrace.log.scan.RecordFetcher;
-import dev.millrace.schemas.LearnerBatch;
-import dev.millrace.schemas.Outcome;
-import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.rollout.RolloutValidator;
-import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
-import dev.millrace.schemas.serde.AvroSerde;
-import dev.millrace.topology.batch.AssemblySettings;
-import dev.millrace.topology.batch.AssemblyTasks;
+import dev.millrace.topology.batch.AssemblyTask;
 import dev.millrace.topology.ingress.Arrival;
 import dev.millrace.topology.ingress.AssemblyArrival;
 import dev.millrace.topology.ingress.JoinSide;
@@ -26,14 +19,13 @@ import dev.millrace.topology.ingress.StepRecordReader;
 import dev.millrace.topology.ingress.TrajectoryReader;
 import dev.millrace.topology.ingress.VersionArrival;
 import dev.millrace.topology.ingress.VersionRecordReader;
-import dev.millrace.topology.join.JoinSettings;
-import dev.millrace.topology.join.JoinTasks;
+import dev.millrace.topology.join.JoinTask;
 import dev.millrace.topology.task.TaskFactory;
-import dev.millrace.topology.task.TopologyMeters;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
-import java.util.function.Supplier;
+import java.util.Optional;
+import java.util.Set;
 
 /**
  * What a run's topology decides by: the readers of its inputs and its two kinds of task. The stream engine runs them
@@ -53,23 +45,12 @@ public final class TopologyTasks {
     private final TaskFactory<AssemblyArrival> assembly;
     private final CanonicalSettings settings;
 
-    /**
-     * @param algorithm what is decided by
-     * @param lineage where the run's epoch comes from
-     * @param fetchers makes a fetcher for each task
-     * @param maxValueBytes largest value that the log takes
-     */
-    public TopologyTasks(
-            TopologyConfig config,
-            Algorithm algorithm,
-            RunIdentity run,
-            EpochLineage lineage,
-            RunTopics topics,
-            SchemaRegistry registry,
-            Supplier<RecordFetcher> fetchers,
-            int maxValueBytes,
-            TopologyMeters meters) {
-        Map<JoinSide, RecordReader<Arrival>> joined = joined(config, run, topics, registry);
+    /** @param algorithm what is decided by */
+    public TopologyTasks(TopologyConfig config, Algorithm algorithm, RunContext context) {
+        RunTopics topics = context.topics();
+        SchemaRegistry registry = context.registry();
+        RunIdentity run = context.run();
+        Map<JoinSide, RecordReader<Arrival>> joined = joined(config, context);
         RecordReader<AssemblyArrival> trajectories =
                 new TrajectoryReader(topics.trajectories(), registry, run, config.ingress());
         joinInputs = joined.entrySet().stream()
@@ -86,56 +67,48 @@ public final class TopologyTasks {
                         StarvedArrival.INPUT,
                         topics.trainingLog(),
                         new StepRecordReader(topics.trainingLog(), registry, run)));
-        join = new JoinTasks(new JoinSettings(
-                config.join(),
-                run,
-                topics,
-                joined,
-                fetchers,
-                algorithm.missingOldLogProbs(),
-                algorithm.inputs(),
-                AvroSerde.of(Trajectory.class, registry).serializer(),
-                AvroSerde.of(Outcome.class, registry).serializer(),
-                maxValueBytes,
-                meters));
-        assembly = new AssemblyTasks(new AssemblySettings(
-                config.groups(),
-                config.batch(),
-                algorithm,
-                run,
-                lineage,
-                topics,
-                trajectories,
-                fetchers,
-                AvroSerde.of(LearnerBatch.class, registry).serializer(),
-                AvroSerde.of(Outcome.class, registry).serializer(),
-                config.runtime().memberCacheBytes(),
-                maxValueBytes,
-                meters));
-        settings = TopologySettings.of(config, algorithm, maxValueBytes);
+        join = new TaskFactory<>(
+                "join",
+                Set.of(JoinTask.PENDING),
+                Set.of(JoinTask.SEEN), // a group's memory changes with every sample, and samples of a group come
+                // together
+                List.of(topics.trajectories(), topics.outcomes(), topics.deadLetters()),
+                Optional.empty(),
+                config.join().maxGapMs(),
+                (partition, stores, sink) ->
+                        new JoinTask(config.join(), algorithm, context, joined, partition, stores, sink));
+        assembly = new TaskFactory<>(
+                "assembly",
+                Set.of(AssemblyTask.STORE),
+                Set.of(),
+                List.of(topics.batches(), topics.outcomes(), topics.deadLetters()),
+                Optional.of(topics.batches()),
+                config.groups().maxGapMs(),
+                (partition, stores, sink) -> new AssemblyTask(
+                        config, algorithm, context, trajectories, partition, stores.apply(AssemblyTask.STORE), sink));
+        settings = TopologySettings.of(config, algorithm, context.maxValueBytes());
     }
 
     /** Readers of what is joined: rollouts, and the partners that are configured, in the order of their kinds. */
-    private static Map<JoinSide, RecordReader<Arrival>> joined(
-            TopologyConfig config, RunIdentity run, RunTopics topics, SchemaRegistry registry) {
+    private static Map<JoinSide, RecordReader<Arrival>> joined(TopologyConfig config, RunContext context) {
+        SchemaRegistry registry = context.registry();
+        RunIdentity run = context.run();
+        String rollouts = context.topics().rollouts();
         Map<JoinSide, RecordReader<Arrival>> readers = new EnumMap<>(JoinSide.class);
         readers.put(
                 JoinSide.ROLLOUT,
                 new RolloutReader(
-                        topics.rollouts(),
+                        rollouts,
                         registry,
                         new RolloutValidator(run, config.ingress().limits())));
         for (JoinSide kind : config.join().partners()) {
-            String topic = kind.topic(topics);
+            String topic = kind.topic(context.topics());
             readers.put(
                     kind,
                     kind == JoinSide.REWARD
-                            ? new RewardReader(topic, registry, run, topics.rollouts(), config.ingress())
+                            ? new RewardReader(topic, registry, run, rollouts, config.ingress())
                             : new ScoreReader(
-                                    kind,
-                                    topic,
-                                    registry,
-                                    new ScoreCheck(kind, run, topics.rollouts(), config.ingress())));
+                                    kind, topic, registry, new ScoreCheck(kind, run, rollouts, config.ingress())));
         }
         return readers;
     }

@@ -122,13 +122,16 @@ class MillraceTopologyTest {
         String description = MillraceTopology.build(
                         DEFAULTS,
                         Algorithm.defaults(),
-                        Samples.RUN,
-                        TOPICS,
-                        new dev.millrace.schemas.registry.InMemorySchemaRegistry(),
-                        () -> null,
-                        1 << 20,
-                        new dev.millrace.topology.task.TopologyMeters(
-                                new io.micrometer.core.instrument.simple.SimpleMeterRegistry()))
+                        new RunContext(
+                                Samples.RUN,
+                                dev.millrace.schemas.run.EpochLineage.FIRST,
+                                TOPICS,
+                                new dev.millrace.schemas.registry.InMemorySchemaRegistry(),
+                                () -> null,
+                                1 << 20,
+                                new dev.millrace.topology.task.TopologyMeters(
+                                        new io.micrometer.core.instrument.simple.SimpleMeterRegistry())),
+                        dev.millrace.log.deadletter.Quarantines.none())
                 .describe()
                 .toString();
         assertThat(description).contains("Sub-topology: 0", "Sub-topology: 1").doesNotContain("Sub-topology: 2");

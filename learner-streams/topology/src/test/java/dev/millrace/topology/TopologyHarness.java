@@ -2,6 +2,7 @@ package dev.millrace.topology;
 
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.log.Alarms;
+import dev.millrace.log.deadletter.Quarantines;
 import dev.millrace.log.scan.RecordFetcher;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Outcome;
@@ -12,6 +13,7 @@ import dev.millrace.schemas.Score;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.registry.InMemorySchemaRegistry;
+import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.run.VersionKey;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
@@ -90,12 +92,15 @@ public final class TopologyHarness implements AutoCloseable {
                 MillraceTopology.build(
                         config,
                         algorithm,
-                        Samples.RUN,
-                        Samples.TOPICS,
-                        schemas,
-                        LogFetcher::new,
-                        maxValueBytes,
-                        shared),
+                        new RunContext(
+                                Samples.RUN,
+                                EpochLineage.FIRST,
+                                Samples.TOPICS,
+                                schemas,
+                                LogFetcher::new,
+                                maxValueBytes,
+                                shared),
+                        Quarantines.none()),
                 properties,
                 START);
         for (String topic : List.of(

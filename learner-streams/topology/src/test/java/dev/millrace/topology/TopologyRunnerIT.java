@@ -190,9 +190,8 @@ class TopologyRunnerIT {
                 MillraceTopology.build(
                         config,
                         Algorithm.defaults(),
-                        run.connection,
-                        quarantines,
-                        new TopologyMeters(new SimpleMeterRegistry())),
+                        RunContext.of(run.connection, new TopologyMeters(new SimpleMeterRegistry())),
+                        quarantines),
                 new StreamsConfig(StreamsProperties.of(
                         config.runtime(),
                         run.connection,

@@ -12,6 +12,7 @@ import dev.millrace.generator.sampling.TurnGenerator;
 import dev.millrace.generator.staleness.StalenessController;
 import dev.millrace.learner.InitialPolicy;
 import dev.millrace.learner.Learner;
+import dev.millrace.learner.LearnerContext;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.run.LostOffsets;
 import dev.millrace.policy.decoder.DecoderShape;
@@ -303,7 +304,9 @@ public final class Pipeline implements AutoCloseable {
                         config.run().seed(),
                         () -> new CheckpointModel(config.model()).weights());
         Learner learner = keep(new Learner(
-                connection, config.learner(), config.algorithm(), config.weights(), initial, engine(), meters, clock));
+                new LearnerContext(connection, config.learner(), config.weights(), initial, meters, clock),
+                config.algorithm(),
+                engine()));
         learner.observe(step -> {
             steps.stepMade(step);
             config.observers().forEach(observer -> observer.stepMade(step));

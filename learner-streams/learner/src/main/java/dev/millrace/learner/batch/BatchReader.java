@@ -8,7 +8,6 @@ import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.rollout.RefusalReason;
 import dev.millrace.schemas.rollout.RefusedException;
-import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.weights.PolicyPartition;
@@ -49,21 +48,33 @@ import org.slf4j.LoggerFactory;
 public final class BatchReader implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(BatchReader.class);
 
+    private static final String TAIL_LOST = "log-tail-lost";
+    private static final String REMOVED = "records-removed";
+    private static final String FOREIGN = "foreign-batch";
+    private static final int FIRST_LOOK_BACK = 8;
+
+    private final LogConnection connection;
     private final LogReader log;
     private final TopicPartition partition;
+    /** The partition of the steps, for an alarm. */
+    private final String trainingLog;
+
     private final Duration limit;
     private final ConsumedBatches consumed;
     private final BatchSequence sequence;
     private final Deserializer<LearnerBatch> batches;
-    private final RefusedBatches refused;
-    private final BatchAlarms alarms;
-    private final BatchCursor cursor;
+    /** Dead letters of refused records; their offsets are committed only with them, so that each is written exactly once. */
+    private final List<ProducerRecord<byte[], byte[]>> letters = new ArrayList<>();
+
     private final AheadBatches ahead = new AheadBatches();
     private final TrainedTrajectories trajectories = new TrainedTrajectories();
     private final Queue<ConsumerRecord<byte[], byte[]>> polled = new ArrayDeque<>();
     private final UnusableBatches unusable = new UnusableBatches(System::nanoTime);
 
     private BatchProgress progress;
+    /** Every record before this offset was read before, by this learner or an earlier one. */
+    private long readBefore;
+
     private @Nullable ConsumerRecord<byte[], byte[]> current;
     /** Whether all of the log was searched for what those that are ahead wait for. */
     private boolean isSearched;
@@ -89,6 +100,7 @@ public final class BatchReader implements AutoCloseable {
     }
 
     private BatchReader(LogConnection connection, PolicyVersion newest, long known, Duration limit) {
+        this.connection = connection;
         String topic = connection.topics().batches();
         this.limit = limit;
         this.log = new LogReader(
@@ -97,7 +109,6 @@ public final class BatchReader implements AutoCloseable {
         try {
             this.batches =
                     AvroSerde.of(LearnerBatch.class, connection.registry()).deserializer();
-            this.refused = new RefusedBatches(connection.topics().deadLetters(), connection.run());
             this.partition = new TopicPartition(
                     topic,
                     PolicyPartition.of(
@@ -109,10 +120,13 @@ public final class BatchReader implements AutoCloseable {
                     ConsumedBatches.stepsAfter(connection, newest, limit),
                     committed.flatMap(offset -> BatchProgress.parse(offset.metadata())));
             this.progress = consumed.progress();
-            this.alarms = new BatchAlarms(connection, partition, ConsumedBatches.partition(connection, log));
-            ConsumedBatches.lostSteps(connection, newest, progress, limit).ifPresent(alarms::stepsLost);
+            this.trainingLog = ConsumedBatches.partition(connection, log).toString();
+            ConsumedBatches.lostSteps(connection, newest, progress, limit)
+                    .ifPresent(lost -> raise(TAIL_LOST, trainingLog, lost, connection.command("repair")));
             this.sequence = new BatchSequence(connection.run(), progress.batchId());
-            this.cursor = new BatchCursor(connection, log, partition, limit, sequence, batches, alarms, committed);
+            long begin = begin();
+            this.readBefore = committed.map(OffsetAndMetadata::offset).orElse(begin);
+            seekDue(begin);
         } catch (RuntimeException e) {
             log.close();
             throw e;
@@ -194,7 +208,7 @@ public final class BatchReader implements AutoCloseable {
             } catch (WakeupException e) {
                 return Optional.empty();
             } catch (OffsetOutOfRangeException e) { // the log lost its tail, or its head, while it was read
-                cursor.toDue();
+                seekDue(begin());
                 polled.clear();
             }
         } while (!polled.isEmpty() || System.nanoTime() < deadline);
@@ -223,14 +237,15 @@ public final class BatchReader implements AutoCloseable {
         boolean isToBeSearched = ahead.ids().isEmpty() ? ahead.takeForgot() : !isSearched;
         if (isToBeSearched && unusable.isEmpty()) {
             isSearched = true;
-            cursor.toBeginning();
+            log.consumer().seek(partition, begin()); // of the epoch
             polled.clear();
         }
         return Optional.empty();
     }
 
     private Optional<IncomingBatch> next(ConsumerRecord<byte[], byte[]> record) {
-        boolean isNew = cursor.read(record);
+        boolean isNew = record.offset() >= readBefore;
+        readBefore = Math.max(readBefore, record.offset() + 1);
         try {
             LearnerBatch batch = batches.deserialize(record.topic(), record.value());
             if (batch == null) {
@@ -253,15 +268,25 @@ public final class BatchReader implements AutoCloseable {
                 }
             };
         } catch (MalformedRecordException e) {
-            refuse(record, isNew, RefusalReason.UNREADABLE, "", String.valueOf(e.getMessage()));
+            if (isNew) { // the dead letter of what was read before went with the offset behind it
+                refuse(record, RefusalReason.UNREADABLE, "", String.valueOf(e.getMessage()));
+            }
         } catch (RefusedException e) {
-            refuse(
-                    record,
-                    isNew,
-                    e.refusal().reason(),
-                    e.refusal().field(),
-                    e.refusal().message());
-            alarms.foreign(record, e);
+            if (isNew) {
+                refuse(
+                        record,
+                        e.refusal().reason(),
+                        e.refusal().field(),
+                        e.refusal().message());
+            }
+            raise(
+                    FOREIGN,
+                    partition.toString(),
+                    "the record at " + partition + "@" + record.offset() + " is no batch of this run's: "
+                            + e.refusal().message()
+                            + "; somebody else than the run's topology writes to this topic",
+                    "stop whoever that is; the record goes to "
+                            + connection.topics().deadLetters() + ", and nothing of the run is lost");
         }
         return Optional.empty();
     }
@@ -285,18 +310,30 @@ public final class BatchReader implements AutoCloseable {
         ahead.add(batch.getBatchId(), record);
     }
 
-    private void refuse(
-            ConsumerRecord<byte[], byte[]> record, boolean isNew, RefusalReason reason, String field, String why) {
-        if (isNew) { // the dead letter of what was read before went with the offset behind it
-            refused.add(record, new RefusedException(reason, field, why));
-        }
+    /** Has a record go to the dead letters with the next commit. */
+    private void refuse(ConsumerRecord<byte[], byte[]> record, RefusalReason reason, String field, String why) {
+        RefusedException refused = new RefusedException(reason, field, why);
+        LOG.warn(
+                "refused {}-{}@{}, dead letter follows with the next version: {}",
+                record.topic(),
+                record.partition(),
+                record.offset(),
+                refused.getMessage());
+        letters.add(DeadLetters.of(
+                record, refused.refusal(), connection.run(), connection.topics().deadLetters()));
+    }
+
+    private void raise(String alarm, String subject, String sentence, String remedy) {
+        connection.alarms().raise(alarm, subject, sentence, remedy);
     }
 
     private IncomingBatch incoming(LearnerBatch batch, ConsumerRecord<byte[], byte[]> record) {
         BatchProgress after = new BatchProgress(
                 batch.getBatchId(),
                 progress.rolloutsConsumed() + batch.getEntries().size());
-        return new IncomingBatch(batch, partition, cursor.behind(record), after, refused.waiting());
+        OffsetAndMetadata behind = new OffsetAndMetadata(
+                readBefore, readBefore == record.offset() + 1 ? record.leaderEpoch() : Optional.empty(), "");
+        return new IncomingBatch(batch, partition, behind, after, List.copyOf(letters));
     }
 
     /** The batch given last cannot be trained on: another one of its id may come, and it is tried again from time to time. */
@@ -311,30 +348,106 @@ public final class BatchReader implements AutoCloseable {
     public void trained(IncomingBatch batch) {
         sequence.consumed(batch.batch().getBatchId());
         progress = batch.progress();
-        refused.written(batch.deadLetters().size());
+        letters.subList(0, batch.deadLetters().size()).clear();
         trajectories.add(batch.batch());
-        alarms.trained();
+        connection.alarms().lower(TAIL_LOST, partition.toString()); // what was lost was not waited for in vain
+        connection.alarms().lower(REMOVED, partition.toString());
+        connection.alarms().lower(TAIL_LOST, trainingLog);
         for (ConsumerRecord<byte[], byte[]> record : unusable.takeAll()) {
-            refused.add(
+            refuse(
                     record,
-                    new RefusedException(
-                            RefusalReason.MISFIT,
-                            "entries",
-                            "it cannot be trained on, and another batch " + progress.batchId() + " was"));
+                    RefusalReason.MISFIT,
+                    "entries",
+                    "it cannot be trained on, and another batch " + progress.batchId() + " was");
         }
         if (current != null) {
             for (ConsumerRecord<byte[], byte[]> misplaced : ahead.consumed(current.offset())) {
-                refused.add(
+                refuse(
                         misplaced,
-                        new RefusedException(
-                                RefusalReason.IDENTITY,
-                                "batch_id",
-                                "it is out of place: behind it come batches that go before it, such as batch "
-                                        + progress.batchId()));
+                        RefusalReason.IDENTITY,
+                        "batch_id",
+                        "it is out of place: behind it come batches that go before it, such as batch "
+                                + progress.batchId());
             }
         }
         isSearched &= !ahead.ids().isEmpty();
         current = null;
+    }
+
+    /** What lies before it is gone, or of an older epoch. */
+    private long begin() {
+        return Math.max(
+                log.begin(partition, limit), connection.lineage().beginning(partition.topic(), partition.partition()));
+    }
+
+    /** Goes to where the due batch is to be looked for: not behind the first batch that was not consumed. */
+    private void seekDue(long begin) {
+        long end = log.end(partition, limit);
+        long from = readBefore;
+        if (from > end) {
+            raise(
+                    TAIL_LOST,
+                    partition.toString(),
+                    partition + " ends at offset " + end + ", but was read up to offset " + readBefore + ": its last "
+                            + (readBefore - end) + " offsets are lost; batch " + due() + " is due",
+                    "it ends by itself with that batch; if it does not come, " + connection.command("repair"));
+            from = end;
+            readBefore = end;
+        } else if (from < begin) {
+            LOG.warn(
+                    "{} begins at offset {}, behind offset {}, up to which it was read: what lay between was removed by the"
+                            + " topic's retention (topics.record_retention_ms)",
+                    partition,
+                    begin,
+                    from);
+            if (begin - from > 1) { // more than the marker behind the last batch
+                raise(
+                        REMOVED,
+                        partition.toString(),
+                        partition + " begins at offset " + begin + ", and was read up to offset " + from
+                                + ": retention (topics.record_retention_ms) took what lay between before it was read;"
+                                + " batch " + due() + " is due",
+                        "it ends by itself with that batch; if it does not come, " + connection.command("repair"));
+            }
+            from = begin;
+        }
+        log.consumer().seek(partition, lookedBack(from, begin));
+    }
+
+    /** An offset from which on the due batch lies, if it lies before {@code from} at all: that of a batch before it. */
+    private long lookedBack(long from, long begin) {
+        long start = from;
+        for (long back = FIRST_LOOK_BACK; start > begin; back *= 4) {
+            start = Math.max(begin, from - back);
+            Optional<Long> first = firstBatch(start, from);
+            if (first.isPresent() && first.get() <= sequence.next()) {
+                return start;
+            }
+        }
+        return start;
+    }
+
+    private Optional<Long> firstBatch(long start, long end) {
+        log.consumer().seek(partition, start);
+        List<Long> ids = new ArrayList<>();
+        log.readUntil(
+                () -> !ids.isEmpty() || log.position(partition) >= end,
+                ReadLimit.withoutProgress(limit),
+                record -> ours(record).ifPresent(batch -> ids.add(batch.getBatchId())));
+        return ids.stream().findFirst();
+    }
+
+    private Optional<LearnerBatch> ours(ConsumerRecord<byte[], byte[]> record) {
+        try {
+            LearnerBatch batch = batches.deserialize(record.topic(), record.value());
+            if (batch != null) {
+                sequence.placeOf(batch);
+                return Optional.of(batch);
+            }
+        } catch (MalformedRecordException | RefusedException e) {
+            return Optional.empty(); // refused when it is its turn
+        }
+        return Optional.empty();
     }
 
     /** Ends a {@link #poll} under way, or the next one; from any thread. */
@@ -421,183 +534,6 @@ public final class BatchReader implements AutoCloseable {
         /** The ids that wait, lowest first. */
         List<Long> ids() {
             return List.copyOf(byId.keySet());
-        }
-    }
-
-    /**
-     * Where on the log the due batch is looked for, and up to where everything was read.
-     *
-     * <p>Where the log has lost records, an alarm says so, and the due batch is looked for before the place that is lost. Used by one
-     * thread.
-     */
-    static final class BatchCursor {
-        private static final Logger LOG = LoggerFactory.getLogger(BatchCursor.class);
-        private static final int FIRST_LOOK_BACK = 8;
-
-        private final LogConnection connection;
-        private final LogReader log;
-        private final TopicPartition partition;
-        private final Duration limit;
-        private final BatchSequence sequence;
-        private final Deserializer<LearnerBatch> batches;
-        private final BatchAlarms alarms;
-        /** Every record before this offset was read before, by this learner or an earlier one. */
-        private long readBefore;
-
-        /**
-         * Goes to where the due batch is.
-         *
-         * @param log has the partition assigned
-         * @param limit of every question to the log
-         * @param committed offset, of which readers of this group have read everything before
-         */
-        BatchCursor(
-                LogConnection connection,
-                LogReader log,
-                TopicPartition partition,
-                Duration limit,
-                BatchSequence sequence,
-                Deserializer<LearnerBatch> batches,
-                BatchAlarms alarms,
-                Optional<OffsetAndMetadata> committed) {
-            this.connection = connection;
-            this.log = log;
-            this.partition = partition;
-            this.limit = limit;
-            this.sequence = sequence;
-            this.batches = batches;
-            this.alarms = alarms;
-            long begin = begin();
-            this.readBefore = committed.map(OffsetAndMetadata::offset).orElse(begin);
-            place(begin);
-        }
-
-        /** Goes to where the due batch is to be looked for: not behind the first batch that was not consumed. */
-        void toDue() {
-            place(begin());
-        }
-
-        /** Goes to where the epoch's batches begin. */
-        void toBeginning() {
-            log.consumer().seek(partition, begin());
-        }
-
-        /** What lies before it is gone, or of an older epoch. */
-        private long begin() {
-            return Math.max(
-                    log.begin(partition, limit),
-                    connection.lineage().beginning(partition.topic(), partition.partition()));
-        }
-
-        private void place(long begin) {
-            long end = log.end(partition, limit);
-            long from = readBefore;
-            if (from > end) {
-                alarms.tailLost(end, readBefore, sequence.next());
-                from = end;
-                readBefore = end;
-            } else if (from < begin) {
-                LOG.warn(
-                        "{} begins at offset {}, behind offset {}, up to which it was read: what lay between was removed by the"
-                                + " topic's retention (topics.record_retention_ms)",
-                        partition,
-                        begin,
-                        from);
-                if (begin - from > 1) { // more than the marker behind the last batch
-                    alarms.removed(begin, from, sequence.next());
-                }
-                from = begin;
-            }
-            log.consumer().seek(partition, lookedBack(from, begin));
-        }
-
-        /** An offset from which on the due batch lies, if it lies before {@code from} at all: that of a batch before it. */
-        private long lookedBack(long from, long begin) {
-            long start = from;
-            for (long back = FIRST_LOOK_BACK; start > begin; back *= 4) {
-                start = Math.max(begin, from - back);
-                Optional<Long> first = firstBatch(start, from);
-                if (first.isPresent() && first.get() <= sequence.next()) {
-                    return start;
-                }
-            }
-            return start;
-        }
-
-        private Optional<Long> firstBatch(long start, long end) {
-            log.consumer().seek(partition, start);
-            List<Long> ids = new ArrayList<>();
-            log.readUntil(
-                    () -> !ids.isEmpty() || log.position(partition) >= end,
-                    ReadLimit.withoutProgress(limit),
-                    record -> ours(record).ifPresent(batch -> ids.add(batch.getBatchId())));
-            return ids.stream().findFirst();
-        }
-
-        private Optional<LearnerBatch> ours(ConsumerRecord<byte[], byte[]> record) {
-            try {
-                LearnerBatch batch = batches.deserialize(record.topic(), record.value());
-                if (batch != null) {
-                    sequence.placeOf(batch);
-                    return Optional.of(batch);
-                }
-            } catch (MalformedRecordException | RefusedException e) {
-                return Optional.empty(); // refused when it is its turn
-            }
-            return Optional.empty();
-        }
-
-        /** A record was read; false if it was read before, by this learner or an earlier one. */
-        boolean read(ConsumerRecord<byte[], byte[]> record) {
-            boolean isNew = record.offset() >= readBefore;
-            readBefore = Math.max(readBefore, record.offset() + 1);
-            return isNew;
-        }
-
-        /** The offset to commit with a batch: behind everything that was read. */
-        OffsetAndMetadata behind(ConsumerRecord<byte[], byte[]> batch) {
-            return new OffsetAndMetadata(
-                    readBefore, readBefore == batch.offset() + 1 ? batch.leaderEpoch() : Optional.empty(), "");
-        }
-    }
-
-    /**
-     * Records on {@code batches} that were refused and wait for the next commit, with which their dead letters are written.
-     *
-     * <p>Their offsets are committed only then, so a learner that dies before reads and refuses them again, and each dead
-     * letter is written exactly once.
-     */
-    static final class RefusedBatches {
-        private static final Logger LOG = LoggerFactory.getLogger(RefusedBatches.class);
-
-        private final String topic;
-        private final RunIdentity run;
-        private final List<ProducerRecord<byte[], byte[]>> letters = new ArrayList<>();
-
-        /** @param run that refuses them */
-        RefusedBatches(String topic, RunIdentity run) {
-            this.topic = topic;
-            this.run = run;
-        }
-
-        void add(ConsumerRecord<byte[], byte[]> record, RefusedException refused) {
-            LOG.warn(
-                    "refused {}-{}@{}, dead letter follows with the next version: {}",
-                    record.topic(),
-                    record.partition(),
-                    record.offset(),
-                    refused.getMessage());
-            letters.add(DeadLetters.of(record, refused.refusal(), run, topic));
-        }
-
-        /** Everything that waits. */
-        List<ProducerRecord<byte[], byte[]>> waiting() {
-            return List.copyOf(letters);
-        }
-
-        /** These are committed. */
-        void written(int count) {
-            letters.subList(0, count).clear();
         }
     }
 }

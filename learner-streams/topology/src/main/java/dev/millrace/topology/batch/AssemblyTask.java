@@ -1,9 +1,14 @@
 package dev.millrace.topology.batch;
 
+import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.rollout.Refusal;
 import dev.millrace.schemas.rollout.RefusalReason;
 import dev.millrace.schemas.run.EpochLineage.Ancestor;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.topology.RunContext;
+import dev.millrace.topology.TopologyConfig;
 import dev.millrace.topology.batch.AssemblyStore.MemberPlace;
 import dev.millrace.topology.batch.GroupsConfig.ZeroVariance;
 import dev.millrace.topology.batch.MemberRestore.Restored;
@@ -11,22 +16,26 @@ import dev.millrace.topology.batch.ReadyGroups.Turn;
 import dev.millrace.topology.batch.VersionHistory.Publication;
 import dev.millrace.topology.batch.VersionHistory.Starved;
 import dev.millrace.topology.ingress.AssemblyArrival;
+import dev.millrace.topology.ingress.RecordReader;
 import dev.millrace.topology.ingress.StarvedArrival;
 import dev.millrace.topology.ingress.TrajectoryArrival;
 import dev.millrace.topology.ingress.VersionArrival;
 import dev.millrace.topology.ingress.VersionDeletion;
 import dev.millrace.topology.state.ActivityClock;
-import dev.millrace.topology.task.DecisionSink;
 import dev.millrace.topology.task.DecisionTask;
 import dev.millrace.topology.task.OutcomeReason;
-import dev.millrace.topology.task.Outcomes;
+import dev.millrace.topology.task.TaskOutput;
+import dev.millrace.topology.task.TaskRecords;
 import dev.millrace.topology.task.Wait;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Consumer;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.header.internals.RecordHeaders;
+import org.apache.kafka.common.serialization.Serializer;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.state.KeyValueStore;
 
@@ -36,10 +45,15 @@ import org.apache.kafka.streams.state.KeyValueStore;
  * <p>Each trajectory leaves exactly once: in a batch, as an outcome, or as a dead letter. The decisions are
  * {@link GroupDecision}, {@link VersionHistory}, {@link BatchQueue} and {@link BatchCutter}; this carries them out.
  */
-final class AssemblyTask implements DecisionTask<AssemblyArrival> {
-    private final AssemblySettings settings;
+public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
+    /** Name of the store. */
+    public static final String STORE = AssemblyStore.NAME;
+
+    private final GroupsConfig config;
+    private final RunContext context;
     private final AssemblyStore store;
-    private final AssemblyOutput out;
+    private final TaskRecords records;
+    private final Serializer<LearnerBatch> batches;
     private final ActivityClock clock;
     private final MemberVectors vectors;
     private final VersionHistory versions;
@@ -58,33 +72,42 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
     /** The newest time that a record has shown. */
     private long streamTimeMs;
 
-    AssemblyTask(AssemblySettings settings, int partition, KeyValueStore<Bytes, byte[]> held, DecisionSink sink) {
-        this.settings = settings;
+    /** @param trajectories reads trajectories again */
+    public AssemblyTask(
+            TopologyConfig config,
+            Algorithm algorithm,
+            RunContext context,
+            RecordReader<AssemblyArrival> trajectories,
+            int partition,
+            KeyValueStore<Bytes, byte[]> held,
+            Consumer<TaskOutput> sink) {
+        this.config = config.groups();
+        this.context = context;
         this.partition = partition;
         store = new AssemblyStore(held);
-        out = new AssemblyOutput(sink, settings);
+        records = new TaskRecords(context, "groups", sink);
+        batches = AvroSerde.of(LearnerBatch.class, context.registry()).serializer();
         vectors = new MemberVectors(
-                new TopicPartition(settings.topics().trajectories(), partition),
-                settings.fetchers().get(),
-                settings.trajectories(),
-                settings.algorithm().inputs(),
-                settings.memberCacheBytes());
+                new TopicPartition(context.topics().trajectories(), partition),
+                context.fetchers().get(),
+                trajectories,
+                algorithm.inputs(),
+                config.runtime().memberCacheBytes());
+        boolean isFirstEpoch = context.lineage().parent().isEmpty();
         versions = new VersionHistory(
-                settings.lineage().parent().map(Ancestor::version).orElse(0L));
+                context.lineage().parent().map(Ancestor::version).orElse(0L));
         versions.restore(store.versions()).forEach(store::deleteVersion);
         store.ahead().forEach(versions::add);
         store.forEachStarved(versions::addStarved);
-        boolean isFirstEpoch = settings.lineage().parent().isEmpty();
-        closed = new ClosedGroups(store, settings.groups().closedRetentionMs());
-        queue = new BatchQueue(settings.batch(), store, settings.groups().deadlineMs(), isFirstEpoch);
+        closed = new ClosedGroups(store, config.groups().closedRetentionMs());
+        queue = new BatchQueue(config.batch(), store, config.groups().deadlineMs(), isFirstEpoch);
         cutter = new BatchCutter(
-                settings.batch(),
-                settings.algorithm().staleness().maxVersions(),
+                config.batch(),
+                algorithm.staleness().maxVersions(),
                 store,
                 versions,
                 queue,
-                new BatchMaker(
-                        settings.run(), settings.algorithm(), settings.batch().recordWeights()),
+                new BatchMaker(context.run(), algorithm, config.batch().recordWeights()),
                 vectors,
                 isFirstEpoch || !versions.isEmpty());
         Restored restored = MemberRestore.restore(store, vectors);
@@ -93,7 +116,7 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
                 .mapToLong(Long::longValue)
                 .max()
                 .orElse(0);
-        clock = new ActivityClock(settings.groups().maxGapMs(), Math.max(newestSinceMs, closed.newestMs()));
+        clock = new ActivityClock(config.groups().maxGapMs(), Math.max(newestSinceMs, closed.newestMs()));
         restore(restored.members());
     }
 
@@ -199,19 +222,21 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
         lastOffset = arrival.offset();
         Member member = Member.of(arrival.trajectory(), arrival.partition(), arrival.offset(), timestampMs);
         if (closed.contains(member.groupId())) {
-            out.leave(
+            leave(
                     OutcomeReason.GROUP_SHORT,
                     member,
                     streamTimeMs,
-                    "it came after its group was closed short, "
-                            + settings.groups().deadlineMs() + " ms of activity after the group's first");
+                    "it came after its group was closed short, " + config.deadlineMs()
+                            + " ms of activity after the group's first");
             return;
         }
         cutter.seen(member.ordinal());
         Group group = open.get(member.groupId());
         if (group != null && (group.has(member.sampleIndex()) || group.size() != member.groupSize())) {
-            out.refuse(
-                    arrival,
+            records.refuse(
+                    arrival.raw(),
+                    new LogCoordinates(context.topics().trajectories(), arrival.partition(), arrival.offset()),
+                    arrival.trajectory().getRolloutId(),
                     Refusal.of(
                             RefusalReason.SIBLINGS,
                             "sample_index",
@@ -240,12 +265,12 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
     private boolean settle(long decidedAtMs) {
         lost.forEach((rolloutId, place) -> {
             store.deleteMember(rolloutId);
-            out.leave(
+            records.leave(
                     OutcomeReason.GROUP_SHORT,
                     rolloutId.substring(0, rolloutId.lastIndexOf('/')),
                     rolloutId,
-                    Outcomes.UNKNOWN_VERSION,
-                    new LogCoordinates(settings.topics().rollouts(), place.rolloutPartition(), place.rolloutOffset()),
+                    TaskRecords.UNKNOWN_VERSION,
+                    new LogCoordinates(context.topics().rollouts(), place.rolloutPartition(), place.rolloutOffset()),
                     decidedAtMs,
                     "its trajectory is no longer kept by the log; raise the topic's retention above deadline_ms");
         });
@@ -253,7 +278,7 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
         closed.forgetOlder(clock.nowMs());
         List<Group> overdue = new ArrayList<>();
         for (Group group : open.values()) {
-            if (clock.nowMs() - group.sinceMs() < settings.groups().deadlineMs()) {
+            if (clock.nowMs() - group.sinceMs() < config.deadlineMs()) {
                 break; // those behind it began later
             }
             overdue.add(group);
@@ -272,7 +297,7 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
     }
 
     private void decide(Group group, long decidedAtMs) {
-        GroupDecision decision = GroupDecision.of(group, clock.nowMs(), settings.groups(), versions);
+        GroupDecision decision = GroupDecision.of(group, clock.nowMs(), config, versions);
         if (decision == GroupDecision.WAIT) {
             return;
         }
@@ -294,8 +319,8 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
                         decidedAtMs,
                         "the group had " + group.members().size()
                                 + " of " + group.size() + " members after "
-                                + settings.groups().deadlineMs() + " ms of activity, fewer than min_size "
-                                + settings.groups().minSize());
+                                + config.deadlineMs() + " ms of activity, fewer than min_size "
+                                + config.minSize());
             case DROP_ZERO_VARIANCE -> leaveWithoutVariance(group, decidedAtMs);
             default -> {
                 if (group.isComplete()) {
@@ -310,9 +335,9 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
 
     private void leaveWithoutVariance(Group group, long decidedAtMs) {
         String detail = "every reward of the group is " + group.members().get(0).reward();
-        if (settings.groups().zeroVariance() == ZeroVariance.RESAMPLE) {
+        if (config.zeroVariance() == ZeroVariance.RESAMPLE) {
             Member first = group.members().get(0);
-            out.leave(OutcomeReason.RESAMPLE, first, decidedAtMs, detail + "; its prompt is to be sampled once more");
+            leave(OutcomeReason.RESAMPLE, first, decidedAtMs, detail + "; its prompt is to be sampled once more");
             forget(first);
             group.remove(first);
         }
@@ -322,14 +347,14 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
     private void dropUnknownVersions(Group group, long decidedAtMs) {
         for (Member member : group.members()) {
             if (versions.lacksVersionOf(member)) {
-                out.leave(
+                leave(
                         OutcomeReason.VERSION_UNAVAILABLE,
                         member,
                         decidedAtMs,
                         "it names version "
                                 + Math.max(member.newestVersion(), member.proximalVersion())
                                 + ", which was not published within "
-                                + settings.groups().deadlineMs() + " ms of activity");
+                                + config.deadlineMs() + " ms of activity");
                 forget(member);
                 group.remove(member);
             }
@@ -340,12 +365,40 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
     private boolean cutBatches(long decidedAtMs) {
         boolean advanced = queue.advance(clock.nowMs());
         cutter.cut(
-                open.values(), out, (group, reason, detail) -> leave(group, reason, decidedAtMs, detail), this::forget);
+                open.values(),
+                this::take,
+                (group, reason, detail) -> leave(group, reason, decidedAtMs, detail),
+                this::forget,
+                context.meters()::batchFailed);
         return advanced;
     }
 
+    /** @throws IllegalStateException if the log would not take the batch */
+    private void take(LearnerBatch batch) {
+        String topic = context.topics().batches();
+        byte[] bytes = batches.serialize(topic, batch);
+        if (bytes.length > context.maxValueBytes()) {
+            throw new IllegalStateException("batch " + batch.getBatchId() + " takes " + bytes.length
+                    + " bytes, a record may take " + context.maxValueBytes()
+                    + "; lower the batch's sequences, or raise max_record_bytes and the topic's max.message.bytes");
+        }
+        context.meters().batch();
+        records.write(topic, batch.getPolicyId(), bytes, new RecordHeaders());
+    }
+
+    private void leave(OutcomeReason reason, Member member, long decidedAtMs, String detail) {
+        records.leave(
+                reason,
+                member.groupId(),
+                member.rolloutId(),
+                member.newestVersion(),
+                member.rolloutSource(),
+                decidedAtMs,
+                detail);
+    }
+
     private void leave(Group group, OutcomeReason reason, long decidedAtMs, String detail) {
-        group.members().forEach(member -> out.leave(reason, member, decidedAtMs, detail));
+        group.members().forEach(member -> leave(reason, member, decidedAtMs, detail));
         queue.leave(group);
         forget(group);
     }

@@ -86,8 +86,14 @@ final class BatchCutter {
      * @param out takes batches
      * @param leave takes groups that leave, with a sentence
      * @param batched takes groups that are in a batch now
+     * @param failed takes a sentence about a batch that is given up
      */
-    void cut(Collection<Group> open, AssemblyOutput out, GroupExit leave, Consumer<Group> batched) {
+    void cut(
+            Collection<Group> open,
+            Consumer<LearnerBatch> out,
+            GroupExit leave,
+            Consumer<Group> batched,
+            Consumer<String> failed) {
         int atLeast = 1;
         while (isBegun && (config.maxOutstanding() == 0 || outstanding() < config.maxOutstanding())) {
             long lastChance = versions.expectedAtStep(nextBatchId) - maxVersions;
@@ -148,12 +154,12 @@ final class BatchCutter {
                         IllegalArgumentException
                                 e) { // follows from the records alone, so a restart would meet it again
                     String why = "batch " + nextBatchId + " is given up: " + e.getMessage();
-                    out.failed(why);
+                    failed.accept(why);
                     groups.forEach(group -> leave.leave(group, OutcomeReason.STAGE_FAILED, why));
                     atLeast = 1;
                     continue;
                 }
-                out.batch(batch);
+                out.accept(batch);
                 nextBatchId++;
                 store.putNextBatchId(nextBatchId);
                 groups.forEach(batched);

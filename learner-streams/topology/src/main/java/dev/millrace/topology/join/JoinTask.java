@@ -1,18 +1,25 @@
 package dev.millrace.topology.join;
 
+import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.log.scan.RecordFetcher;
+import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.LogProbVector;
 import dev.millrace.schemas.PolicyRole;
 import dev.millrace.schemas.Reward;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Score;
 import dev.millrace.schemas.TopLogProbs;
+import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.packed.PackedMask;
 import dev.millrace.schemas.rollout.CreditCheck;
 import dev.millrace.schemas.rollout.Refusal;
 import dev.millrace.schemas.rollout.RefusalReason;
 import dev.millrace.schemas.rollout.RefusedException;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.stages.TrajectoryNotes;
+import dev.millrace.topology.RunContext;
 import dev.millrace.topology.ingress.Arrival;
 import dev.millrace.topology.ingress.JoinSide;
 import dev.millrace.topology.ingress.PartnerArrival;
@@ -22,9 +29,11 @@ import dev.millrace.topology.ingress.RolloutArrival;
 import dev.millrace.topology.ingress.ScoreArrival;
 import dev.millrace.topology.join.DeduplicationEntry.Announcement;
 import dev.millrace.topology.state.ActivityClock;
-import dev.millrace.topology.task.DecisionSink;
+import dev.millrace.topology.state.RecordTimestampExtractor;
 import dev.millrace.topology.task.DecisionTask;
 import dev.millrace.topology.task.OutcomeReason;
+import dev.millrace.topology.task.TaskOutput;
+import dev.millrace.topology.task.TaskRecords;
 import dev.millrace.topology.task.Wait;
 import java.util.ArrayList;
 import java.util.EnumMap;
@@ -38,6 +47,7 @@ import java.util.function.Function;
 import java.util.stream.Collectors;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.Serializer;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.state.KeyValueStore;
@@ -51,14 +61,19 @@ import org.apache.kafka.streams.state.KeyValueStore;
  * <p>Whether a partner fits is asked as soon as it meets its rollout, so that another can come in its place. Whether it
  * has what it was asked for is looked at when all are there, so that the outcome does not depend on who came last.
  */
-final class JoinTask implements DecisionTask<Arrival> {
-    static final String PENDING = "pending";
-    static final String SEEN = "seen";
+public final class JoinTask implements DecisionTask<Arrival> {
+    /** Names of the stores. */
+    public static final String PENDING = "pending";
+
+    public static final String SEEN = "seen";
+
     private static final String NOT_KEPT =
             "its record is no longer kept by the log; raise the topic's retention above ";
 
-    private final JoinSettings settings;
     private final JoinConfig config;
+    private final Algorithm algorithm;
+    private final RunContext context;
+    private final Map<JoinSide, RecordReader<Arrival>> readers;
     /** Those whom a rollout waits for, in the order in which they are named if they do not come. */
     private final Set<JoinSide> partners;
 
@@ -66,8 +81,8 @@ final class JoinTask implements DecisionTask<Arrival> {
     private final PendingStore pending;
     private final DeduplicationStore seen;
     private final ActivityClock clock;
-    private final JoinOutput out;
-    private final CompleteJoins complete;
+    private final TaskRecords records;
+    private final Serializer<Trajectory> trajectories;
     /** The newest time that a record has shown. */
     private long streamTimeMs;
 
@@ -79,27 +94,27 @@ final class JoinTask implements DecisionTask<Arrival> {
     /** By kind, when the newest came, on the activity clock. */
     private final Map<JoinSide, Long> newestMs = new EnumMap<>(JoinSide.class);
 
-    JoinTask(
-            JoinSettings settings,
+    /** @param readers read each kind again that is joined: rollouts, and the partners that are configured */
+    public JoinTask(
+            JoinConfig config,
+            Algorithm algorithm,
+            RunContext context,
+            Map<JoinSide, RecordReader<Arrival>> readers,
             int partition,
             Function<String, KeyValueStore<Bytes, byte[]>> stores,
-            DecisionSink sink) {
-        this.settings = settings;
+            Consumer<TaskOutput> sink) {
+        this.config = config;
+        this.algorithm = algorithm;
+        this.context = context;
+        this.readers = readers;
         this.partition = partition;
-        this.config = settings.config();
         this.partners = config.partners();
-        this.fetcher = settings.fetchers().get();
-        this.pending = new PendingStore(
-                stores.apply(PENDING),
-                new LogPayloads(
-                        fetcher,
-                        kind -> new TopicPartition(kind.topic(settings.topics()), partition),
-                        settings.readers()),
-                config.payloadCacheBytes());
+        this.fetcher = context.fetchers().get();
+        this.pending = new PendingStore(stores.apply(PENDING), this::readAgain, config.payloadCacheBytes());
         this.seen = new DeduplicationStore(stores.apply(SEEN), config.dedupeRetentionMs(), config.dedupeGroups());
         this.clock = new ActivityClock(config.maxGapMs(), Math.max(pending.newestSinceMs(), seen.newestTouchedMs()));
-        this.out = new JoinOutput(sink, settings, partition);
-        this.complete = new CompleteJoins(settings, out);
+        this.records = new TaskRecords(context, "join", sink);
+        this.trajectories = AvroSerde.of(Trajectory.class, context.registry()).serializer();
         reportPending();
     }
 
@@ -135,10 +150,9 @@ final class JoinTask implements DecisionTask<Arrival> {
         Announcement announced = Announcement.of(rollout.rollout());
         switch (RolloutDecision.of(rollout, announced, group)) {
             case DUPLICATE ->
-                out.leave(
-                        OutcomeReason.DUPLICATE, rollout, streamTimeMs, "a rollout of this name has been there before");
+                leave(OutcomeReason.DUPLICATE, rollout, streamTimeMs, "a rollout of this name has been there before");
             case REFUSE_SIBLING ->
-                out.refuse(
+                refuse(
                         rollout,
                         Refusal.of(
                                 RefusalReason.SIBLINGS,
@@ -185,8 +199,8 @@ final class JoinTask implements DecisionTask<Arrival> {
         }
         if (left.isPresent()) {
             dropPartners(rollout.name().rolloutId());
-            out.leave(
-                    PartnerReasons.missing(left.get()),
+            leave(
+                    left.get().missing(),
                     rollout,
                     streamTimeMs,
                     "its " + left.get().noun() + " came before it and left already");
@@ -222,7 +236,7 @@ final class JoinTask implements DecisionTask<Arrival> {
                 pending.find(JoinSide.ROLLOUT, partner.name().rolloutId());
         switch (PartnerDecision.of(partner, group, rollout)) {
             case DUPLICATE -> {
-                out.leave(
+                leave(
                         OutcomeReason.DUPLICATE,
                         partner,
                         streamTimeMs,
@@ -230,7 +244,7 @@ final class JoinTask implements DecisionTask<Arrival> {
                 return;
             }
             case OF_A_REPETITION -> {
-                out.leave(
+                leave(
                         OutcomeReason.DUPLICATE,
                         partner,
                         streamTimeMs,
@@ -239,12 +253,7 @@ final class JoinTask implements DecisionTask<Arrival> {
                                 + rollout.get().offset());
                 return;
             }
-            case TOO_LATE ->
-                out.leave(
-                        PartnerReasons.orphan(partner.kind()),
-                        partner,
-                        streamTimeMs,
-                        "its rollout left before it came");
+            case TOO_LATE -> leave(partner.kind().orphan(), partner, streamTimeMs, "its rollout left before it came");
             case MEET -> {
                 if (!joinPendingRollout(partner, rollout.get())) {
                     return;
@@ -262,7 +271,7 @@ final class JoinTask implements DecisionTask<Arrival> {
         if (payload.isEmpty()) {
             dropPartners(waiting.rolloutId());
             pending.remove(waiting);
-            out.leave(PartnerReasons.missing(partner.kind()), waiting, streamTimeMs, NOT_KEPT + "unscored_after_ms");
+            leave(partner.kind().missing(), waiting, streamTimeMs, NOT_KEPT + "unscored_after_ms");
             return true;
         }
         RolloutArrival rollout = (RolloutArrival) payload.get();
@@ -307,20 +316,127 @@ final class JoinTask implements DecisionTask<Arrival> {
             PairCheck.requireFit(rollout.rollout(), partner);
             return true;
         } catch (RefusedException e) {
-            out.refuse(partner, e.refusal());
+            refuse(partner, e.refusal());
             return false;
         }
     }
 
-    private void complete(PendingJoin pendingJoin) {
+    /** All partners are there and fit: the rollout leaves as a trajectory, or with the reason why it cannot be one. */
+    private void complete(PendingJoin join) {
         left++;
-        complete.leave(pendingJoin, streamTimeMs);
+        for (PartnerArrival partner : join.partners()) {
+            String unavailable = partner.unavailable();
+            if (unavailable != null && !canProceedWithout(partner, join)) {
+                leave(
+                        partner.kind() == JoinSide.REWARD
+                                ? OutcomeReason.REWARD_UNAVAILABLE
+                                : OutcomeReason.VERSION_UNAVAILABLE,
+                        join.rollout(),
+                        streamTimeMs,
+                        unavailable);
+                return;
+            }
+        }
+        if (join.isWithoutVerdict()) {
+            leave(OutcomeReason.UNFINISHED, join.rollout(), streamTimeMs, join.unfinished());
+            return;
+        }
+        Trajectory trajectory = join.trajectory(context.run(), algorithm.inputs(), this::at);
+        Optional<StageInput> missing =
+                TrajectoryNotes.of(trajectory, algorithm.inputs()).missing();
+        if (missing.isPresent()) {
+            refuse(join.rollout(), PendingJoin.missing(missing.get()));
+            return;
+        }
+        String topic = context.topics().trajectories();
+        byte[] bytes = trajectories.serialize(topic, trajectory);
+        if (bytes.length > context.maxValueBytes()) {
+            refuse(
+                    join.rollout(),
+                    Refusal.of(
+                            RefusalReason.TOO_LARGE,
+                            "response_tokens",
+                            "its trajectory would take " + bytes.length + " bytes, a record may take "
+                                    + context.maxValueBytes()
+                                    + "; raise max_record_bytes and the topic's max.message.bytes, or lower max_tokens"));
+            return;
+        }
+        context.meters().joined();
+        records.write(
+                topic,
+                join.rollout().name().groupId(),
+                bytes,
+                RecordTimestampExtractor.header(join.completeMs())); // dated as the last of them
+    }
+
+    /** A score without old log-probs, under a configuration that goes on without them; all else of a score must be there. */
+    private boolean canProceedWithout(PartnerArrival partner, PendingJoin join) {
+        return partner.kind() == JoinSide.SCORE
+                && algorithm.missingOldLogProbs().goesOn()
+                && join.scored(PolicyRole.PROXIMAL).isPresent();
+    }
+
+    private LogCoordinates at(Arrival arrival) {
+        return at(arrival.kind(), arrival.offset());
+    }
+
+    private LogCoordinates at(JoinSide kind, long offset) {
+        return new LogCoordinates(kind.topic(context.topics()), partition, offset);
+    }
+
+    /** What has just arrived leaves. */
+    private void leave(OutcomeReason reason, Arrival arrival, long decidedAtMs, String detail) {
+        leave(reason, PendingRecord.of(arrival, 0), decidedAtMs, detail);
+    }
+
+    /** What waited leaves. */
+    private void leave(OutcomeReason reason, PendingRecord waiting, long decidedAtMs, String detail) {
+        records.leave(
+                reason,
+                waiting.groupId(),
+                waiting.rolloutId(),
+                waiting.newestVersion(),
+                at(waiting.kind(), waiting.offset()),
+                decidedAtMs,
+                detail);
+    }
+
+    private void refuse(Arrival arrival, Refusal refusal) {
+        records.refuse(arrival.raw(), at(arrival), arrival.name().rolloutId(), refusal);
+    }
+
+    /** The arrivals of one kind that the log still holds, of these in the order of their offsets. */
+    private List<Arrival> readAgain(JoinSide kind, List<PendingRecord> waiting) {
+        TopicPartition source = new TopicPartition(kind.topic(context.topics()), partition);
+        RecordReader<Arrival> reader = Objects.requireNonNull(readers.get(kind), kind::name);
+        long[] offsets = waiting.stream().mapToLong(PendingRecord::offset).toArray();
+        List<Arrival> arrivals = new ArrayList<>(offsets.length);
+        int at = 0;
+        for (ConsumerRecord<byte[], byte[]> record : fetcher.fetch(source, offsets)) {
+            while (waiting.get(at).offset() != record.offset()) {
+                at++;
+            }
+            // the timestamp it first came with: an invalid one was replaced then
+            Record<byte[], byte[]> raw =
+                    new Record<>(record.key(), record.value(), waiting.get(at).timestampMs(), record.headers());
+            try {
+                arrivals.add(
+                        reader.read(raw, record.partition(), record.offset()).orElseThrow());
+            } catch (RefusedException e) {
+                throw new IllegalStateException(
+                        "the record at " + source + "@" + record.offset()
+                                + " was accepted when it came and is refused now: " + e.getMessage()
+                                + "; was the run's tokenizer_hash, vocabulary_size or max_group_size changed?",
+                        e);
+            }
+        }
+        return arrivals;
     }
 
     private void dropPartner(PendingRecord partner, DeduplicationEntry group, RolloutArrival rollout, String detail) {
         pending.remove(partner);
         group.forgetPartner(partner.kind(), rollout.name().sampleIndex());
-        out.leave(PartnerReasons.orphan(partner.kind()), partner, streamTimeMs, detail);
+        leave(partner.kind().orphan(), partner, streamTimeMs, detail);
     }
 
     /** Partners that have met their rollout leave with it: what becomes of it accounts for them. */
@@ -337,8 +453,8 @@ final class JoinTask implements DecisionTask<Arrival> {
             dropPartners(rollout.rolloutId());
             JoinSide first =
                     missing.isEmpty() ? JoinSide.SCORE : missing.get(0); // none: the log lost one that was there
-            out.leave(
-                    PartnerReasons.missing(first),
+            leave(
+                    first.missing(),
                     rollout,
                     decidedAtMs,
                     "no "
@@ -350,8 +466,8 @@ final class JoinTask implements DecisionTask<Arrival> {
             overdue(
                     kind,
                     config.orphanAfterMs(),
-                    partner -> out.leave(
-                            PartnerReasons.orphan(kind),
+                    partner -> leave(
+                            kind.orphan(),
                             partner,
                             decidedAtMs,
                             "no rollout came within " + waited(config.orphanAfterMs(), partner)));
@@ -403,13 +519,13 @@ final class JoinTask implements DecisionTask<Arrival> {
     }
 
     private void reportPending() {
-        settings.meters().pendingRollouts(pending.size(JoinSide.ROLLOUT) - reportedPending);
+        context.meters().pendingRollouts(pending.size(JoinSide.ROLLOUT) - reportedPending);
         reportedPending = pending.size(JoinSide.ROLLOUT);
     }
 
     @Override
     public void close() {
-        settings.meters().pendingRollouts(-reportedPending);
+        context.meters().pendingRollouts(-reportedPending);
         reportedPending = 0;
         fetcher.close();
     }
@@ -436,53 +552,6 @@ final class JoinTask implements DecisionTask<Arrival> {
             }
             boolean hasBeen = group.has(partner, rollout.name().sampleIndex());
             return hasBeen && !rollout.isRedriven() ? HAS_LEFT : NOT_YET;
-        }
-    }
-
-    /** Reads again what waits in one task, from its source partitions. */
-    static final class LogPayloads implements PayloadSource {
-        private final RecordFetcher fetcher;
-        private final Function<JoinSide, TopicPartition> partitions;
-        private final Map<JoinSide, RecordReader<Arrival>> readers;
-
-        LogPayloads(
-                RecordFetcher fetcher,
-                Function<JoinSide, TopicPartition> partitions,
-                Map<JoinSide, RecordReader<Arrival>> readers) {
-            this.fetcher = fetcher;
-            this.partitions = partitions;
-            this.readers = readers;
-        }
-
-        @Override
-        public List<Arrival> read(JoinSide kind, List<PendingRecord> waiting) {
-            long[] offsets = waiting.stream().mapToLong(PendingRecord::offset).toArray();
-            List<Arrival> arrivals = new ArrayList<>(offsets.length);
-            int at = 0;
-            for (ConsumerRecord<byte[], byte[]> record : fetcher.fetch(partitions.apply(kind), offsets)) {
-                while (waiting.get(at).offset() != record.offset()) {
-                    at++;
-                }
-                arrivals.add(read(kind, record, waiting.get(at)));
-            }
-            return arrivals;
-        }
-
-        private Arrival read(JoinSide kind, ConsumerRecord<byte[], byte[]> record, PendingRecord waiting) {
-            // the timestamp it first came with: an invalid one was replaced then
-            Record<byte[], byte[]> raw =
-                    new Record<>(record.key(), record.value(), waiting.timestampMs(), record.headers());
-            try {
-                return Objects.requireNonNull(readers.get(kind), kind::name)
-                        .read(raw, record.partition(), record.offset())
-                        .orElseThrow();
-            } catch (RefusedException e) {
-                throw new IllegalStateException(
-                        "the record at " + partitions.apply(kind) + "@" + record.offset()
-                                + " was accepted when it came and is refused now: " + e.getMessage()
-                                + "; was the run's tokenizer_hash, vocabulary_size or max_group_size changed?",
-                        e);
-            }
         }
     }
 

@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.TreeMap;
+import java.util.function.BiFunction;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.state.KeyValueIterator;
@@ -34,7 +35,7 @@ final class PendingStore {
     private static final int STRETCH = 256;
 
     private final KeyValueStore<Bytes, byte[]> store;
-    private final PayloadSource payloads;
+    private final BiFunction<JoinSide, List<PendingRecord>, List<Arrival>> payloads;
     private final long cacheBytes;
     private final Map<JoinSide, Shelf> shelves = new EnumMap<>(JoinSide.class);
     private long cachedBytes;
@@ -66,9 +67,13 @@ final class PendingStore {
     /**
      * Takes over what the store holds.
      *
+     * @param payloads reads again those of one kind that the log still holds, given at least one in the order of the offsets
      * @param cacheBytes heap for payloads
      */
-    PendingStore(KeyValueStore<Bytes, byte[]> store, PayloadSource payloads, long cacheBytes) {
+    PendingStore(
+            KeyValueStore<Bytes, byte[]> store,
+            BiFunction<JoinSide, List<PendingRecord>, List<Arrival>> payloads,
+            long cacheBytes) {
         this.store = store;
         this.payloads = payloads;
         this.cacheBytes = cacheBytes;
@@ -158,7 +163,7 @@ final class PendingStore {
             }
             stretch.add(waiting);
         }
-        for (Arrival payload : payloads.read(asked.kind(), stretch)) {
+        for (Arrival payload : payloads.apply(asked.kind(), stretch)) {
             shelf.cached.put(payload.name().rolloutId(), payload);
             cachedBytes += payload.bytes();
         }

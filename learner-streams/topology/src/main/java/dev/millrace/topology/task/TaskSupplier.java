@@ -21,8 +21,10 @@ import org.apache.kafka.streams.state.StoreBuilder;
 
 /** Puts tasks of one kind, with their stores and journals, into a topology. */
 public final class TaskSupplier<A extends Observation> implements ProcessorSupplier<Object, A, Object, Object> {
+    private static final Duration TICK = Duration.ofSeconds(1);
+
     private final TaskFactory<A> factory;
-    private final String journal;
+    private final String journalStore;
     private final CanonicalSettings settings;
     private final Map<String, String> nodes;
     private final StateStores.Kind kind;
@@ -49,7 +51,7 @@ public final class TaskSupplier<A extends Observation> implements ProcessorSuppl
                     "every output needs a node: outputs " + factory.outputs() + ", nodes for " + nodes.keySet());
         }
         this.factory = factory;
-        this.journal = journal;
+        this.journalStore = journal;
         this.settings = settings;
         this.nodes = Map.copyOf(nodes);
         this.kind = kind;
@@ -59,16 +61,15 @@ public final class TaskSupplier<A extends Observation> implements ProcessorSuppl
 
     @Override
     public Processor<Object, A, Object, Object> get() {
-        return new TaskProcessor<>(
-                factory, journal, settings, nodes, board, new PromptCommit(factory.awaited(), commitIntervalMs));
+        return new TaskProcessor();
     }
 
     @Override
     public Set<StoreBuilder<?>> stores() {
         Set<StoreBuilder<?>> stores = new HashSet<>();
-        factory.stores().written().forEach(name -> stores.add(StateStores.store(name, kind, false)));
-        factory.stores().cached().forEach(name -> stores.add(StateStores.store(name, kind, true)));
-        stores.add(StateStores.store(journal, kind, true));
+        factory.writtenStores().forEach(name -> stores.add(StateStores.store(name, kind, false)));
+        factory.cachedStores().forEach(name -> stores.add(StateStores.store(name, kind, true)));
+        stores.add(StateStores.store(journalStore, kind, true));
         return stores;
     }
 
@@ -76,34 +77,11 @@ public final class TaskSupplier<A extends Observation> implements ProcessorSuppl
      * Runs a task inside the stream engine: hands it what comes and the time that passes, keeps its journal, and forwards
      * what it decides with what it saw.
      */
-    static final class TaskProcessor<A extends Observation> extends ContextualProcessor<Object, A, Object, Object> {
-        private static final Duration TICK = Duration.ofSeconds(1);
-
-        private final TaskFactory<A> factory;
-        private final String journalStore;
-        private final CanonicalSettings settings;
-        private final Map<String, String> nodes;
-        private final WaitBoard board;
-        private final PromptCommit promptCommit;
-
+    private final class TaskProcessor extends ContextualProcessor<Object, A, Object, Object> {
+        private final PromptCommit promptCommit = new PromptCommit(factory.awaited(), commitIntervalMs);
         private Journal journal;
         private IdleTime idleTime;
         private DecisionTask<A> task;
-
-        TaskProcessor(
-                TaskFactory<A> factory,
-                String journalStore,
-                CanonicalSettings settings,
-                Map<String, String> nodes,
-                WaitBoard board,
-                PromptCommit promptCommit) {
-            this.factory = factory;
-            this.journalStore = journalStore;
-            this.settings = settings;
-            this.nodes = nodes;
-            this.board = board;
-            this.promptCommit = promptCommit;
-        }
 
         @Override
         public void init(ProcessorContext<Object, Object> context) {
@@ -113,7 +91,7 @@ public final class TaskSupplier<A extends Observation> implements ProcessorSuppl
                     factory.name(context.taskId().partition()),
                     settings);
             idleTime = new IdleTime(factory.maxGapMs(), context.currentSystemTimeMs());
-            task = factory.open(context.taskId().partition(), context::getStateStore, this::forward);
+            task = factory.opening().open(context.taskId().partition(), context::getStateStore, this::forward);
             context.schedule(TICK, PunctuationType.WALL_CLOCK_TIME, this::tick);
         }
 

@@ -7,19 +7,22 @@ import dev.millrace.corrections.algorithm.StalenessRules;
 import dev.millrace.log.scan.RecordFetcher;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.LogCoordinates;
-import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.registry.InMemorySchemaRegistry;
 import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.topology.RunContext;
+import dev.millrace.topology.RuntimeConfig;
 import dev.millrace.topology.Samples;
+import dev.millrace.topology.TopologyConfig;
 import dev.millrace.topology.batch.VersionHistory.Publication;
 import dev.millrace.topology.ingress.IngressConfig;
 import dev.millrace.topology.ingress.TrajectoryArrival;
 import dev.millrace.topology.ingress.TrajectoryReader;
 import dev.millrace.topology.ingress.VersionArrival;
+import dev.millrace.topology.task.TaskOutput;
 import dev.millrace.topology.task.TopologyMeters;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.nio.charset.StandardCharsets;
@@ -27,6 +30,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Consumer;
 import java.util.zip.CRC32C;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
@@ -154,23 +158,44 @@ class BacklogTest {
         return store;
     }
 
-    private AssemblySettings settings(Algorithm algorithm, long cacheBytes) {
-        TrajectoryReader reader =
-                new TrajectoryReader(Samples.TOPICS.trajectories(), schemas, Samples.RUN, IngressConfig.defaults());
-        return new AssemblySettings(
-                GroupsConfig.defaults(),
+    private AssemblyTask task(
+            Algorithm algorithm, long cacheBytes, KeyValueStore<Bytes, byte[]> held, Consumer<TaskOutput> sink) {
+        TopologyConfig defaults = TopologyConfig.defaults();
+        RuntimeConfig runtime = defaults.runtime();
+        TopologyConfig config = new TopologyConfig(
+                defaults.ingress(),
+                defaults.join(),
+                defaults.groups(),
                 new BatchConfig(SEQUENCES, 0, BatchConfig.Order.COMPLETION, 2, false),
-                algorithm,
+                new RuntimeConfig(
+                        runtime.threads(),
+                        runtime.commitIntervalMs(),
+                        runtime.maxTaskIdleMs(),
+                        runtime.stateStores(),
+                        runtime.storeCacheBytes(),
+                        cacheBytes,
+                        runtime.rocksdbBytes(),
+                        runtime.bufferedRecords(),
+                        runtime.standbyReplicas(),
+                        runtime.rebalanceProtocol(),
+                        runtime.sessionTimeoutMs(),
+                        runtime.instanceId(),
+                        runtime.transactionTimeoutMs(),
+                        runtime.compression(),
+                        runtime.startTimeoutMs(),
+                        runtime.stopTimeoutMs(),
+                        runtime.alarmAfterMs()));
+        RunContext context = new RunContext(
                 Samples.RUN,
                 EpochLineage.FIRST,
                 Samples.TOPICS,
-                reader,
+                schemas,
                 Log::new,
-                AvroSerde.of(LearnerBatch.class, schemas).serializer(),
-                AvroSerde.of(Outcome.class, schemas).serializer(),
-                cacheBytes,
                 1 << 20,
                 new TopologyMeters(new SimpleMeterRegistry()));
+        TrajectoryReader reader =
+                new TrajectoryReader(Samples.TOPICS.trajectories(), schemas, Samples.RUN, IngressConfig.defaults());
+        return new AssemblyTask(config, algorithm, context, reader, 0, held, sink);
     }
 
     private TrajectoryArrival arrival(long offset) {
@@ -182,7 +207,7 @@ class BacklogTest {
     /** Checksums of the batches that come of it. */
     private List<Long> batches(long cacheBytes) {
         List<Long> batches = new ArrayList<>();
-        try (AssemblyTask task = new AssemblyTask(settings(HOWEVER_OLD, cacheBytes), 0, store(), decision -> {
+        try (AssemblyTask task = task(HOWEVER_OLD, cacheBytes, store(), decision -> {
             assertThat(decision.topic()).isEqualTo(Samples.TOPICS.batches());
             CRC32C checksum = new CRC32C();
             checksum.update(decision.value());
@@ -236,7 +261,7 @@ class BacklogTest {
         before.putVersion(1, new Publication(0, START_MS - 2));
         before.putVersion(1_000_000, new Publication(0, START_MS - 1));
         List<LearnerBatch> batches = new ArrayList<>();
-        try (AssemblyTask task = new AssemblyTask(settings(Algorithm.defaults(), Long.MAX_VALUE), 0, held, decision -> {
+        try (AssemblyTask task = task(Algorithm.defaults(), Long.MAX_VALUE, held, decision -> {
             assertThat(decision.topic()).isEqualTo(Samples.TOPICS.batches());
             batches.add(AvroSerde.of(LearnerBatch.class, schemas)
                     .deserializer()

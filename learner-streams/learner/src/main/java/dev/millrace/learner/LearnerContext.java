@@ -1,0 +1,33 @@
+package dev.millrace.learner;
+
+import dev.millrace.log.LogConnection;
+import dev.millrace.weights.WeightsConfig;
+import io.micrometer.core.instrument.MeterRegistry;
+import java.time.Clock;
+
+/**
+ * The run that a learner trains, and its access to the run's log.
+ *
+ * @param initial the policy a fresh run begins with; a run that goes on must be of its shape and vocabulary
+ * @param producers makes the producers of versions
+ */
+public record LearnerContext(
+        LogConnection connection,
+        LearnerConfig config,
+        WeightsConfig weights,
+        InitialPolicy initial,
+        MeterRegistry registry,
+        Clock clock,
+        VersionCommitter.Producers producers) {
+
+    /** With real producers. */
+    public LearnerContext(
+            LogConnection connection,
+            LearnerConfig config,
+            WeightsConfig weights,
+            InitialPolicy initial,
+            MeterRegistry registry,
+            Clock clock) {
+        this(connection, config, weights, initial, registry, clock, VersionCommitter.Producers.kafka());
+    }
+}
