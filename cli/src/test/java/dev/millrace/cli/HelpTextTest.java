@@ -50,7 +50,7 @@ class HelpTextTest {
         String help = help(Main.commandLine().getSubcommands().get("evaluate"), 80);
 
         assertThat(help)
-                .contains("Version to try: a number, last, or best, which is\n")
-                .doesNotContain("held-out prompts\n                           (default");
+                .contains("Version to evaluate: a number, last, or best by\n")
+                .doesNotContain("held-out reward\n                           (default");
     }
 }
