@@ -2,12 +2,13 @@ package dev.millrace.topology.batch;
 
 import dev.millrace.topology.batch.VersionHistory.Publication;
 import dev.millrace.topology.batch.VersionHistory.Starved;
-import dev.millrace.topology.state.CompactBytes;
+import dev.millrace.topology.state.CompactBytes.Reader;
+import dev.millrace.topology.state.CompactBytes.Writer;
 import java.nio.charset.StandardCharsets;
 import java.util.NavigableMap;
 import java.util.TreeMap;
-import java.util.function.BiConsumer;
-import java.util.function.LongConsumer;
+import java.util.function.BiFunction;
+import java.util.function.Function;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.state.KeyValueIterator;
@@ -46,180 +47,120 @@ final class AssemblyStore {
 
     private final KeyValueStore<Bytes, byte[]> store;
 
+    /** By rollout id. */
+    final Section<String, MemberPlace> members = new Section<>(
+            'm',
+            id -> id,
+            (to, place) -> to.number(place.offset())
+                    .number(place.rolloutPartition())
+                    .number(place.rolloutOffset())
+                    .number(place.sinceMs()),
+            from -> new MemberPlace(from.number(), (int) from.number(), from.number(), from.number()));
+    /** By group id, the offset after which it was released. */
+    final Section<String, Long> released = new Section<>('r', id -> id, Writer::number, Reader::number);
+    /** By group id, when it was closed. */
+    final Section<String, Long> closed = new Section<>('c', id -> id, Writer::number, Reader::number);
+
+    final Section<Long, Publication> versions = publications('v');
+    final Section<Long, Publication> ahead = publications('w');
+    /** By batch id. */
+    final Section<Long, Starved> starved = new Section<>(
+            's',
+            Long::parseLong,
+            (to, batch) -> to.number(batch.version()).number(batch.timestampMs()),
+            from -> new Starved(from.number(), from.number()));
+    /** By ordinal; the value says nothing. */
+    final Section<Long, Long> gone = new Section<>('g', Long::parseLong, Writer::number, Reader::number);
+
+    private final Section<String, Long> nextBatchId = new Section<>('n', id -> id, Writer::number, Reader::number);
+    private final Section<String, Long> nextOrdinal = new Section<>('o', id -> id, Writer::number, Reader::number);
+
     AssemblyStore(KeyValueStore<Bytes, byte[]> store) {
         this.store = store;
     }
 
-    void putMember(String rolloutId, MemberPlace place) {
-        store.put(
-                key('m', rolloutId),
-                new CompactBytes.Writer(FORMAT)
-                        .number(place.offset())
-                        .number(place.rolloutPartition())
-                        .number(place.rolloutOffset())
-                        .number(place.sinceMs())
-                        .toByteArray());
-    }
-
-    void deleteMember(String rolloutId) {
-        store.delete(key('m', rolloutId));
-    }
-
-    /** Every member, by rollout id. */
-    void forEachMember(BiConsumer<String, MemberPlace> action) {
-        forEach(
-                'm',
-                (rolloutId, value) -> action.accept(
-                        rolloutId,
-                        new MemberPlace(value.number(), (int) value.number(), value.number(), value.number())));
-    }
-
-    void putReleased(String groupId, long afterOffset) {
-        putNumber('r', groupId, afterOffset);
-    }
-
-    void deleteReleased(String groupId) {
-        store.delete(key('r', groupId));
-    }
-
-    void forEachReleased(BiConsumer<String, Long> action) {
-        forEach('r', (groupId, value) -> action.accept(groupId, value.number()));
-    }
-
-    void putClosed(String groupId, long closedMs) {
-        putNumber('c', groupId, closedMs);
-    }
-
-    void deleteClosed(String groupId) {
-        store.delete(key('c', groupId));
-    }
-
-    void forEachClosed(BiConsumer<String, Long> action) {
-        forEach('c', (groupId, value) -> action.accept(groupId, value.number()));
-    }
-
-    void putVersion(long version, Publication publication) {
-        putPublication('v', version, publication);
-    }
-
-    void deleteVersion(long version) {
-        store.delete(key('v', Long.toString(version)));
-    }
-
-    NavigableMap<Long, Publication> versions() {
-        return publications('v');
-    }
-
-    void putAhead(long version, Publication publication) {
-        putPublication('w', version, publication);
-    }
-
-    void deleteAhead(long version) {
-        store.delete(key('w', Long.toString(version)));
-    }
-
-    NavigableMap<Long, Publication> ahead() {
-        return publications('w');
-    }
-
-    private void putPublication(char section, long version, Publication publication) {
-        store.put(
-                key(section, Long.toString(version)),
-                new CompactBytes.Writer(FORMAT)
-                        .number(publication.batchId())
-                        .number(publication.timestampMs())
-                        .toByteArray());
-    }
-
-    private NavigableMap<Long, Publication> publications(char section) {
-        NavigableMap<Long, Publication> found = new TreeMap<>();
-        forEach(
-                section,
-                (version, value) ->
-                        found.put(Long.parseLong(version), new Publication(value.number(), value.number())));
-        return found;
-    }
-
-    void putStarved(long batchId, Starved batch) {
-        store.put(
-                key('s', Long.toString(batchId)),
-                new CompactBytes.Writer(FORMAT)
-                        .number(batch.version())
-                        .number(batch.timestampMs())
-                        .toByteArray());
-    }
-
-    void deleteStarved(long batchId) {
-        store.delete(key('s', Long.toString(batchId)));
-    }
-
-    void forEachStarved(BiConsumer<Long, Starved> action) {
-        forEach(
-                's',
-                (batchId, value) ->
-                        action.accept(Long.parseLong(batchId), new Starved(value.number(), value.number())));
-    }
-
     /** The next batch's number. */
     long nextBatchId() {
-        return number('n', 0);
+        return nextBatchId.get("", 0L);
     }
 
     void putNextBatchId(long next) {
-        putNumber('n', "", next);
+        nextBatchId.put("", next);
     }
 
     /** The next ordinal in the order of submission. */
     long nextOrdinal() {
-        return number('o', 0);
+        return nextOrdinal.get("", 0L);
     }
 
     void putNextOrdinal(long next) {
-        putNumber('o', "", next);
+        nextOrdinal.put("", next);
     }
 
-    void putGone(long ordinal) {
-        putNumber('g', Long.toString(ordinal), 0);
+    private Section<Long, Publication> publications(char letter) {
+        return new Section<>(
+                letter,
+                Long::parseLong,
+                (to, version) -> to.number(version.batchId()).number(version.timestampMs()),
+                from -> new Publication(from.number(), from.number()));
     }
 
-    void deleteGone(long ordinal) {
-        store.delete(key('g', Long.toString(ordinal)));
-    }
+    /** The entries with one letter in front of their keys. */
+    final class Section<K extends Comparable<K>, V> {
+        private final char letter;
+        private final Function<String, K> keys;
+        private final BiFunction<Writer, V, Writer> writer;
+        private final Function<Reader, V> reader;
 
-    void forEachGone(LongConsumer action) {
-        forEach('g', (ordinal, value) -> action.accept(Long.parseLong(ordinal)));
-    }
+        private Section(
+                char letter,
+                Function<String, K> keys,
+                BiFunction<Writer, V, Writer> writer,
+                Function<Reader, V> reader) {
+            this.letter = letter;
+            this.keys = keys;
+            this.writer = writer;
+            this.reader = reader;
+        }
 
-    private long number(char section, long byDefault) {
-        byte[] value = store.get(key(section, ""));
-        return value == null ? byDefault : reader(value).number();
-    }
+        void put(K key, V value) {
+            store.put(bytes(key), writer.apply(new Writer(FORMAT), value).toByteArray());
+        }
 
-    private void putNumber(char section, String name, long number) {
-        store.put(
-                key(section, name),
-                new CompactBytes.Writer(FORMAT).number(number).toByteArray());
-    }
+        void delete(K key) {
+            store.delete(bytes(key));
+        }
 
-    private void forEach(char section, BiConsumer<String, CompactBytes.Reader> action) {
-        Bytes from = key(section, "");
-        Bytes to = Bytes.wrap(new byte[] {(byte) (section + 1)});
-        try (KeyValueIterator<Bytes, byte[]> entries = store.range(from, to)) {
-            while (entries.hasNext()) {
-                KeyValue<Bytes, byte[]> entry = entries.next();
-                byte[] key = entry.key.get();
-                if (key[0] == section) { // the range includes its end
-                    action.accept(new String(key, 1, key.length - 1, StandardCharsets.UTF_8), reader(entry.value));
+        private V get(K key, V byDefault) {
+            byte[] value = store.get(bytes(key));
+            return value == null ? byDefault : read(value);
+        }
+
+        /** Every entry, by its key. */
+        NavigableMap<K, V> all() {
+            NavigableMap<K, V> found = new TreeMap<>();
+            Bytes from = Bytes.wrap(new byte[] {(byte) letter});
+            Bytes to = Bytes.wrap(new byte[] {(byte) (letter + 1)});
+            try (KeyValueIterator<Bytes, byte[]> entries = store.range(from, to)) {
+                while (entries.hasNext()) {
+                    KeyValue<Bytes, byte[]> entry = entries.next();
+                    byte[] key = entry.key.get();
+                    if (key[0] == letter) { // the range includes its end
+                        found.put(
+                                keys.apply(new String(key, 1, key.length - 1, StandardCharsets.UTF_8)),
+                                read(entry.value));
+                    }
                 }
             }
+            return found;
         }
-    }
 
-    private static CompactBytes.Reader reader(byte[] value) {
-        return new CompactBytes.Reader(value, FORMAT, NAME);
-    }
+        private V read(byte[] value) {
+            return reader.apply(new Reader(value, FORMAT, NAME));
+        }
 
-    private static Bytes key(char section, String name) {
-        return Bytes.wrap((section + name).getBytes(StandardCharsets.UTF_8));
+        private Bytes bytes(K key) {
+            return Bytes.wrap((letter + key.toString()).getBytes(StandardCharsets.UTF_8));
+        }
     }
 }

@@ -11,7 +11,6 @@ import dev.millrace.topology.RunContext;
 import dev.millrace.topology.TopologyConfig;
 import dev.millrace.topology.batch.AssemblyStore.MemberPlace;
 import dev.millrace.topology.batch.GroupsConfig.ZeroVariance;
-import dev.millrace.topology.batch.MemberRestore.Restored;
 import dev.millrace.topology.batch.ReadyGroups.Turn;
 import dev.millrace.topology.batch.VersionHistory.Publication;
 import dev.millrace.topology.batch.VersionHistory.Starved;
@@ -28,10 +27,10 @@ import dev.millrace.topology.task.TaskOutput;
 import dev.millrace.topology.task.TaskRecords;
 import dev.millrace.topology.task.Wait;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.function.Consumer;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.internals.RecordHeaders;
@@ -96,9 +95,9 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
         boolean isFirstEpoch = context.lineage().parent().isEmpty();
         versions = new VersionHistory(
                 context.lineage().parent().map(Ancestor::version).orElse(0L));
-        versions.restore(store.versions()).forEach(store::deleteVersion);
-        store.ahead().forEach(versions::add);
-        store.forEachStarved(versions::addStarved);
+        versions.restore(store.versions.all()).forEach(store.versions::delete);
+        store.ahead.all().forEach(versions::add);
+        store.starved.all().forEach(versions::addStarved);
         closed = new ClosedGroups(store, config.groups().closedRetentionMs());
         queue = new BatchQueue(config.batch(), store, config.groups().deadlineMs(), isFirstEpoch);
         cutter = new BatchCutter(
@@ -110,14 +109,28 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
                 new BatchMaker(context.run(), algorithm, config.batch().recordWeights()),
                 vectors,
                 isFirstEpoch || !versions.isEmpty());
-        Restored restored = MemberRestore.restore(store, vectors);
-        lost = restored.lost();
-        long newestSinceMs = restored.members().values().stream()
-                .mapToLong(Long::longValue)
-                .max()
-                .orElse(0);
+        lost = store.members.all();
+        Map<Member, Long> members = restoreMembers();
+        long newestSinceMs =
+                members.values().stream().mapToLong(Long::longValue).max().orElse(0);
         clock = new ActivityClock(config.groups().maxGapMs(), Math.max(newestSinceMs, closed.newestMs()));
-        restore(restored.members());
+        restore(members);
+    }
+
+    /** Members that are in no batch yet and whose trajectories the log holds, in the order of their offsets, with when they came. */
+    private Map<Member, Long> restoreMembers() {
+        Map<Member, Long> members = new LinkedHashMap<>();
+        long[] offsets =
+                lost.values().stream().mapToLong(MemberPlace::offset).sorted().toArray();
+        vectors.read(offsets, (arrival, completeMs) -> {
+            Member member = Member.of(arrival.trajectory(), arrival.partition(), arrival.offset(), completeMs);
+            vectors.keep(member, arrival.trajectory());
+            members.put(
+                    member,
+                    Objects.requireNonNull(lost.remove(member.rolloutId()), member::rolloutId)
+                            .sinceMs());
+        });
+        return members;
     }
 
     private void restore(Map<Member, Long> members) {
@@ -131,8 +144,7 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
                 group.add(member);
             }
         });
-        Map<String, Long> released = new HashMap<>();
-        store.forEachReleased(released::put);
+        Map<String, Long> released = store.released.all();
         for (Group group : List.copyOf(open.values())) {
             Long afterOffset = released.get(group.groupId());
             if (afterOffset != null) {
@@ -155,12 +167,12 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
             decideComplete(streamTimeMs);
         } else if (arrival instanceof VersionDeletion deletion) {
             versions.deleted(deletion.version());
-            store.deleteAhead(deletion.version());
+            store.ahead.delete(deletion.version());
         } else if (arrival instanceof StarvedArrival batch) {
             if (batch.batchId() < cutter.batches()) {
                 Starved starved = new Starved(batch.version(), batch.timestampMs());
                 versions.addStarved(batch.batchId(), starved);
-                store.putStarved(batch.batchId(), starved);
+                store.starved.put(batch.batchId(), starved);
             }
         } else {
             take((TrajectoryArrival) arrival, timestampMs);
@@ -208,13 +220,13 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
     private void take(VersionArrival arrival) {
         Publication publication = new Publication(arrival.batchId(), arrival.timestampMs());
         versions.add(arrival.version(), publication).forEach((version, taken) -> {
-            store.deleteAhead(version);
-            store.putVersion(version, taken);
+            store.ahead.delete(version);
+            store.versions.put(version, taken);
             cutter.begin(taken.batchId());
         });
         if (versions.isAhead(arrival.version())) {
-            store.putAhead(arrival.version(), publication);
-            versions.giveUpFarthest().ifPresent(store::deleteAhead);
+            store.ahead.put(arrival.version(), publication);
+            versions.giveUpFarthest().ifPresent(store.ahead::delete);
         }
     }
 
@@ -251,7 +263,7 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
             group.add(member);
         }
         vectors.keep(member, arrival.trajectory());
-        store.putMember(
+        store.members.put(
                 member.rolloutId(),
                 new MemberPlace(
                         member.offset(),
@@ -264,7 +276,7 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
     /** Groups whose time is over, and whatever else time brings; true if there were such groups. */
     private boolean settle(long decidedAtMs) {
         lost.forEach((rolloutId, place) -> {
-            store.deleteMember(rolloutId);
+            store.members.delete(rolloutId);
             records.leave(
                     OutcomeReason.GROUP_SHORT,
                     rolloutId.substring(0, rolloutId.lastIndexOf('/')),
@@ -327,7 +339,7 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
                     queue.add(group, new Turn(group.lastOffset(), false));
                 } else {
                     queue.add(group, new Turn(lastOffset, true));
-                    store.putReleased(group.groupId(), lastOffset);
+                    store.released.put(group.groupId(), lastOffset);
                 }
             }
         }
@@ -406,12 +418,12 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
     private void forget(Group group) {
         group.members().forEach(this::forget);
         if (!group.isComplete()) {
-            store.deleteReleased(group.groupId());
+            store.released.delete(group.groupId());
         }
     }
 
     private void forget(Member member) {
-        store.deleteMember(member.rolloutId());
+        store.members.delete(member.rolloutId());
         vectors.drop(member);
     }
 
@@ -425,9 +437,7 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
         ClosedGroups(AssemblyStore store, long retentionMs) {
             this.store = store;
             this.retentionMs = retentionMs;
-            Map<String, Long> found = new HashMap<>();
-            store.forEachClosed(found::put);
-            found.entrySet().stream()
+            store.closed.all().entrySet().stream()
                     .sorted(Map.Entry.<String, Long>comparingByValue().thenComparing(Map.Entry.comparingByKey()))
                     .forEach(entry -> closedMs.put(entry.getKey(), entry.getValue()));
         }
@@ -438,7 +448,7 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
 
         void add(String groupId, long nowMs) {
             closedMs.put(groupId, nowMs);
-            store.putClosed(groupId, nowMs);
+            store.closed.put(groupId, nowMs);
         }
 
         /** When the newest was closed; 0 if there is none. */
@@ -456,7 +466,7 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
             }
             for (String groupId : old) {
                 closedMs.remove(groupId);
-                store.deleteClosed(groupId);
+                store.closed.delete(groupId);
             }
         }
     }

@@ -165,8 +165,8 @@ final class BatchCutter {
                 groups.forEach(batched);
                 staleSinceBatch = 0;
                 Forgotten forgotten = versions.forgetBefore(assembledAtMs);
-                forgotten.versions().forEach(store::deleteVersion);
-                forgotten.starvedBatches().forEach(store::deleteStarved);
+                forgotten.versions().forEach(store.versions::delete);
+                forgotten.starvedBatches().forEach(store.starved::delete);
                 atLeast = 1;
             } else {
                 atLeast = groups.size() + 1;

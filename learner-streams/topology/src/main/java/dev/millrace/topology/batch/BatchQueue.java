@@ -129,7 +129,7 @@ final class BatchQueue {
             this.store = store;
             this.patienceMs = patienceMs;
             this.next = isFirstEpoch || store.nextOrdinal() > 0 ? store.nextOrdinal() : UNKNOWN;
-            store.forEachGone(gone::add);
+            gone.addAll(store.gone.all().keySet());
         }
 
         /** A group is ready and waits for its turn. */
@@ -144,7 +144,7 @@ final class BatchQueue {
         /** A group has left for good, so that nobody waits for it. */
         void leave(long ordinal) {
             if (ordinal >= next && gone.add(ordinal)) {
-                store.putGone(ordinal);
+                store.gone.put(ordinal, 0L);
             }
         }
 
@@ -168,7 +168,7 @@ final class BatchQueue {
             while (true) {
                 while (gone.contains(next)) {
                     gone.remove(next);
-                    store.deleteGone(next);
+                    store.gone.delete(next);
                     next++;
                 }
                 Map.Entry<Long, List<Waiting>> first = waiting.firstEntry();

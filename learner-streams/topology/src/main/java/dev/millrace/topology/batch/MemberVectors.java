@@ -96,17 +96,12 @@ final class MemberVectors implements AutoCloseable {
         }
     }
 
-    /** A member needs its no more. */
+    /** Evicts the vectors of a member. */
     void drop(Member member) {
         Vectors dropped = cached.remove(member.rolloutId());
         if (dropped != null) {
             cachedBytes -= dropped.bytes();
         }
-    }
-
-    /** Bytes that are held now. */
-    long heldBytes() {
-        return cachedBytes;
     }
 
     /** Those of the given members, from the log if need be; a member that the log no longer holds is missing. */

@@ -257,9 +257,9 @@ class BacklogTest {
         KeyValueStore<Bytes, byte[]> held = store();
         AssemblyStore before = new AssemblyStore(held);
         before.putNextBatchId(1);
-        before.putVersion(0, new Publication(-1, START_MS - 3));
-        before.putVersion(1, new Publication(0, START_MS - 2));
-        before.putVersion(1_000_000, new Publication(0, START_MS - 1));
+        before.versions.put(0L, new Publication(-1, START_MS - 3));
+        before.versions.put(1L, new Publication(0, START_MS - 2));
+        before.versions.put(1_000_000L, new Publication(0, START_MS - 1));
         List<LearnerBatch> batches = new ArrayList<>();
         try (AssemblyTask task = task(Algorithm.defaults(), Long.MAX_VALUE, held, decision -> {
             assertThat(decision.topic()).isEqualTo(Samples.TOPICS.batches());
@@ -275,6 +275,6 @@ class BacklogTest {
             assertThat(batch.getAssembledVersion()).isEqualTo(1);
             assertThat(batch.getEntries()).hasSize(SEQUENCES);
         });
-        assertThat(before.versions()).doesNotContainKey(1_000_000L).containsKey(1L);
+        assertThat(before.versions.all()).doesNotContainKey(1_000_000L).containsKey(1L);
     }
 }
