@@ -30,7 +30,6 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.ConcurrentSkipListSet;
-import java.util.function.Consumer;
 import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
@@ -95,7 +94,7 @@ public final class RunExaminer {
                 : LoadableVersions.NONE;
         WaysOut ways = new WaysOut(connection::command, past, cost, versions.good());
         comparePlace(place, ways);
-        found.addAll(new ChainCheck(connection, past, hasLostFirstSteps, ways).compare(versions));
+        compareChain(versions, ways);
         for (String role : LostOffsets.ROLES) {
             LostOffsets.of(connection, role, there)
                     .ifPresent(lost -> found.add(new Inconsistency("offsets-lost", lost, ways.newEpoch())));
@@ -103,7 +102,7 @@ public final class RunExaminer {
         findForeign(foreign);
         List<OpenTransaction> open = findOpen(there, openFor, ways);
         CommittedOffsets offsets = CommittedOffsets.read(connection, there);
-        DueBatches due = new DueBatches(connection, past, members, offsets, ways, patience, found::add);
+        DueBatches due = new DueBatches(offsets, ways);
         List<Long> lost = versions.tip().map(tip -> due.lost(tip, there)).orElseGet(List::of);
         Map<String, Map<TopicPartition, OffsetAndMetadata>> outside = offsets.outside(!lost.isEmpty());
         outside.forEach((group, moves) -> moves.forEach((partition, to) -> found.add(new Inconsistency(
@@ -252,120 +251,78 @@ public final class RunExaminer {
     }
 
     /** Whether the chain of versions and the training log tell the same story. */
-    static final class ChainCheck {
-        private final LogConnection connection;
-        private final RunTopics topics;
-        private final TrainingPast past;
-        private final boolean hasLostFirstSteps;
-        private final WaysOut ways;
-
-        /** @param hasLostFirstSteps whether the training log no longer begins with the run's first step */
-        ChainCheck(LogConnection connection, TrainingPast past, boolean hasLostFirstSteps, WaysOut ways) {
-            this.connection = connection;
-            this.topics = connection.topics();
-            this.past = past;
-            this.hasLostFirstSteps = hasLostFirstSteps;
-            this.ways = ways;
+    private void compareChain(LoadableVersions versions, WaysOut ways) {
+        if (versions.tip().isEmpty()) {
+            compareWithoutVersion(ways);
+            return;
         }
-
-        List<Inconsistency> compare(LoadableVersions versions) {
-            if (versions.tip().isEmpty()) {
-                return withoutVersion();
+        PolicyVersion tip = versions.tip().get();
+        long newest = tip.getVersion();
+        if (past.newestVersion() > newest) {
+            List<Way> out = new ArrayList<>();
+            long due = tip.getBatchId() + 1;
+            if (past.hasBatches(due, past.lastBatch())) {
+                out.add(WaysOut.await("the learner learns batches " + due + " to " + past.lastBatch()
+                        + " again, which gives the same weights"));
             }
-            PolicyVersion tip = versions.tip().get();
-            long newest = tip.getVersion();
-            List<Inconsistency> found = new ArrayList<>();
-            if (past.newestVersion() > newest) {
-                List<Way> out = new ArrayList<>();
-                long due = tip.getBatchId() + 1;
-                if (past.hasBatches(due, past.lastBatch())) {
-                    out.add(WaysOut.await("the learner learns batches " + due + " to " + past.lastBatch()
-                            + " again, which gives the same weights"));
-                }
-                out.addAll(ways.newEpoch());
-                found.add(new Inconsistency(
-                        "versions-lost",
-                        "the training log made version " + past.newestVersion() + ", and " + topics.policyVersions()
-                                + " ends with version " + newest,
-                        out));
-            }
-            boolean isFirstOfEpoch = tip.getParentEpoch() != null;
-            if (!isFirstOfEpoch && past.lastBatch() < tip.getBatchId() && !(past.isEmpty() && hasLostFirstSteps)) {
-                found.add(new Inconsistency(
-                        "steps-lost",
-                        "version " + newest + " was made from batch " + tip.getBatchId() + ", and "
-                                + topics.trainingLog()
-                                + (past.isEmpty()
-                                        ? " has no step of this epoch"
-                                        : " ends with the step on batch " + past.lastBatch()),
-                        List.of(WaysOut.await(
-                                "training goes on; what became of the rollouts of these batches the ledger tells by the batches"
-                                        + " alone"))));
-            }
-            if (!versions.unreadable().isEmpty()) {
-                found.add(new Inconsistency("version-lost", versions.unreadable(), ways.newEpoch()));
-            }
-            return found;
+            out.addAll(ways.newEpoch());
+            found.add(new Inconsistency(
+                    "versions-lost",
+                    "the training log made version " + past.newestVersion() + ", and " + topics.policyVersions()
+                            + " ends with version " + newest,
+                    out));
         }
+        boolean isFirstOfEpoch = tip.getParentEpoch() != null;
+        if (!isFirstOfEpoch && past.lastBatch() < tip.getBatchId() && !(past.isEmpty() && hasLostFirstSteps)) {
+            found.add(new Inconsistency(
+                    "steps-lost",
+                    "version " + newest + " was made from batch " + tip.getBatchId() + ", and "
+                            + topics.trainingLog()
+                            + (past.isEmpty()
+                                    ? " has no step of this epoch"
+                                    : " ends with the step on batch " + past.lastBatch()),
+                    List.of(WaysOut.await(
+                            "training goes on; what became of the rollouts of these batches the ledger tells by the batches"
+                                    + " alone"))));
+        }
+        if (!versions.unreadable().isEmpty()) {
+            found.add(new Inconsistency("version-lost", versions.unreadable(), ways.newEpoch()));
+        }
+    }
 
-        private List<Inconsistency> withoutVersion() {
-            if (connection.lineage().parent().isPresent() && past.isEmpty()) {
-                Ancestor parent = connection.lineage().parent().get();
-                return List.of(new Inconsistency(
-                        "epoch-unfinished",
-                        "epoch " + connection.run().epoch() + " was begun from version " + parent.version()
-                                + " of epoch " + parent.epoch() + ", and its first version is not there",
-                        ways.firstOfEpoch(parent.version())));
-            }
-            return past.isEmpty()
-                    ? List.of()
-                    : List.of(new Inconsistency(
-                            "chain-lost",
-                            topics.policyVersions()
-                                    + " has no version of this epoch, and the training log made version "
-                                    + past.newestVersion()
-                                    + "; nothing on this log brings the weights back: import an archive of the run with millrace"
-                                    + " import, or begin another run",
-                            ways.newEpoch()));
+    private void compareWithoutVersion(WaysOut ways) {
+        if (connection.lineage().parent().isPresent() && past.isEmpty()) {
+            Ancestor parent = connection.lineage().parent().get();
+            found.add(new Inconsistency(
+                    "epoch-unfinished",
+                    "epoch " + connection.run().epoch() + " was begun from version " + parent.version() + " of epoch "
+                            + parent.epoch() + ", and its first version is not there",
+                    ways.firstOfEpoch(parent.version())));
+        } else if (!past.isEmpty()) {
+            found.add(new Inconsistency(
+                    "chain-lost",
+                    topics.policyVersions()
+                            + " has no version of this epoch, and the training log made version "
+                            + past.newestVersion()
+                            + "; nothing on this log brings the weights back: import an archive of the run with millrace"
+                            + " import, or begin another run",
+                    ways.newEpoch()));
         }
     }
 
     /** Whether the batches that the learner is to train on next are there, and can be trained on. */
-    static final class DueBatches {
+    private final class DueBatches {
         /** A batch and the marker of its transaction, at least. */
         private static final int OFFSETS_OF_A_BATCH = 2;
         /** Batches that may be lost in a row; an id further ahead is no batch of the run, and a list of those between would not end. */
         private static final long MOST_LOST = 100_000;
 
-        private final LogConnection connection;
-        private final RunTopics topics;
-        private final TrainingPast past;
-        private final BatchMembers members;
         private final CommittedOffsets offsets;
         private final WaysOut ways;
-        private final Duration patience;
-        private final Consumer<Inconsistency> found;
 
-        /**
-         * @param patience how long to wait while nothing arrives
-         * @param found takes what is inconsistent
-         */
-        DueBatches(
-                LogConnection connection,
-                TrainingPast past,
-                BatchMembers members,
-                CommittedOffsets offsets,
-                WaysOut ways,
-                Duration patience,
-                Consumer<Inconsistency> found) {
-            this.connection = connection;
-            this.topics = connection.topics();
-            this.past = past;
-            this.members = members;
+        DueBatches(CommittedOffsets offsets, WaysOut ways) {
             this.offsets = offsets;
             this.ways = ways;
-            this.patience = patience;
-            this.found = found;
         }
 
         /**
@@ -394,7 +351,7 @@ public final class RunExaminer {
             }
             long last = next < 0 ? past.lastBatch() : next - 1;
             if (last - due >= MOST_LOST) {
-                found.accept(new Inconsistency(
+                found.add(new Inconsistency(
                         "step-stray",
                         "batch " + due + " is due, and " + topics.trainingLog() + " has a step on batch " + last
                                 + ", more than " + MOST_LOST + " batches ahead: no learner of the run wrote it",
@@ -402,7 +359,7 @@ public final class RunExaminer {
                 return List.of();
             }
             List<Long> lost = LongStream.rangeClosed(due, last).boxed().toList();
-            found.accept(new Inconsistency(
+            found.add(new Inconsistency(
                     "batch-lost",
                     "batch " + due + " is due, and " + topics.batches() + " does not have "
                             + (lost.size() == 1 ? "it" : "batches " + due + " to " + last)
@@ -425,7 +382,7 @@ public final class RunExaminer {
                     .filter(read -> read.offset() > past.offset(ahead))
                     .isPresent();
             why.filter(clause -> !isPassed)
-                    .ifPresent(clause -> found.accept(new Inconsistency(
+                    .ifPresent(clause -> found.add(new Inconsistency(
                             "batch-stray",
                             "batch " + ahead + " at offset " + past.offset(ahead) + " of " + topics.batches()
                                     + " is no batch that the learner takes: batch " + due + " is due, and " + clause,
@@ -455,7 +412,7 @@ public final class RunExaminer {
             long count = usual == 0 ? 1 : Math.max(1, Math.min(batches, waiting / usual));
             long last = due + count - 1;
             List<Long> lost = LongStream.rangeClosed(due, last).boxed().toList();
-            found.accept(new Inconsistency(
+            found.add(new Inconsistency(
                     "batch-lost",
                     "batch " + due + " is due, and " + (count == 1 ? "it was" : "batches up to " + last + " were")
                             + " deleted unread: the learner has read " + partition.get() + " up to offset "
@@ -477,7 +434,7 @@ public final class RunExaminer {
             while (past.firstFrom(batch) == batch && members.whyUnusable(batch).isPresent()) {
                 unusable.add(batch++);
             }
-            found.accept(new Inconsistency(
+            found.add(new Inconsistency(
                     "batch-unusable",
                     "batch " + due + " is due and cannot be trained on: " + why.get(),
                     waysWithout(unusable)));

@@ -49,6 +49,11 @@ import org.jspecify.annotations.Nullable;
  * are of no version and must be thrown away.
  */
 public final class BatchOptimizer implements AutoCloseable {
+    private static final Map<String, String> OBJECTIVE_NAMES = Map.of(
+            ObjectiveResult.APPROX_KL, StepMetric.APPROX_KL_PROXIMAL.key(),
+            ObjectiveResult.CLIPPED_FRACTION, StepMetric.CLIP_FRACTION.key(),
+            ObjectiveResult.LOWER_CLIPPED_FRACTION, StepMetric.CLIP_FRACTION_LOWER.key());
+
     private final StepConfig config;
     private final Algorithm algorithm;
     private final Optional<LoraStart> lora;
@@ -58,9 +63,7 @@ public final class BatchOptimizer implements AutoCloseable {
     private final Gradients gradients;
     private final ReferenceLogProbs references;
     private final StepStart starts;
-    private final UpdateLoss loss;
     private final LengthGuard lengthGuard;
-    private final StepReports reports;
 
     /**
      * Compiles the graphs.
@@ -120,9 +123,7 @@ public final class BatchOptimizer implements AutoCloseable {
         this.gradients = new Gradients(trained);
         this.references = new ReferenceLogProbs(algorithm.kl(), shards, gradients);
         this.starts = new StepStart(algorithm, references, shards);
-        this.loss = new UpdateLoss(algorithm, shards);
         this.lengthGuard = new LengthGuard(algorithm.lengthGuard());
-        this.reports = new StepReports(algorithm);
     }
 
     /** An optimiser before its first step. */
@@ -220,7 +221,7 @@ public final class BatchOptimizer implements AutoCloseable {
         } catch (NonFiniteMemberException e) {
             throw nonFinite(members, e.member(), e);
         }
-        return reports.of(members, start, version, rate, remembered, means);
+        return report(members, start, version, rate, remembered, means);
     }
 
     /** Stretches of the members whose lengths differ by at most one; fewer than asked for if there are too few members. */
@@ -262,8 +263,7 @@ public final class BatchOptimizer implements AutoCloseable {
             StepMetricsTally means) {
         means.beginUpdate();
         try {
-            UpdateLoss.Coefficients of =
-                    loss.coefficients(batch, minibatch, start, weights, optimizerSteps, controls, means);
+            Coefficients of = coefficients(batch, minibatch, start, weights, optimizerSteps, controls, means);
             long begun = System.nanoTime();
             GradientShards.Scores scores = shards.differentiate(
                     weights, minibatch.sequences(), of.coefficients(), of.entropyCoefficients(), gradients);
@@ -283,31 +283,53 @@ public final class BatchOptimizer implements AutoCloseable {
         }
     }
 
-    private boolean weighs() {
-        return algorithm.objective().weightsCompare().isPresent() && !(algorithm.weights() instanceof None);
-    }
-
+    /** What one update's loss was made of. Means are over trained tokens, log-probs those of the policy before the update. */
     private void reportLoss(
             TrainingBatch batch,
             Minibatch minibatch,
             StepStart.Started start,
-            UpdateLoss.Coefficients of,
+            Coefficients of,
             GradientShards.Scores scores,
             ObjectiveResult result,
             StepMetricsTally means) {
-        double loss = new LossMetrics(
-                        minibatch,
-                        scores,
-                        result,
-                        of.aggregation(),
-                        of.entropyCoefficient(),
-                        of.kl(),
-                        start.klCoefficient())
-                .addTo(means);
+        TokenBatch layout = minibatch.layout();
+        float[] behavior = minibatch.behavior();
+        double entropy = 0;
+        double aggregatedEntropy = 0;
+        double k1 = 0; // the mean of behavior minus current
+        double k3 = 0; // the mean of r − 1 − log r with r = current/behavior, which is never negative
+        for (int s = 0; s < layout.sequenceCount(); s++) {
+            for (int t = layout.start(s); t < layout.end(s); t++) {
+                if (layout.isTrained(t)) {
+                    double logRatio = (double) scores.logProbs()[t] - behavior[t];
+                    entropy += scores.entropies()[t];
+                    aggregatedEntropy += of.aggregation()[s] * scores.entropies()[t];
+                    k1 -= logRatio;
+                    k3 += Math.expm1(logRatio) - logRatio;
+                }
+            }
+        }
+        double tokens = layout.trainedTokens();
+        KlResult kl = of.kl();
+        double loss = result.loss()
+                - of.entropyCoefficient() * aggregatedEntropy
+                + (kl == null ? 0 : start.klCoefficient() * kl.value());
+        means.add(StepMetric.LOSS, loss);
+        means.add(StepMetric.POLICY_LOSS, result.loss());
+        means.add(StepMetric.ENTROPY, entropy / tokens);
+        means.add(StepMetric.ENTROPY_COEFFICIENT, of.entropyCoefficient());
+        means.add(StepMetric.APPROX_KL_BEHAVIOR, k1 / tokens);
+        means.add(StepMetric.APPROX_KL3_BEHAVIOR, k3 / tokens);
+        if (kl != null) {
+            means.add(StepMetric.KL_LOSS, kl.value());
+        }
+        means.addActedOn(layout, result.actedOn());
+        result.metrics()
+                .forEach((name, value) -> means.addOfObjective(OBJECTIVE_NAMES.getOrDefault(name, name), value));
         if (!Double.isFinite(loss)) {
             throw new NonFiniteStepException(batch.batch().getBatchId(), "the loss is " + loss, null);
         }
-        if (weighs()) {
+        if (algorithm.objective().weightsCompare().isPresent() && !(algorithm.weights() instanceof None)) {
             means.add(StepMetric.GRADIENT_POWER, minibatch.power(scores).totalPower());
             means.add(
                     StepMetric.GRADIENT_POWER_UNWEIGHTED,
@@ -350,8 +372,7 @@ public final class BatchOptimizer implements AutoCloseable {
             if (decision.trained().length > 0) {
                 means.beginUpdate();
                 Minibatch whole = new Minibatch(members, start, decision.trained());
-                UpdateLoss.Coefficients of =
-                        loss.coefficients(batch, whole, start, weights, optimizerSteps, start.controls(), means);
+                Coefficients of = coefficients(batch, whole, start, weights, optimizerSteps, start.controls(), means);
                 shards.differentiate(weights, whole.sequences(), of.coefficients(), of.entropyCoefficients(), sum);
                 norms = shards.sequenceNorms(weights, whole.sequences(), of.coefficients(), of.entropyCoefficients());
             }
@@ -406,6 +427,131 @@ public final class BatchOptimizer implements AutoCloseable {
         shards.close();
     }
 
+    /** What is said of a step once it is made: the recorded decisions beside what is in force; what was not computed is absent. */
+    private StepReport report(
+            StepMembers members,
+            StepStart.Started start,
+            long version,
+            double rate,
+            ControlState controls,
+            StepMetricsTally means) {
+        if (members.count() > 0) {
+            means.once(StepMetric.RESPONSE_TOKENS_MEAN, members.meanTokens());
+            means.once(StepMetric.RESPONSE_TOKENS_MAX, members.maxTokens());
+        }
+        if (!Double.isNaN(algorithm.objective().clipRatioHigh())) {
+            means.once(StepMetric.CLIP_RATIO_HIGH, algorithm.objective().clipRatioHigh());
+        }
+        LearnerBatch batch = members.batch().batch();
+        means.onceIfKnown(StepMetric.RECORDED_ESS_RATIO, batch.getEssRatio());
+        means.onceIfKnown(StepMetric.RECORDED_ESS_RATIO_TRUNCATED, batch.getEssRatioTruncated());
+        means.onceIfKnown(StepMetric.RECORDED_SECOND_MOMENT, batch.getSecondMoment());
+        means.once(StepMetric.RECORDED_STEP_SCALE, batch.getStepScale());
+        means.once(StepMetric.RECORDED_TOKENS_TRAINED, batch.getTrainedTokens());
+        StepDecision decision = start.decision();
+        Decision decided = decision.decided();
+        means.once(StepMetric.STEP_SCALE, decided.stepScale());
+        List<StepEntry> entries = IntStream.range(0, members.count())
+                .mapToObj(s -> new StepEntry(decided.left().trainedTokens(s), decided.maskedBy()[s]))
+                .toList();
+        List<StageReport> stages = new ArrayList<>(decision.stages());
+        if (!algorithm.objective().linear()) { // one that is linear has nothing that it could act with
+            means.objectiveReport().ifPresent(stages::add);
+        }
+        return new StepReport(
+                means.updates(),
+                rate,
+                decision.trained().length,
+                decided.left().trainedTokens(),
+                entries,
+                StepFigures.of(members, decision, version),
+                stages,
+                controls,
+                means.metrics());
+    }
+
+    /**
+     * What an update's gradient is made with: a coefficient for every log-prob and every entropy.
+     *
+     * @param result of the objective; at stand-ins for the current log-probs where the loss is linear in them
+     * @param kl     divergence from the reference in the loss; null without one
+     */
+    private record Coefficients(
+            UpdateFacts facts,
+            ObjectiveResult result,
+            @Nullable KlResult kl,
+            float[] coefficients,
+            double[] aggregation,
+            double entropyCoefficient,
+            float[] entropyCoefficients) {}
+
+    /** Those of an update from these weights; counts what the forward pass took, if one is needed. */
+    private Coefficients coefficients(
+            TrainingBatch batch,
+            Minibatch minibatch,
+            StepStart.Started start,
+            Weights weights,
+            long optimizerSteps,
+            ControlState controls,
+            StepMetricsTally means) {
+        TokenBatch layout = minibatch.layout();
+        Objective objective = algorithm.objective();
+        UpdateFacts facts = minibatch.facts(algorithm.aggregation(), optimizerSteps, controls);
+        // for an objective linear in the log-probs any finite ones give the coefficients, and the real ones come out of
+        // the backward pass
+        float[] current =
+                algorithm.needsCurrentLogProbs() ? currentLogProbs(minibatch, weights, means) : minibatch.proximal();
+        ObjectiveResult result = objective.evaluate(minibatch.input(objective, current), facts);
+        KlResult kl = klInLoss(minibatch, current);
+        float[] coefficients = kl == null
+                ? result.gradient()
+                : kl.addedTo(result, start.klCoefficient()).gradient();
+        double entropyCoefficient = algorithm.entropy().coefficient(batch.meanReward());
+        double[] aggregation = facts.coefficients(layout);
+        return new Coefficients(
+                facts,
+                result,
+                kl,
+                coefficients,
+                aggregation,
+                entropyCoefficient,
+                entropyCoefficients(layout, aggregation, entropyCoefficient));
+    }
+
+    /** Those of the step's start serve the first update, whose weights they are of. */
+    private float[] currentLogProbs(Minibatch minibatch, Weights weights, StepMetricsTally means) {
+        float[] known = means.updates() == 1 ? minibatch.startLogProbs() : null;
+        if (known != null) {
+            return known;
+        }
+        long begun = System.nanoTime();
+        float[] scored = shards.score(weights, minibatch.sequences()).logProbs();
+        means.addForward(begun);
+        return scored;
+    }
+
+    private @Nullable KlResult klInLoss(Minibatch minibatch, float[] current) {
+        if (!(algorithm.kl() instanceof KlConfig.InLoss loss)) {
+            return null;
+        }
+        return new KlTermEvaluation(loss.plan(), algorithm.aggregation())
+                .evaluate(
+                        minibatch.layout(),
+                        current,
+                        Objects.requireNonNull(minibatch.reference()),
+                        minibatch.behavior());
+    }
+
+    private static float[] entropyCoefficients(TokenBatch layout, double[] aggregation, double bonus) {
+        float[] coefficients = new float[layout.tokenCount()];
+        for (int s = 0; s < layout.sequenceCount(); s++) {
+            for (int t = layout.start(s); t < layout.end(s); t++) {
+                coefficients[t] = layout.isTrained(t) ? (float) (-bonus * aggregation[s]) : 0f;
+            }
+        }
+        return coefficients;
+    }
+
     /** Refuses a step that made something NaN or infinite, naming the tensor and the element. */
     static final class FiniteStep {
         private FiniteStep() {}
@@ -447,253 +593,6 @@ public final class BatchOptimizer implements AutoCloseable {
                     }
                 }
             }
-        }
-    }
-
-    /**
-     * What one update's loss was made of. Means are over trained tokens, log-probs those of the policy before the update.
-     *
-     * <p>{@code approx_kl_behavior} is k1, the mean of behavior minus current; {@code approx_kl3_behavior} is k3, the mean
-     * of {@code r − 1 − log r} with r = current/behavior, which is never negative.
-     */
-    static final class LossMetrics {
-        private static final Map<String, String> OBJECTIVE_NAMES = Map.of(
-                ObjectiveResult.APPROX_KL, StepMetric.APPROX_KL_PROXIMAL.key(),
-                ObjectiveResult.CLIPPED_FRACTION, StepMetric.CLIP_FRACTION.key(),
-                ObjectiveResult.LOWER_CLIPPED_FRACTION, StepMetric.CLIP_FRACTION_LOWER.key());
-
-        private final Minibatch minibatch;
-        private final GradientShards.Scores scores;
-        private final ObjectiveResult result;
-        private final double[] aggregation;
-        private final double entropyCoefficient;
-        private final @Nullable KlResult kl;
-        private final double klCoefficient;
-
-        /** @param kl divergence from the reference; null without one in the loss */
-        LossMetrics(
-                Minibatch minibatch,
-                GradientShards.Scores scores,
-                ObjectiveResult result,
-                double[] aggregation,
-                double entropyCoefficient,
-                @Nullable KlResult kl,
-                double klCoefficient) {
-            this.minibatch = minibatch;
-            this.scores = scores;
-            this.result = result;
-            this.aggregation = aggregation;
-            this.entropyCoefficient = entropyCoefficient;
-            this.kl = kl;
-            this.klCoefficient = klCoefficient;
-        }
-
-        /** Adds them to the batch's and returns the loss. */
-        double addTo(StepMetricsTally means) {
-            TokenBatch layout = minibatch.layout();
-            float[] behavior = minibatch.behavior();
-            double entropy = 0;
-            double aggregatedEntropy = 0;
-            double k1 = 0;
-            double k3 = 0;
-            for (int s = 0; s < layout.sequenceCount(); s++) {
-                for (int t = layout.start(s); t < layout.end(s); t++) {
-                    if (layout.isTrained(t)) {
-                        double logRatio = (double) scores.logProbs()[t] - behavior[t];
-                        entropy += scores.entropies()[t];
-                        aggregatedEntropy += aggregation[s] * scores.entropies()[t];
-                        k1 -= logRatio;
-                        k3 += Math.expm1(logRatio) - logRatio;
-                    }
-                }
-            }
-            double tokens = layout.trainedTokens();
-            double loss = result.loss()
-                    - entropyCoefficient * aggregatedEntropy
-                    + (kl == null ? 0 : klCoefficient * kl.value());
-            means.add(StepMetric.LOSS, loss);
-            means.add(StepMetric.POLICY_LOSS, result.loss());
-            means.add(StepMetric.ENTROPY, entropy / tokens);
-            means.add(StepMetric.ENTROPY_COEFFICIENT, entropyCoefficient);
-            means.add(StepMetric.APPROX_KL_BEHAVIOR, k1 / tokens);
-            means.add(StepMetric.APPROX_KL3_BEHAVIOR, k3 / tokens);
-            if (kl != null) {
-                means.add(StepMetric.KL_LOSS, kl.value());
-            }
-            means.addActedOn(layout, result.actedOn());
-            result.metrics()
-                    .forEach((name, value) -> means.addOfObjective(OBJECTIVE_NAMES.getOrDefault(name, name), value));
-            return loss;
-        }
-    }
-
-    /** What is said of a step once it is made. */
-    static final class StepReports {
-        private final Algorithm algorithm;
-
-        StepReports(Algorithm algorithm) {
-            this.algorithm = algorithm;
-        }
-
-        StepReport of(
-                StepMembers members,
-                StepStart.Started start,
-                long version,
-                double rate,
-                ControlState controls,
-                StepMetricsTally means) {
-            addStart(members, start, means);
-            return report(members, start.decision(), version, rate, controls, means);
-        }
-
-        /** What the recorded decisions were, beside what is in force; what was not computed is absent. */
-        private void addStart(StepMembers members, StepStart.Started start, StepMetricsTally means) {
-            if (members.count() > 0) {
-                means.once(StepMetric.RESPONSE_TOKENS_MEAN, members.meanTokens());
-                means.once(StepMetric.RESPONSE_TOKENS_MAX, members.maxTokens());
-            }
-            if (!Double.isNaN(algorithm.objective().clipRatioHigh())) {
-                means.once(StepMetric.CLIP_RATIO_HIGH, algorithm.objective().clipRatioHigh());
-            }
-            LearnerBatch batch = members.batch().batch();
-            means.onceIfKnown(StepMetric.RECORDED_ESS_RATIO, batch.getEssRatio());
-            means.onceIfKnown(StepMetric.RECORDED_ESS_RATIO_TRUNCATED, batch.getEssRatioTruncated());
-            means.onceIfKnown(StepMetric.RECORDED_SECOND_MOMENT, batch.getSecondMoment());
-            means.once(StepMetric.RECORDED_STEP_SCALE, batch.getStepScale());
-            means.once(StepMetric.RECORDED_TOKENS_TRAINED, batch.getTrainedTokens());
-            means.once(StepMetric.STEP_SCALE, start.decision().decided().stepScale());
-        }
-
-        private StepReport report(
-                StepMembers members,
-                StepDecision decision,
-                long version,
-                double rate,
-                ControlState controls,
-                StepMetricsTally means) {
-            Decision decided = decision.decided();
-            List<StepEntry> entries = IntStream.range(0, members.count())
-                    .mapToObj(s -> new StepEntry(decided.left().trainedTokens(s), decided.maskedBy()[s]))
-                    .toList();
-            return new StepReport(
-                    means.updates(),
-                    rate,
-                    decision.trained().length,
-                    decided.left().trainedTokens(),
-                    entries,
-                    StepFigures.of(members, decision, version),
-                    withObjective(decision.stages(), means),
-                    controls,
-                    means.metrics());
-        }
-
-        /** The objective reports beside the stages; one that is linear has nothing that it could act with. */
-        private List<StageReport> withObjective(List<StageReport> stages, StepMetricsTally means) {
-            List<StageReport> reports = new ArrayList<>(stages);
-            if (!algorithm.objective().linear()) {
-                means.objectiveReport().ifPresent(reports::add);
-            }
-            return reports;
-        }
-    }
-
-    /**
-     * The loss of one update, objective, KL term and entropy bonus together, as what differentiation asks for: a coefficient for
-     * every log-prob and every entropy of the minibatch, packed as its layout is. Changes no weights.
-     */
-    static final class UpdateLoss {
-        private final Algorithm algorithm;
-        private final GradientShards shards;
-
-        /** @param shards score the minibatch where the objective needs current log-probs; borrowed */
-        UpdateLoss(Algorithm algorithm, GradientShards shards) {
-            this.algorithm = algorithm;
-            this.shards = shards;
-        }
-
-        /**
-         * What an update's gradient is made with: a coefficient for every log-prob and every entropy.
-         *
-         * @param result of the objective; at stand-ins for the current log-probs where the loss is linear in them
-         * @param kl     divergence from the reference in the loss; null without one
-         */
-        record Coefficients(
-                UpdateFacts facts,
-                ObjectiveResult result,
-                @Nullable KlResult kl,
-                float[] coefficients,
-                double[] aggregation,
-                double entropyCoefficient,
-                float[] entropyCoefficients) {}
-
-        /** Those of an update from these weights; counts what the forward pass took, if one is needed. */
-        Coefficients coefficients(
-                TrainingBatch batch,
-                Minibatch minibatch,
-                StepStart.Started start,
-                Weights weights,
-                long optimizerSteps,
-                ControlState controls,
-                StepMetricsTally means) {
-            TokenBatch layout = minibatch.layout();
-            Objective objective = algorithm.objective();
-            UpdateFacts facts = minibatch.facts(algorithm.aggregation(), optimizerSteps, controls);
-            // for an objective linear in the log-probs any finite ones give the coefficients, and the real ones come
-            // out of
-            // the
-            // backward pass
-            float[] current = algorithm.needsCurrentLogProbs()
-                    ? currentLogProbs(minibatch, weights, means)
-                    : minibatch.proximal();
-            ObjectiveResult result = objective.evaluate(minibatch.input(objective, current), facts);
-            KlResult kl = klInLoss(minibatch, current);
-            float[] coefficients = kl == null
-                    ? result.gradient()
-                    : kl.addedTo(result, start.klCoefficient()).gradient();
-            double entropyCoefficient = algorithm.entropy().coefficient(batch.meanReward());
-            double[] aggregation = facts.coefficients(layout);
-            return new Coefficients(
-                    facts,
-                    result,
-                    kl,
-                    coefficients,
-                    aggregation,
-                    entropyCoefficient,
-                    entropyCoefficients(layout, aggregation, entropyCoefficient));
-        }
-
-        /** Those of the step's start serve the first update, whose weights they are of. */
-        private float[] currentLogProbs(Minibatch minibatch, Weights weights, StepMetricsTally means) {
-            float[] known = means.updates() == 1 ? minibatch.startLogProbs() : null;
-            if (known != null) {
-                return known;
-            }
-            long begun = System.nanoTime();
-            float[] scored = shards.score(weights, minibatch.sequences()).logProbs();
-            means.addForward(begun);
-            return scored;
-        }
-
-        private @Nullable KlResult klInLoss(Minibatch minibatch, float[] current) {
-            if (!(algorithm.kl() instanceof KlConfig.InLoss loss)) {
-                return null;
-            }
-            return new KlTermEvaluation(loss.plan(), algorithm.aggregation())
-                    .evaluate(
-                            minibatch.layout(),
-                            current,
-                            Objects.requireNonNull(minibatch.reference()),
-                            minibatch.behavior());
-        }
-
-        private static float[] entropyCoefficients(TokenBatch layout, double[] aggregation, double bonus) {
-            float[] coefficients = new float[layout.tokenCount()];
-            for (int s = 0; s < layout.sequenceCount(); s++) {
-                for (int t = layout.start(s); t < layout.end(s); t++) {
-                    coefficients[t] = layout.isTrained(t) ? (float) (-bonus * aggregation[s]) : 0f;
-                }
-            }
-            return coefficients;
         }
     }
 }
