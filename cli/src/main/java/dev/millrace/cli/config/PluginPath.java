@@ -18,9 +18,8 @@ public final class PluginPath {
             names = "--plugin-path",
             paramLabel = "PATH",
             scope = ScopeType.INHERIT,
-            description =
-                    "A plug-in's jar, or a folder of plug-ins, beside those in plugins/ of the installation; may be given often."
-                            + " Plug-ins run with all rights of this process.")
+            description = "Jar or folder of plug-ins, in addition to plugins/ of the installation; may be given often."
+                    + " Plug-ins run with all rights of this process.")
     private List<String> paths = new ArrayList<>();
 
     /** Loads them, before anything is configured. */

@@ -26,7 +26,7 @@ import picocli.CommandLine.Spec;
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = "Trains the task inc under one correction at exact lags, from one warm start per seed, "
-                + "records each run's effective sample size, fits L = c ESS^alpha with confidence intervals, "
+                + "and records each run's effective sample size. Fits L = c ESS^alpha with confidence intervals "
                 + "and reports whether the runs support it. Runs are those of 'experiment staleness' with a "
                 + "lower learning rate.",
         footer = {

@@ -92,7 +92,7 @@ public final class EngineBenchCommand implements Callable<Integer> {
                     + "packed on a CUDA device).")
     private WeightPlacement placement = WeightPlacement.AUTO;
 
-    @Option(names = "--rounds", paramLabel = "N", description = "Rounds, beside the one that warms up (default: 5).")
+    @Option(names = "--rounds", paramLabel = "N", description = "Rounds after a warm-up round (default: 5).")
     private int rounds = 5;
 
     @Option(names = "--report", paramLabel = "DIR", description = "Where engine.json goes; without it nowhere.")

@@ -60,8 +60,7 @@ import picocli.CommandLine.Spec;
         description = "Replays a recorded run. By default with its own settings: confirms that every trajectory, "
                 + "batch, outcome and dead letter is identical, or shows the first difference. With "
                 + "--corrections: recomputes the same batches under other corrections; with --retrain or "
-                + "--gradients: also the learning. Reads only, without a consumer group, so it can run beside "
-                + "the run.",
+                + "--gradients: also the learning. Reads only, without a consumer group, also during the run.",
         footer = {
             "",
             "millrace replay --run-dir runs/<run id>",

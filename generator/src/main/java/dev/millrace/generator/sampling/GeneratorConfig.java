@@ -24,7 +24,7 @@ import java.util.regex.Pattern;
  * @param weightUpdate when weights change: {@code in_flight}, after sequences ({@code drain}), after groups
  *     ({@code group_end}), or for new sequences only ({@code multi_version}, two versions at most)
  * @param cacheOnSwap KV cache of sequences at a swap, with {@code in_flight} only
- * @param swapPauseMs longest pause to recompute KV caches at once; longer recomputes run beside sampling; 0 always does
+ * @param swapPauseMs longest pause to recompute KV caches at once; longer recomputes run in the background; 0 always does
  * @param versionWaitMs longest wait for the prompt's admitted version before starting with an older one
  * @param commitIntervalMs longest wait of a finished rollout for its commit
  * @param heartbeatMs interval of {@code serving} records
