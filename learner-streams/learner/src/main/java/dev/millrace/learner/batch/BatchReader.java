@@ -122,7 +122,8 @@ public final class BatchReader implements AutoCloseable {
             this.progress = consumed.progress();
             this.trainingLog = ConsumedBatches.partition(connection, log).toString();
             ConsumedBatches.lostSteps(connection, newest, progress, limit)
-                    .ifPresent(lost -> raise(TAIL_LOST, trainingLog, lost, connection.command("repair")));
+                    .ifPresent(lost ->
+                            connection.alarms().raise(TAIL_LOST, trainingLog, lost, connection.command("repair")));
             this.sequence = new BatchSequence(connection.run(), progress.batchId());
             long begin = begin();
             this.readBefore = committed.map(OffsetAndMetadata::offset).orElse(begin);
@@ -279,14 +280,16 @@ public final class BatchReader implements AutoCloseable {
                         e.refusal().field(),
                         e.refusal().message());
             }
-            raise(
-                    FOREIGN,
-                    partition.toString(),
-                    "the record at " + partition + "@" + record.offset() + " is no batch of this run's: "
-                            + e.refusal().message()
-                            + "; somebody else than the run's topology writes to this topic",
-                    "stop whoever that is; the record goes to "
-                            + connection.topics().deadLetters() + ", and nothing of the run is lost");
+            connection
+                    .alarms()
+                    .raise(
+                            FOREIGN,
+                            partition.toString(),
+                            "the record at " + partition + "@" + record.offset() + " is no batch of this run's: "
+                                    + e.refusal().message()
+                                    + "; somebody else than the run's topology writes to this topic",
+                            "stop whoever that is; the record goes to "
+                                    + connection.topics().deadLetters() + ", and nothing of the run is lost");
         }
         return Optional.empty();
     }
@@ -321,10 +324,6 @@ public final class BatchReader implements AutoCloseable {
                 refused.getMessage());
         letters.add(DeadLetters.of(
                 record, refused.refusal(), connection.run(), connection.topics().deadLetters()));
-    }
-
-    private void raise(String alarm, String subject, String sentence, String remedy) {
-        connection.alarms().raise(alarm, subject, sentence, remedy);
     }
 
     private IncomingBatch incoming(LearnerBatch batch, ConsumerRecord<byte[], byte[]> record) {
@@ -385,12 +384,15 @@ public final class BatchReader implements AutoCloseable {
         long end = log.end(partition, limit);
         long from = readBefore;
         if (from > end) {
-            raise(
-                    TAIL_LOST,
-                    partition.toString(),
-                    partition + " ends at offset " + end + ", but was read up to offset " + readBefore + ": its last "
-                            + (readBefore - end) + " offsets are lost; batch " + due() + " is due",
-                    "it ends by itself with that batch; if it does not come, " + connection.command("repair"));
+            connection
+                    .alarms()
+                    .raise(
+                            TAIL_LOST,
+                            partition.toString(),
+                            partition + " ends at offset " + end + ", but was read up to offset " + readBefore
+                                    + ": its last " + (readBefore - end) + " offsets are lost; batch " + due()
+                                    + " is due",
+                            "it ends by itself with that batch; if it does not come, " + connection.command("repair"));
             from = end;
             readBefore = end;
         } else if (from < begin) {
@@ -401,13 +403,16 @@ public final class BatchReader implements AutoCloseable {
                     begin,
                     from);
             if (begin - from > 1) { // more than the marker behind the last batch
-                raise(
-                        REMOVED,
-                        partition.toString(),
-                        partition + " begins at offset " + begin + ", and was read up to offset " + from
-                                + ": retention (topics.record_retention_ms) took what lay between before it was read;"
-                                + " batch " + due() + " is due",
-                        "it ends by itself with that batch; if it does not come, " + connection.command("repair"));
+                connection
+                        .alarms()
+                        .raise(
+                                REMOVED,
+                                partition.toString(),
+                                partition + " begins at offset " + begin + ", and was read up to offset " + from
+                                        + ": retention (topics.record_retention_ms) took what lay between before it was read;"
+                                        + " batch " + due() + " is due",
+                                "it ends by itself with that batch; if it does not come, "
+                                        + connection.command("repair"));
             }
             from = begin;
         }
