@@ -100,7 +100,7 @@ class WorkloadFileTest {
 
     @Test
     void shouldUnderstandEveryWorkloadThatComesWithIt() throws IOException {
-        try (Stream<Path> files = Files.list(Path.of("."))) {
+        try (Stream<Path> files = Files.list(Path.of("workloads"))) {
             List<Path> workloads = files.filter(file -> file.toString().endsWith(".yaml"))
                     .sorted()
                     .toList();
