@@ -111,7 +111,8 @@ class CheckpointModelTest {
     void shouldSayThatThereIsNoCheckpoint() {
         assertThatThrownBy(() -> resolve("--set", "model.checkpoint=" + directory))
                 .isInstanceOf(ConfigException.class)
-                .hasMessage("model.checkpoint: " + directory + " holds no config.json");
+                .hasMessage("model.checkpoint: " + directory
+                        + " holds no config.json; give the folder of a model in Hugging Face's layout");
     }
 
     private Weights save(DecoderShape shape) throws IOException {

@@ -105,13 +105,15 @@ public final class CheckpointDirectory {
         if (!Files.isRegularFile(path)) {
             if (Files.isRegularFile(directory.resolve("adapter_config.json"))) {
                 throw new CheckpointException(directory
-                        + " holds an adapter (adapter_config.json) and no model; merge it into the model that it is put upon,"
-                        + " and give that directory");
+                        + " holds an adapter (adapter_config.json) and no model; merge it into its base model"
+                        + " and give the folder of the result");
             }
             throw new CheckpointException(
                     Files.isDirectory(directory)
                             ? directory + " holds no " + CONFIG
-                            : "there is no folder " + directory);
+                                    + "; give the folder of a model in Hugging Face's layout"
+                            : "there is no folder " + directory
+                                    + "; give the folder of a model in Hugging Face's layout");
         }
         return json(path, MOST_CONFIG_BYTES, "description of a model");
     }
