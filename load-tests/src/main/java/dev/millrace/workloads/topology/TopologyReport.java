@@ -24,7 +24,7 @@ public final class TopologyReport {
 
     /** The report; a range is the median, and in brackets the least and the largest. */
     public static Report of(TopologyBenchmark.Report of) {
-        return Report.of("The topology beside a raw copy", Goal.verdict(of.origin(), of.goals()))
+        return Report.of("The topology against a raw copy", Goal.verdict(of.origin(), of.goals()))
                 .madeBy(of.origin())
                 .with(Section.of("Throughput").with(Table.of("", COLUMNS, of.throughput())))
                 .with(Section.of("Goals").with(Goal.table(of.goals())));
