@@ -251,7 +251,7 @@ class CheckpointDirectoryTest {
                 .hasMessageContaining("config.json is not JSON");
         assertThatThrownBy(() -> new CheckpointDirectory(directory.resolve("empty")).shape())
                 .hasMessageStartingWith("there is no folder ")
-                .hasMessageEndingWith("empty");
+                .hasMessageEndingWith("; give the folder of a model in Hugging Face's layout");
     }
 
     @Test
