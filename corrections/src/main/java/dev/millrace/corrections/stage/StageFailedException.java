@@ -5,9 +5,17 @@ public final class StageFailedException extends IllegalArgumentException {
     private static final long serialVersionUID = 1;
     private static final int LONGEST = 500;
 
+    private final String stage;
+
     /** @param stage its name */
     StageFailedException(String stage, RuntimeException cause) {
         super("stage " + stage + " cannot decide about the batch: " + reason(cause), cause);
+        this.stage = stage;
+    }
+
+    /** The stage's name. */
+    public String stage() {
+        return stage;
     }
 
     private static String reason(RuntimeException cause) {

@@ -64,6 +64,7 @@ public final class Learner implements AutoCloseable {
 
     private static final String BATCH_LOST = "batch-lost";
     private static final String BATCH_UNUSABLE = "batch-unusable";
+    private static final String STEP_UNDECIDED = "step-undecided";
 
     private final LearnerContext context;
     private final LogConnection connection;
@@ -407,9 +408,14 @@ public final class Learner implements AutoCloseable {
             seconds.put(StepMetric.SECONDS_PREVIOUS_COMMIT.key(), commitSeconds);
             long fetchStart = System.nanoTime();
             TrainingBatch batch;
+            StepReport report;
             try {
                 state.requireKnown(incoming.batch());
                 batch = TrainingBatch.of(incoming.batch(), trajectories.fetch(incoming.batch()));
+                seconds.put(StepMetric.SECONDS_FETCH.key(), (System.nanoTime() - fetchStart) / 1e9);
+                meters.progress();
+                report = optimizer.train(
+                        batch, state.newest().getVersion(), state.controls(), state.weights(), state.optimizer());
             } catch (InconsistentBatchException | TrajectoryUnavailableException e) {
                 connection
                         .alarms()
@@ -421,11 +427,6 @@ public final class Learner implements AutoCloseable {
                 reader.setAside();
                 return false;
             }
-            seconds.put(StepMetric.SECONDS_FETCH.key(), (System.nanoTime() - fetchStart) / 1e9);
-            meters.progress();
-
-            StepReport report = optimizer.train(
-                    batch, state.newest().getVersion(), state.controls(), state.weights(), state.optimizer());
             long startVersion = state.newest().getVersion();
             TrainingRecord record =
                     new TrainingRecord(batch, report, seconds, startVersion, incoming.rolloutsConsumed());
@@ -451,7 +452,11 @@ public final class Learner implements AutoCloseable {
             if (report.isStarved()) {
                 TrainingStep step = record.of(state.newest(), startedAtMs, finishedAtMs);
                 committer.commitStarved(state.newest(), step, incoming, reader.group());
-                LOG.info("batch {} was starved: no token was left to train on", step.getBatchId());
+                report.failure()
+                        .ifPresentOrElse(
+                                why -> raiseUndecided(step.getBatchId(), why),
+                                () -> LOG.info(
+                                        "batch {} was starved: no token was left to train on", step.getBatchId()));
                 return step;
             }
             VersionCommitter.Committed committed = committer.commit(
@@ -461,9 +466,22 @@ public final class Learner implements AutoCloseable {
                     manifest -> record.of(manifest, startedAtMs, finishedAtMs),
                     incoming,
                     reader.group());
+            connection.alarms().lower(STEP_UNDECIDED, connection.topics().batches());
             state.published(committed.manifest());
             foreign.made(committed.manifest());
             return committed.step();
+        }
+
+        private void raiseUndecided(long batchId, String why) {
+            connection
+                    .alarms()
+                    .raise(
+                            STEP_UNDECIDED,
+                            connection.topics().batches(),
+                            "batch " + batchId + " is not trained on, at version "
+                                    + state.newest().getVersion() + ": " + why,
+                            "it ends by itself with the next batch that is trained on; if there is none, change that stage's"
+                                    + " settings under algorithm and start again");
         }
 
         /** The batch that was waited for was trained on, or which one is due is found out again. */

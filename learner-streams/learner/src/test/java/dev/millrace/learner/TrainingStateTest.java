@@ -55,7 +55,8 @@ class TrainingStateTest {
                             new StepFigures(5, Optional.empty(), 1, 1, 0, 0),
                             List.of(),
                             new ControlState(Map.of("a", 2.0)),
-                            StepMetrics.NONE),
+                            StepMetrics.NONE,
+                            Optional.empty()),
                     77);
 
             assertThat(next).isEqualTo(new VersionFacts(4, 3, "vocabulary", 102, 1005, 77, Map.of("a", 2.0)));

@@ -42,8 +42,8 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length, int width, i
     static List<MicroBatch> plan(SequenceBatch batch, RowLimit limit, DecoderShape shape) {
         TreeMap<Size, List<Integer>> bySize =
                 new TreeMap<>(Comparator.comparingInt(Size::width).thenComparingInt(Size::length));
+        batch.requireFits(shape);
         for (int s = 0; s < batch.sequenceCount(); s++) {
-            check(batch, s, shape);
             if (batch.firstScored(s) < batch.length(s)) {
                 SampledSupport kept = batch.kept(s);
                 Size size = new Size(kept == null ? 0 : paddedWidth(kept.widest()), paddedLength(batch.length(s) - 1));
@@ -61,31 +61,6 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length, int width, i
             }
         });
         return plan;
-    }
-
-    private static void check(SequenceBatch batch, int sequence, DecoderShape shape) {
-        if (batch.length(sequence) > shape.maxPositions()) {
-            throw new IllegalArgumentException("sequence " + sequence + " has " + batch.length(sequence)
-                    + " tokens, more than the model's maxPositions=" + shape.maxPositions());
-        }
-        for (int t = 0; t < batch.length(sequence); t++) {
-            int token = batch.token(sequence, t);
-            if (token < 0 || token >= shape.vocabSize()) {
-                throw new IllegalArgumentException("token " + token + " at position " + t + " of sequence " + sequence
-                        + " is outside the vocabulary of " + shape.vocabSize());
-            }
-        }
-        RoutedExperts routing = batch.routing(sequence);
-        if (routing != null) {
-            routing.require(shape, "sequence " + sequence);
-        }
-        SampledSupport kept = batch.kept(sequence);
-        if (kept != null) {
-            int first = batch.firstScored(sequence);
-            for (int t = first; t < batch.length(sequence); t++) {
-                kept.requireRow(t - first, batch.token(sequence, t), shape.vocabSize(), sequence);
-            }
-        }
     }
 
     /** The power of two above: there is always padding, which stands for what was not kept, and it is at most half. */

@@ -1,5 +1,6 @@
 package dev.millrace.policy.session;
 
+import dev.millrace.policy.decoder.DecoderShape;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -76,6 +77,38 @@ public final class SequenceBatch {
 
     public int length(int sequence) {
         return tokens[sequence].length;
+    }
+
+    /** @throws IllegalArgumentException naming the first sequence that a decoder of this shape cannot take */
+    public void requireFits(DecoderShape shape) {
+        for (int s = 0; s < tokens.length; s++) {
+            requireFits(s, shape);
+        }
+    }
+
+    private void requireFits(int sequence, DecoderShape shape) {
+        if (length(sequence) > shape.maxPositions()) {
+            throw new IllegalArgumentException("sequence " + sequence + " has " + length(sequence)
+                    + " tokens, more than the model's maxPositions=" + shape.maxPositions());
+        }
+        for (int t = 0; t < length(sequence); t++) {
+            int token = token(sequence, t);
+            if (token < 0 || token >= shape.vocabSize()) {
+                throw new IllegalArgumentException("token " + token + " at position " + t + " of sequence " + sequence
+                        + " is outside the vocabulary of " + shape.vocabSize());
+            }
+        }
+        RoutedExperts routed = routing[sequence];
+        if (routed != null) {
+            routed.require(shape, "sequence " + sequence);
+        }
+        SampledSupport rows = kept[sequence];
+        if (rows != null) {
+            int first = firstScored(sequence);
+            for (int t = first; t < length(sequence); t++) {
+                rows.requireRow(t - first, token(sequence, t), shape.vocabSize(), sequence);
+            }
+        }
     }
 
     public int token(int sequence, int position) {

@@ -104,11 +104,18 @@ final class MemberCheck {
 
     private void requireNumbers(Member member) {
         BatchEntry entry = member.entry();
-        if (!Double.isFinite(entry.getReward()) || !Double.isFinite(entry.getAdvantage())) {
+        if (!Float.isFinite((float) entry.getReward()) || !Float.isFinite((float) entry.getAdvantage())) {
             throw inconsistent(
                     member,
                     "has the reward " + entry.getReward() + " and the advantage " + entry.getAdvantage()
-                            + "; both must be finite");
+                            + "; both must be finite in single precision");
+        }
+        float temperature = (float) member.trajectory().getTemperature();
+        if (!(temperature > 0 && temperature < Float.POSITIVE_INFINITY)) {
+            throw inconsistent(
+                    member,
+                    "has the temperature " + member.trajectory().getTemperature()
+                            + "; it must be finite and above 0 in single precision");
         }
         try {
             CreditCheck.require(entry.getCredit(), -1, PackedMask.length(member.mask()), Double.MAX_VALUE);

@@ -13,7 +13,9 @@ import dev.millrace.corrections.objective.UpdateFacts;
 import dev.millrace.corrections.stage.ControlState;
 import dev.millrace.corrections.stage.Decision;
 import dev.millrace.corrections.stage.LengthGuard;
+import dev.millrace.corrections.stage.StageFailedException;
 import dev.millrace.corrections.weights.None;
+import dev.millrace.learner.batch.InconsistentBatchException;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.policy.autodiff.AdamW;
 import dev.millrace.policy.decoder.DecoderShape;
@@ -31,6 +33,7 @@ import dev.millrace.weights.AdapterBases;
 import java.nio.FloatBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -54,6 +57,7 @@ public final class BatchOptimizer implements AutoCloseable {
             ObjectiveResult.CLIPPED_FRACTION, StepMetric.CLIP_FRACTION.key(),
             ObjectiveResult.LOWER_CLIPPED_FRACTION, StepMetric.CLIP_FRACTION_LOWER.key());
 
+    private final DecoderShape shape;
     private final StepConfig config;
     private final Algorithm algorithm;
     private final Optional<LoraStart> lora;
@@ -114,6 +118,7 @@ public final class BatchOptimizer implements AutoCloseable {
                     "the advantage is opob, whose norms of single gradients are not found for a mixture of experts; choose"
                             + " another algorithm.advantage.kind");
         }
+        this.shape = shape;
         this.config = config;
         this.algorithm = algorithm;
         this.lora = lora;
@@ -170,24 +175,31 @@ public final class BatchOptimizer implements AutoCloseable {
 
     /**
      * Trains on a batch. One without a trained token is starved and changes nothing, the optimiser's step count
-     * included.
+     * included; so is one about which a stage cannot decide at this version.
      *
      * @param version  the version that the weights are; staleness is counted from it
      * @param controls what the controls remember with that version
      * @throws NonFiniteStepException if loss, gradient or weights are not finite
-     * @throws dev.millrace.learner.step.MissingReferenceException if a trajectory lacks the reference's log-probs
+     * @throws InconsistentBatchException if a recorded number cannot be trained on, or a trajectory lacks the reference's log-probs
      * @throws java.util.concurrent.CancellationException after {@link #cancel()}
      */
     public StepReport train(
             TrainingBatch batch, long version, ControlState controls, Weights weights, AdamW optimizer) {
         StepMetricsTally means = new StepMetricsTally();
-        StepMembers members = new StepMembers(batch);
+        StepMembers members = laidOut(batch);
         StepStart.Started start;
-        double rate = 0;
-        ControlState remembered = controls;
         try {
             start = starts.start(members, version, weights, controls, means);
-            remembered = start.controls();
+        } catch (NonFiniteMemberException e) {
+            throw nonFinite(members, e.member(), e);
+        } catch (StageFailedException e) {
+            return undecided(members, controls, means, e);
+        } catch (IllegalArgumentException e) { // what was recorded
+            throw new InconsistentBatchException(batch.batch().getBatchId(), e);
+        }
+        ControlState remembered = start.controls();
+        double rate = 0;
+        try {
             int[] trained = start.decision().trained();
             if (trained.length > 0) {
                 LengthGuard.Outcome guard = lengthGuard.see(members.meanTokens(), remembered);
@@ -222,6 +234,31 @@ public final class BatchOptimizer implements AutoCloseable {
             throw nonFinite(members, e.member(), e);
         }
         return report(members, start, version, rate, remembered, means);
+    }
+
+    private StepMembers laidOut(TrainingBatch batch) {
+        try {
+            StepMembers members = new StepMembers(batch);
+            members.sequences().requireFits(shape);
+            return members;
+        } catch (IllegalArgumentException e) {
+            throw new InconsistentBatchException(batch.batch().getBatchId(), e);
+        }
+    }
+
+    private static StepReport undecided(
+            StepMembers members, ControlState controls, StepMetricsTally means, StageFailedException why) {
+        return new StepReport(
+                0,
+                0,
+                0,
+                0,
+                Collections.nCopies(members.count(), new StepEntry(0, why.stage())),
+                StepFigures.untrained(members),
+                List.of(),
+                controls,
+                means.metrics(),
+                Optional.of(String.valueOf(why.getMessage())));
     }
 
     /** Stretches of the members whose lengths differ by at most one; fewer than asked for if there are too few members. */
@@ -467,7 +504,8 @@ public final class BatchOptimizer implements AutoCloseable {
                 StepFigures.of(members, decision, version),
                 stages,
                 controls,
-                means.metrics());
+                means.metrics(),
+                Optional.empty());
     }
 
     /**

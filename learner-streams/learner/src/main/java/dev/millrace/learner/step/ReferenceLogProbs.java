@@ -2,6 +2,7 @@ package dev.millrace.learner.step;
 
 import dev.millrace.corrections.kl.KlConfig;
 import dev.millrace.corrections.kl.ReferenceConfig;
+import dev.millrace.learner.batch.InconsistentBatchException;
 import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.FrozenWeights;
 import dev.millrace.policy.weights.Gradients;
@@ -46,7 +47,7 @@ final class ReferenceLogProbs {
     /**
      * Packed log-probs; null if nobody needs them.
      *
-     * @throws MissingReferenceException naming the first trainable member without recorded ones
+     * @throws InconsistentBatchException naming the first trainable member without recorded ones
      */
     float @Nullable [] of(StepMembers members, StepMetricsTally means) {
         if (config == null || members.count() == 0) {
@@ -66,7 +67,11 @@ final class ReferenceLogProbs {
         for (int s : trainable) {
             ByteBuffer recorded = members.trajectory(s).getReferenceLogProbs();
             if (recorded == null) {
-                throw new MissingReferenceException(members.batch().batch().getBatchId(), members.rolloutId(s));
+                throw new InconsistentBatchException("batch "
+                        + members.batch().batch().getBatchId() + ", rollout " + members.rolloutId(s)
+                        + ": kl is configured with reference.kind=recorded, but this trajectory has no reference log-probs;"
+                        + " have the topology join reference scores, or let the learner compute them itself"
+                        + " (kl.reference.kind=version, kl.reference.version=0 for the initial weights)");
             }
             PackedFloats.copyTo(recorded, values, members.sequences().offset(s));
         }

@@ -60,8 +60,7 @@ public record StepFigures(
     /** @param version from which the step started */
     static StepFigures of(StepMembers members, StepDecision decision, long version) {
         if (decision.left().trainedTokens() == 0) {
-            return new StepFigures(
-                    members.own().trainedTokens(), Optional.empty(), Double.NaN, Double.NaN, Double.NaN, Double.NaN);
+            return untrained(members);
         }
         Decision decided = decision.decided();
         return new StepFigures(
@@ -74,5 +73,11 @@ public record StepFigures(
                         ? SecondMomentMask.mean(
                                 decision.left(), LogRatio.anchor(decision.proximal(), members.behavior()))
                         : Double.NaN);
+    }
+
+    /** Those of a step that trained on nothing. */
+    static StepFigures untrained(StepMembers members) {
+        return new StepFigures(
+                members.own().trainedTokens(), Optional.empty(), Double.NaN, Double.NaN, Double.NaN, Double.NaN);
     }
 }

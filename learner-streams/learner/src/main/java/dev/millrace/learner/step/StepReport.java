@@ -4,6 +4,7 @@ import dev.millrace.corrections.stage.ControlState;
 import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.StepEntry;
 import java.util.List;
+import java.util.Optional;
 
 /**
  * What a batch did to the weights.
@@ -17,6 +18,7 @@ import java.util.List;
  * @param stages          reports of the stages in force
  * @param controls        what the controls remember after this batch
  * @param metrics         means over the updates, and facts about the batch
+ * @param failure         why a stage could not decide about the batch, which is starved then; empty if all could
  */
 public record StepReport(
         int updates,
@@ -27,7 +29,8 @@ public record StepReport(
         StepFigures figures,
         List<StageReport> stages,
         ControlState controls,
-        StepMetrics metrics) {
+        StepMetrics metrics,
+        Optional<String> failure) {
 
     /** Whether nothing in the batch was left to train on. */
     public boolean isStarved() {

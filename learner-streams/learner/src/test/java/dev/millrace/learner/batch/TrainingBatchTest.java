@@ -102,7 +102,7 @@ class TrainingBatchTest {
     void shouldRefuseAnAdvantageThatIsNoNumber() {
         BatchEntry entry = set(SyntheticRollouts.entry(first, 0, 10), "advantage", Double.NaN);
 
-        assertRefused(entry, first, "and the advantage NaN; both must be finite");
+        assertRefused(entry, first, "and the advantage NaN; both must be finite in single precision");
     }
 
     @Test

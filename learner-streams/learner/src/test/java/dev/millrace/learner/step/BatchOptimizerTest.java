@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.advantage.Grpo;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.algorithm.EntropyConfig;
@@ -21,6 +22,8 @@ import dev.millrace.corrections.objective.R2vpo;
 import dev.millrace.corrections.objective.Reinforce;
 import dev.millrace.corrections.stage.AdvantageEstimator;
 import dev.millrace.corrections.stage.ControlState;
+import dev.millrace.corrections.stage.StageBatch;
+import dev.millrace.corrections.stage.StageOutcome;
 import dev.millrace.corrections.vcpo.Opob;
 import dev.millrace.corrections.weights.None;
 import dev.millrace.corrections.weights.Token;
@@ -42,6 +45,7 @@ import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.Credit;
 import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.StepEntry;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedInts;
@@ -385,6 +389,38 @@ class BatchOptimizerTest {
             assertThat(report.updates()).isZero();
             assertThat(report.learningRate()).isZero();
         }
+        assertThat(bytes(weights)).isEqualTo(bytes(initial()));
+        assertThat(adamW.state().steps()).isZero();
+    }
+
+    @Test
+    void shouldTrainOnNothingOfABatchAboutWhichAStageCannotDecide() {
+        AdvantageEstimator failing = new AdvantageEstimator() {
+            @Override
+            public CorrectionUnit unit() {
+                return CorrectionUnit.SEQUENCE;
+            }
+
+            @Override
+            public String name() {
+                return "failing";
+            }
+
+            @Override
+            public StageOutcome apply(StageBatch batch) {
+                throw new IllegalStateException("not today");
+            }
+        };
+        BatchOptimizer learner = open(Algorithm.defaults().with(a -> a.advantage(failing)), StepConfig.defaults());
+        Weights weights = initial();
+        AdamW adamW = learner.newOptimizer();
+
+        StepReport report = learner.train(batch(4), 0, ControlState.initial(), weights, adamW);
+
+        assertThat(report.isStarved()).isTrue();
+        assertThat(report.failure())
+                .contains("stage failing cannot decide about the batch: IllegalStateException: not today");
+        assertThat(report.entries()).containsOnly(new StepEntry(0, "failing"));
         assertThat(bytes(weights)).isEqualTo(bytes(initial()));
         assertThat(adamW.state().steps()).isZero();
     }

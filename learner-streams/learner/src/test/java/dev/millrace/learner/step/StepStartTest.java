@@ -37,6 +37,7 @@ import dev.millrace.corrections.vcpo.Opob;
 import dev.millrace.corrections.weights.None;
 import dev.millrace.corrections.weights.Token;
 import dev.millrace.learner.SyntheticRollouts;
+import dev.millrace.learner.batch.InconsistentBatchException;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.policy.autodiff.AdamW;
 import dev.millrace.policy.decoder.DecoderShape;
@@ -509,7 +510,7 @@ class StepStartTest {
     @Test
     void shouldRefuseADivergenceFromNothing() {
         assertThatThrownBy(() -> train(PLAIN.with(a -> a.kl(KlConfig.InLoss.defaults()))))
-                .isInstanceOf(MissingReferenceException.class)
+                .isInstanceOf(InconsistentBatchException.class)
                 .hasMessageContainingAll(
                         "batch 3, rollout g0/0", "has no reference log-probs", "kl.reference.kind=version");
     }
