@@ -155,10 +155,7 @@ public final class RolloutValidator {
     }
 
     private static void checkSampling(SamplingParameters sampling, int tokens) throws RefusedException {
-        float temperature = (float) sampling.getTemperature(); // as an engine takes it
-        if (!(temperature > 0f && temperature < Float.POSITIVE_INFINITY)) {
-            throw sampling("temperature", "finite and greater than 0", sampling.getTemperature());
-        }
+        VectorCheck.requireTemperature(sampling.getTemperature(), "sampling.temperature");
         if (sampling.getTopK() < 0) {
             throw sampling("top_k", "at least 0", sampling.getTopK());
         }

@@ -64,6 +64,15 @@ public final class VectorCheck {
         }
     }
 
+    /** Refuses a temperature at which an engine cannot sample or score, in single precision. */
+    public static void requireTemperature(double temperature, String field) throws RefusedException {
+        float taken = (float) temperature;
+        if (!(taken > 0f && taken < Float.POSITIVE_INFINITY)) {
+            throw new RefusedException(
+                    RefusalReason.SAMPLING, field, "temperature must be finite and greater than 0: " + temperature);
+        }
+    }
+
     /** Refuses anything but 0 and 1. */
     public static void requireMask(ByteBuffer mask) throws RefusedException {
         for (int i = 0; i < mask.remaining(); i++) {

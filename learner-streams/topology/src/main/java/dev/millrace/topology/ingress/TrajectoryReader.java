@@ -58,10 +58,9 @@ public final class TrajectoryReader implements RecordReader<AssemblyArrival> {
                             + trajectory.getRolloutId() + "' and below group_size " + trajectory.getGroupSize() + ": "
                             + trajectory.getSampleIndex());
         }
-        int tokens = VectorCheck.elements(trajectory.getResponseTokens(), "response_tokens");
-        if (tokens == 0) {
-            throw new RefusedException(RefusalReason.LENGTHS, "response_tokens", "response_tokens must hold a token");
-        }
+        requireTokens(trajectory.getPromptTokens(), "prompt_tokens");
+        int tokens = requireTokens(trajectory.getResponseTokens(), "response_tokens");
+        VectorCheck.requireTemperature(trajectory.getTemperature(), "temperature");
         VectorCheck.requireSame(trajectory.getMask().remaining(), tokens, "mask");
         VectorCheck.requireMask(trajectory.getMask());
         SpanCheck.requireVersionSpans(trajectory.getVersionSpans(), tokens, "version_spans");
@@ -77,6 +76,15 @@ public final class TrajectoryReader implements RecordReader<AssemblyArrival> {
             requireLogProbs(trajectory, trajectory.getTeacherLogProbs(), tokens, "teacher_log_probs");
         }
         VectorCheck.requireReward(trajectory.getReward(), config.maxReward());
+    }
+
+    private int requireTokens(ByteBuffer ids, String field) throws RefusedException {
+        int tokens = VectorCheck.elements(ids, field);
+        if (tokens == 0) {
+            throw new RefusedException(RefusalReason.LENGTHS, field, field + " must hold a token");
+        }
+        VectorCheck.requireTokenIds(ids, config.vocabularySize(), field);
+        return tokens;
     }
 
     private static void requireLogProbs(Trajectory trajectory, ByteBuffer logProbs, int tokens, String field)
