@@ -270,15 +270,15 @@ public final class BatchReader implements AutoCloseable {
             };
         } catch (MalformedRecordException e) {
             if (isNew) { // the dead letter of what was read before went with the offset behind it
-                refuse(record, RefusalReason.UNREADABLE, "", String.valueOf(e.getMessage()));
+                letters.add(letter(record, RefusalReason.UNREADABLE, "", String.valueOf(e.getMessage())));
             }
         } catch (RefusedException e) {
             if (isNew) {
-                refuse(
+                letters.add(letter(
                         record,
                         e.refusal().reason(),
                         e.refusal().field(),
-                        e.refusal().message());
+                        e.refusal().message()));
             }
             connection
                     .alarms()
@@ -313,8 +313,9 @@ public final class BatchReader implements AutoCloseable {
         ahead.add(batch.getBatchId(), record);
     }
 
-    /** Has a record go to the dead letters with the next commit. */
-    private void refuse(ConsumerRecord<byte[], byte[]> record, RefusalReason reason, String field, String why) {
+    /** A record's dead letter, which goes with the next commit. */
+    private ProducerRecord<byte[], byte[]> letter(
+            ConsumerRecord<byte[], byte[]> record, RefusalReason reason, String field, String why) {
         RefusedException refused = new RefusedException(reason, field, why);
         LOG.warn(
                 "refused {}-{}@{}, dead letter follows with the next version: {}",
@@ -322,8 +323,8 @@ public final class BatchReader implements AutoCloseable {
                 record.partition(),
                 record.offset(),
                 refused.getMessage());
-        letters.add(DeadLetters.of(
-                record, refused.refusal(), connection.run(), connection.topics().deadLetters()));
+        return DeadLetters.of(
+                record, refused.refusal(), connection.run(), connection.topics().deadLetters());
     }
 
     private IncomingBatch incoming(LearnerBatch batch, ConsumerRecord<byte[], byte[]> record) {
@@ -332,7 +333,23 @@ public final class BatchReader implements AutoCloseable {
                 progress.rolloutsConsumed() + batch.getEntries().size());
         OffsetAndMetadata behind = new OffsetAndMetadata(
                 readBefore, readBefore == record.offset() + 1 ? record.leaderEpoch() : Optional.empty(), "");
-        return new IncomingBatch(batch, partition, behind, after, List.copyOf(letters));
+        List<ProducerRecord<byte[], byte[]>> with = new ArrayList<>(letters);
+        for (ConsumerRecord<byte[], byte[]> other : unusable.all()) {
+            with.add(letter(
+                    other,
+                    RefusalReason.MISFIT,
+                    "entries",
+                    "it cannot be trained on, and another batch " + batch.getBatchId() + " was"));
+        }
+        for (ConsumerRecord<byte[], byte[]> misplaced : ahead.misplacedBy(record.offset())) {
+            with.add(letter(
+                    misplaced,
+                    RefusalReason.IDENTITY,
+                    "batch_id",
+                    "it is out of place: behind it come batches that go before it, such as batch "
+                            + batch.getBatchId()));
+        }
+        return new IncomingBatch(batch, partition, behind, after, with);
     }
 
     /** The batch given last cannot be trained on: another one of its id may come, and it is tried again from time to time. */
@@ -347,27 +364,14 @@ public final class BatchReader implements AutoCloseable {
     public void trained(IncomingBatch batch) {
         sequence.consumed(batch.batch().getBatchId());
         progress = batch.progress();
-        letters.subList(0, batch.deadLetters().size()).clear();
+        letters.clear();
         trajectories.add(batch.batch());
         connection.alarms().lower(TAIL_LOST, partition.toString()); // what was lost was not waited for in vain
         connection.alarms().lower(REMOVED, partition.toString());
         connection.alarms().lower(TAIL_LOST, trainingLog);
-        for (ConsumerRecord<byte[], byte[]> record : unusable.takeAll()) {
-            refuse(
-                    record,
-                    RefusalReason.MISFIT,
-                    "entries",
-                    "it cannot be trained on, and another batch " + progress.batchId() + " was");
-        }
+        unusable.clear();
         if (current != null) {
-            for (ConsumerRecord<byte[], byte[]> misplaced : ahead.consumed(current.offset())) {
-                refuse(
-                        misplaced,
-                        RefusalReason.IDENTITY,
-                        "batch_id",
-                        "it is out of place: behind it come batches that go before it, such as batch "
-                                + progress.batchId());
-            }
+            ahead.consumed(current.offset());
         }
         isSearched &= !ahead.ids().isEmpty();
         current = null;
@@ -511,22 +515,23 @@ public final class BatchReader implements AutoCloseable {
             return Optional.ofNullable(found).map(waiting -> waiting.record);
         }
 
-        /**
-         * A batch was consumed that lay at this offset.
-         *
-         * @return those that are out of place, which wait no longer
-         */
-        List<ConsumerRecord<byte[], byte[]>> consumed(long offset) {
-            List<ConsumerRecord<byte[], byte[]>> misplaced = new ArrayList<>();
+        /** Those that are out of place once a batch at this offset is consumed. */
+        List<ConsumerRecord<byte[], byte[]>> misplacedBy(long offset) {
+            return byId.values().stream()
+                    .filter(waiting -> waiting.record.offset() < offset && waiting.overtaken == MANY)
+                    .map(waiting -> waiting.record)
+                    .toList();
+        }
+
+        /** A batch was consumed that lay at this offset: those that are out of place wait no longer. */
+        void consumed(long offset) {
             for (Iterator<Waiting> all = byId.values().iterator(); all.hasNext(); ) {
                 Waiting waiting = all.next();
                 if (waiting.record.offset() < offset && ++waiting.overtaken > MANY) {
-                    misplaced.add(waiting.record);
                     bytes -= waiting.record.value().length;
                     all.remove();
                 }
             }
-            return misplaced;
         }
 
         /** Whether some are no longer held, so that the log must be searched for them; asked once for each time. */

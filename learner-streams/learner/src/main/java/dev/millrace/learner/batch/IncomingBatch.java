@@ -13,7 +13,7 @@ import org.apache.kafka.common.TopicPartition;
  * @param partition   where it lay
  * @param behind      the offset behind all that was read
  * @param progress    what is consumed with it
- * @param deadLetters records before it that were refused
+ * @param deadLetters of the records that were refused before it, or cannot come once it is consumed
  */
 public record IncomingBatch(
         LearnerBatch batch,

@@ -40,10 +40,12 @@ final class UnusableBatches {
         return Optional.of(records.remove(0));
     }
 
-    /** All of them, none of which will be tried again. */
-    List<ConsumerRecord<byte[], byte[]>> takeAll() {
-        List<ConsumerRecord<byte[], byte[]>> all = List.copyOf(records);
+    List<ConsumerRecord<byte[], byte[]>> all() {
+        return records;
+    }
+
+    /** None of them will be tried again. */
+    void clear() {
         records.clear();
-        return all;
     }
 }

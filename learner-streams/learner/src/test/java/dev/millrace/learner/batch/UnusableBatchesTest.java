@@ -39,11 +39,12 @@ class UnusableBatchesTest {
     }
 
     @Test
-    void shouldGiveUpAllOfThemOnce() {
+    void shouldGiveUpAllOfThem() {
         unusable.add(first);
         unusable.add(second);
 
-        assertThat(unusable.takeAll()).containsExactly(first, second);
-        assertThat(unusable.takeAll()).isEmpty();
+        assertThat(unusable.all()).containsExactly(first, second);
+        unusable.clear();
+        assertThat(unusable.isEmpty()).isTrue();
     }
 }
