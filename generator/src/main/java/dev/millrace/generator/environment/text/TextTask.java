@@ -202,6 +202,7 @@ public record TextTask(
         for (int i = 0; i < rows.size(); i++) {
             try {
                 reward.requireJudgeable(rows.row(i).state());
+                requireEncodable(rows.row(i).prompt(), tokens, room);
                 int length = TextPrompts.encoded(rows, i, tokens).length;
                 if (length > room) {
                     throw new IllegalArgumentException("the prompt has " + length
@@ -214,6 +215,16 @@ public record TextTask(
             }
         }
         return longest;
+    }
+
+    /** Refuses by its characters what would take memory to encode before its tokens are counted. */
+    private static void requireEncodable(String prompt, Tokenizer tokens, int room) {
+        int most = tokens.mostCharacters(room);
+        if (prompt.length() > most) {
+            throw new IllegalArgumentException("the prompt has " + prompt.length() + " characters, and the " + room
+                    + " tokens that the model has room for beside a response (task.response_tokens) have no more than "
+                    + most + "; nothing is cut, so shorten the prompt or leave it out");
+        }
     }
 
     /** The same, whose tokenizer's files lie elsewhere. */

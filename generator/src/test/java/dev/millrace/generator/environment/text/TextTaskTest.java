@@ -40,6 +40,40 @@ class TextTaskTest {
         }
     }
 
+    /** Never encodes; a token is a character at most. */
+    private record Unencodable() implements TokenizerSettings {
+        @Override
+        public Tokenizer open() {
+            Tokenizer digits = Symbols.tokenizer();
+            return new Tokenizer() {
+                @Override
+                public int vocabSize() {
+                    return digits.vocabSize();
+                }
+
+                @Override
+                public int mostCharacters(int tokens) {
+                    return tokens;
+                }
+
+                @Override
+                public int[] encode(String text) {
+                    throw new AssertionError("encodes " + text);
+                }
+
+                @Override
+                public String decode(int[] tokens) {
+                    return digits.decode(tokens);
+                }
+
+                @Override
+                public String hash() {
+                    return digits.hash();
+                }
+            };
+        }
+    }
+
     private static final RewardFunction ANY = new RegexReward("4", 2);
 
     @TempDir
@@ -218,6 +252,25 @@ class TextTaskTest {
                 .hasMessage("data: " + file
                         + " line 1: the prompt has 1 tokens, and beside a response (task.response_tokens) the model has room for 0;"
                         + " nothing is cut, so shorten the prompt or leave it out");
+    }
+
+    @Test
+    void shouldRefuseByItsCharactersAPromptThatCannotFit() throws IOException {
+        Path file = Files.writeString(folder.resolve("d.jsonl"), "{\"prompt\": \"123\"}");
+        TextTask asked = new TextTask(
+                new JsonLines(file.toString()),
+                new Unencodable(),
+                true,
+                4,
+                List.of(),
+                new OneTurn(),
+                HeldOutRows.defaults(),
+                TextFiles.unknown());
+        assertThatThrownBy(() -> asked.inspected(ANY, 11, 9))
+                .hasMessage(
+                        "data: " + file
+                                + " line 1: the prompt has 3 characters, and the 2 tokens that the model has room for beside a response"
+                                + " (task.response_tokens) have no more than 2; nothing is cut, so shorten the prompt or leave it out");
     }
 
     @Test
