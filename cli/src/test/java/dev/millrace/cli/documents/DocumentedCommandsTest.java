@@ -7,11 +7,15 @@ import dev.millrace.cli.Main;
 import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.MillraceConfig;
 import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import picocli.CommandLine;
 
@@ -103,6 +107,41 @@ class DocumentedCommandsTest {
         } catch (CommandLine.MissingParameterException toldInShort) {
             assertThat(toldInShort.getCommandLine().getParent()).isNotNull();
         }
+    }
+
+    /** A pattern that no test has runs nothing, and Maven says nothing of it. */
+    @Test
+    void shouldNameTestsThatExist() throws IOException {
+        Map<String, String> tests = new HashMap<>();
+        try (Stream<Path> all = Files.walk(DocumentPages.ROOT)) {
+            for (Path file : all.filter(each ->
+                            each.toString().endsWith(".java") && each.toString().contains("src/test/java"))
+                    .toList()) {
+                tests.put(file.getFileName().toString().replace(".java", ""), Files.readString(file));
+            }
+        }
+        Pattern option = Pattern.compile("-D(?:it\\.)?test=(?:'([^']*)'|(\\S+))");
+        int found = 0;
+        for (Path page : DocumentPages.all()) {
+            for (Matcher of = option.matcher(DocumentPages.text(page)); of.find(); ) {
+                for (String name : (of.group(1) == null ? of.group(2) : of.group(1)).split(",")) {
+                    found++;
+                    String[] parts = name.split("#");
+                    Pattern type = wildcard(parts[0]);
+                    Pattern method =
+                            Pattern.compile(parts.length == 1 ? "@\\w*Test\\b" : "void " + wildcard(parts[1]) + "\\(");
+                    assertThat(tests.entrySet())
+                            .as("%s: %s", page, name)
+                            .anyMatch(test -> type.matcher(test.getKey()).matches()
+                                    && method.matcher(test.getValue()).find());
+                }
+            }
+        }
+        assertThat(found).isGreaterThan(10);
+    }
+
+    private static Pattern wildcard(String pattern) {
+        return Pattern.compile(pattern.replace("*", "\\w*"));
     }
 
     @Test
