@@ -16,6 +16,7 @@ class LocalCallersTest {
 
     @BeforeEach
     void open() throws Exception {
+        HttpDefaults.apply(); // the first server of a process decides for all
         server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
         server.createContext("/", exchange -> {
                     exchange.sendResponseHeaders(204, -1);

@@ -11,6 +11,7 @@ import dev.millrace.api.environment.Episode;
 import dev.millrace.api.environment.StepResult;
 import dev.millrace.api.environment.Transcript;
 import dev.millrace.api.environment.VerifiedReward;
+import dev.millrace.gateway.HttpDefaults;
 import dev.millrace.generator.environment.Environments;
 import dev.millrace.generator.sampling.GeneratorConfig;
 import dev.millrace.generator.sampling.RolloutSampler;
@@ -115,6 +116,7 @@ public abstract class EngineDouble implements AutoCloseable {
         this.logProbs = logProbs;
         this.real = RealEngine.BY_SHAPE.computeIfAbsent(base.shape(), RealEngine::new);
         try {
+            HttpDefaults.apply(); // the first server of a process decides for all
             this.server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
         } catch (IOException e) {
             throw new UncheckedIOException(e);
