@@ -28,6 +28,7 @@ import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import javax.net.ssl.SSLContext;
+import org.apache.commons.codec.digest.DigestUtils;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -256,7 +257,7 @@ final class GatewayServer implements AutoCloseable {
     private void complete(HttpExchange exchange, String sessionId, byte[] body, Runnable leave, boolean chat)
             throws IOException {
         Session session = desk.session(sessionId);
-        AgentCall call = AgentCall.of(chat, json(body), PromptMatcher.sha256(body), isRepeated(exchange));
+        AgentCall call = AgentCall.of(chat, json(body), DigestUtils.sha256Hex(body), isRepeated(exchange));
         if (call.stream()) {
             stream(exchange, leave, session, call, new StreamForm.Chunks());
         } else {
@@ -268,7 +269,7 @@ final class GatewayServer implements AutoCloseable {
             throws IOException {
         Session session = desk.session(sessionId);
         AgentCall call =
-                AgentCall.of(true, MessagesCall.asChat(json(body)), PromptMatcher.sha256(body), isRepeated(exchange));
+                AgentCall.of(true, MessagesCall.asChat(json(body)), DigestUtils.sha256Hex(body), isRepeated(exchange));
         if (call.stream()) {
             stream(exchange, leave, session, call, new MessagesStream(call));
         } else {

@@ -3,17 +3,14 @@ package dev.millrace.gateway;
 import dev.millrace.api.tokenizer.Conversation;
 import dev.millrace.api.tokenizer.Tokenizer;
 import dev.millrace.schemas.packed.PackedInts;
-import java.nio.charset.StandardCharsets;
-import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.HashMap;
-import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.commons.codec.digest.DigestUtils;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -126,7 +123,8 @@ final class PromptMatcher {
                 continue; // the turn's own prompt once more: its answer has no text by which the caller could show that
                 // it goes on
             }
-            if (sha256(text.substring(0, end)).equals(turn.record().getTextSha256())) {
+            if (DigestUtils.sha256Hex(text.substring(0, end))
+                    .equals(turn.record().getTextSha256())) {
                 String behind = withoutStop(turn, text.substring(end));
                 int[] context = behind.isEmpty() ? new int[0] : tokenizer.encodeRendered(behind);
                 return after(turn, context, text);
@@ -204,19 +202,5 @@ final class PromptMatcher {
             end = at < 0 ? end : Math.min(end, at);
         }
         return text.substring(0, end);
-    }
-
-    /** Lower-case hex, of the text in UTF-8. */
-    static String sha256(String text) {
-        return sha256(text.getBytes(StandardCharsets.UTF_8));
-    }
-
-    /** Lower-case hex. */
-    static String sha256(byte[] bytes) {
-        try {
-            return HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(bytes));
-        } catch (NoSuchAlgorithmException e) {
-            throw new IllegalStateException("every Java platform must have SHA-256, this one has not", e);
-        }
     }
 }

@@ -26,6 +26,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.IntFunction;
+import org.apache.commons.codec.digest.DigestUtils;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -305,7 +306,7 @@ final class TurnPlayer {
                         sampled.cachedTokens() < 0 ? null : sampled.cachedTokens()))
                 .setText(given)
                 .setTextCharacters(textAfter == null ? -1 : textAfter.length())
-                .setTextSha256(textAfter == null ? "" : PromptMatcher.sha256(textAfter))
+                .setTextSha256(textAfter == null ? "" : DigestUtils.sha256Hex(textAfter))
                 .setRequestSha256(call.sha256())
                 .build();
     }

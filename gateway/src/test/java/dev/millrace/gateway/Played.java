@@ -20,6 +20,7 @@ import dev.millrace.schemas.packed.PackedInts;
 import java.util.List;
 import java.util.Map;
 import java.util.function.BooleanSupplier;
+import org.apache.commons.codec.digest.DigestUtils;
 import org.apache.kafka.common.TopicPartition;
 
 /** Sessions as tests need them: calls as bodies, turns as what the policy wrote. */
@@ -122,7 +123,7 @@ final class Played {
                 .setUsage(new TokenUsage(prompt.tokens().length, tokens.length, null))
                 .setText(given)
                 .setTextCharacters(textAfter == null ? -1 : textAfter.length())
-                .setTextSha256(textAfter == null ? "" : PromptMatcher.sha256(textAfter))
+                .setTextSha256(textAfter == null ? "" : DigestUtils.sha256Hex(textAfter))
                 .setRequestSha256(call.sha256())
                 .build();
         PlayedTurn turn = new PlayedTurn(

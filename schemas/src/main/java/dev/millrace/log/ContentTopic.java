@@ -3,17 +3,15 @@ package dev.millrace.log;
 import dev.millrace.log.run.LogSetupException;
 import dev.millrace.log.transaction.LogTable;
 import java.io.ByteArrayOutputStream;
-import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
 import java.util.Arrays;
 import java.util.Collection;
 import java.util.HashMap;
-import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.stream.Collectors;
+import org.apache.commons.codec.digest.DigestUtils;
 import org.apache.kafka.common.KafkaException;
 
 /**
@@ -41,11 +39,7 @@ public final class ContentTopic {
 
     /** The name of a content: its SHA-256, in lower-case hexadecimal digits. */
     public static String hash(byte[] content) {
-        try {
-            return HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(content));
-        } catch (NoSuchAlgorithmException e) {
-            throw new IllegalStateException("every Java has SHA-256", e);
-        }
+        return DigestUtils.sha256Hex(content);
     }
 
     /**

@@ -2,20 +2,12 @@ package dev.millrace.weights;
 
 import java.nio.ByteBuffer;
 import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
 import java.util.HexFormat;
+import org.apache.commons.codec.digest.DigestUtils;
 
 /** SHA-256 over byte buffers, as lower-case hex. Not thread-safe; one instance makes one hash. */
 final class ContentHash {
-    private final MessageDigest digest;
-
-    ContentHash() {
-        try {
-            digest = MessageDigest.getInstance("SHA-256");
-        } catch (NoSuchAlgorithmException e) {
-            throw new IllegalStateException("every Java platform has SHA-256, this one has not", e);
-        }
-    }
+    private final MessageDigest digest = DigestUtils.getSha256Digest();
 
     /** Adds the bytes from position to limit; the buffer's position stays. */
     ContentHash add(ByteBuffer data) {

@@ -1,11 +1,9 @@
 package dev.millrace.topology;
 
-import java.nio.charset.StandardCharsets;
-import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
 import java.util.Collections;
 import java.util.SortedMap;
 import java.util.TreeMap;
+import org.apache.commons.codec.digest.DigestUtils;
 
 /**
  * Settings in their canonical form: a value for each key, sorted by key.
@@ -65,12 +63,7 @@ public record CanonicalSettings(int form, SortedMap<String, String> values) {
 
     /** The text's SHA-256. */
     public Fingerprint fingerprint() {
-        try {
-            return Fingerprint.of(
-                    form, MessageDigest.getInstance("SHA-256").digest(text().getBytes(StandardCharsets.UTF_8)));
-        } catch (NoSuchAlgorithmException e) {
-            throw new IllegalStateException("every Java platform has SHA-256", e);
-        }
+        return Fingerprint.of(form, DigestUtils.sha256(text()));
     }
 
     @Override

@@ -4,13 +4,9 @@ import com.hubspot.jinjava.interpret.RenderResult;
 import com.hubspot.jinjava.interpret.TemplateError;
 import dev.millrace.api.tokenizer.ChatMessage;
 import dev.millrace.api.tokenizer.Conversation;
-import java.nio.charset.StandardCharsets;
-import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
 import java.time.LocalDate;
 import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -18,6 +14,7 @@ import java.util.Optional;
 import java.util.TreeMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.apache.commons.codec.digest.DigestUtils;
 
 /**
  * A chat template, as {@code chat_template.jinja} or {@code tokenizer_config.json} has it: a Jinja program that makes text of messages.
@@ -56,7 +53,7 @@ public final class ChatTemplate {
         }
         this.specialTokens = Map.copyOf(specialTokens);
         this.sandbox = new TemplateSandbox(date);
-        this.hash = sha256(template + "\n" + new TreeMap<>(specialTokens) + "\n"
+        this.hash = DigestUtils.sha256Hex(template + "\n" + new TreeMap<>(specialTokens) + "\n"
                 + date.map(LocalDate::toString).orElse(""));
     }
 
@@ -107,15 +104,6 @@ public final class ChatTemplate {
     /** Lower-case hex sha-256 of the program, the special tokens and the date. */
     public String hash() {
         return hash;
-    }
-
-    private static String sha256(String text) {
-        try {
-            return HexFormat.of()
-                    .formatHex(MessageDigest.getInstance("SHA-256").digest(text.getBytes(StandardCharsets.UTF_8)));
-        } catch (NoSuchAlgorithmException e) {
-            throw new IllegalStateException("every Java platform must have SHA-256, this one has not", e);
-        }
     }
 
     private IllegalArgumentException refusal(List<TemplateError> errors) {

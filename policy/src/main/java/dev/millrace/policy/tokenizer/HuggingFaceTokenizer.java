@@ -12,7 +12,6 @@ import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
 import java.util.HexFormat;
 import java.util.Iterator;
 import java.util.List;
@@ -22,6 +21,7 @@ import java.util.Set;
 import java.util.concurrent.Semaphore;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
+import org.apache.commons.codec.digest.DigestUtils;
 
 /**
  * A {@code tokenizer.json} read by Hugging Face's own library, with the special tokens that it puts around a text.
@@ -209,14 +209,10 @@ public final class HuggingFaceTokenizer implements Tokenizer {
     }
 
     private static String digest(byte[] json, int vocabSize) {
-        try {
-            MessageDigest sha256 = MessageDigest.getInstance("SHA-256");
-            sha256.update(ByteBuffer.allocate(Integer.BYTES).putInt(vocabSize).flip());
-            sha256.update(json);
-            return HexFormat.of().formatHex(sha256.digest());
-        } catch (NoSuchAlgorithmException e) {
-            throw new IllegalStateException("every Java platform must have SHA-256, this one has not", e);
-        }
+        MessageDigest sha256 = DigestUtils.getSha256Digest();
+        sha256.update(ByteBuffer.allocate(Integer.BYTES).putInt(vocabSize).flip());
+        sha256.update(json);
+        return HexFormat.of().formatHex(sha256.digest());
     }
 
     /** Where the tokenizer library unpacks its native part: in the home folder, or, where that cannot be written, in the temporary one. */

@@ -4,12 +4,12 @@ import dev.millrace.api.tokenizer.Tokenizer;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
+import org.apache.commons.codec.digest.DigestUtils;
 
 /**
  * One token per symbol of a fixed list, the id being its place in the list.
@@ -104,18 +104,14 @@ public final class SymbolTokenizer implements Tokenizer {
 
     /** Each symbol goes in with its length, so that no two lists give the same bytes. */
     private static String digest(List<String> symbols) {
-        try {
-            MessageDigest sha256 = MessageDigest.getInstance("SHA-256");
-            sha256.update("symbols".getBytes(StandardCharsets.UTF_8));
-            for (String symbol : symbols) {
-                byte[] bytes = symbol.getBytes(StandardCharsets.UTF_8);
-                sha256.update(
-                        ByteBuffer.allocate(Integer.BYTES).putInt(bytes.length).flip());
-                sha256.update(bytes);
-            }
-            return HexFormat.of().formatHex(sha256.digest());
-        } catch (NoSuchAlgorithmException e) {
-            throw new IllegalStateException("every Java platform must have SHA-256, this one has not", e);
+        MessageDigest sha256 = DigestUtils.getSha256Digest();
+        sha256.update("symbols".getBytes(StandardCharsets.UTF_8));
+        for (String symbol : symbols) {
+            byte[] bytes = symbol.getBytes(StandardCharsets.UTF_8);
+            sha256.update(
+                    ByteBuffer.allocate(Integer.BYTES).putInt(bytes.length).flip());
+            sha256.update(bytes);
         }
+        return HexFormat.of().formatHex(sha256.digest());
     }
 }

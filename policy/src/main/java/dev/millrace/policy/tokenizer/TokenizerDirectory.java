@@ -9,17 +9,15 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
-import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
 import java.time.LocalDate;
 import java.time.format.DateTimeParseException;
 import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import org.apache.commons.codec.digest.DigestUtils;
 
 /**
  * A Hugging Face directory as far as it says how text becomes tokens: {@code tokenizer.json}, how many tokens the model of {@code
@@ -129,21 +127,13 @@ public record TokenizerDirectory(String directory, String date) implements Token
             Path file = Path.of(directory).resolve(name);
             try {
                 if (!directory.isEmpty() && Files.isRegularFile(file)) {
-                    lines.add(sha256(Files.readAllBytes(file)) + "  " + name);
+                    lines.add(DigestUtils.sha256Hex(Files.readAllBytes(file)) + "  " + name);
                 }
             } catch (IOException e) {
                 throw new IllegalArgumentException("cannot read " + file + ": " + e.getMessage(), e);
             }
         }
         return lines;
-    }
-
-    private static String sha256(byte[] bytes) {
-        try {
-            return HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(bytes));
-        } catch (NoSuchAlgorithmException e) {
-            throw new IllegalStateException("every Java has SHA-256", e);
-        }
     }
 
     /** A number or a list of numbers, in the first file that has any. */

@@ -12,16 +12,13 @@ import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.report.AuditedRun;
 import dev.millrace.schemas.run.RunTopics;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
 import java.time.Duration;
-import java.util.HexFormat;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.TreeMap;
+import org.apache.commons.codec.digest.DigestUtils;
 import org.apache.kafka.clients.admin.Admin;
 import org.jspecify.annotations.Nullable;
 
@@ -86,12 +83,7 @@ public final class OpenRun implements AutoCloseable {
 
     /** Names the index of exactly these topics. */
     String indexName() {
-        try {
-            byte[] hash = MessageDigest.getInstance("SHA-256").digest(identity.getBytes(StandardCharsets.UTF_8));
-            return HexFormat.of().formatHex(hash).substring(0, 24);
-        } catch (NoSuchAlgorithmException e) {
-            throw new IllegalStateException("every JDK has SHA-256", e);
-        }
+        return DigestUtils.sha256Hex(identity).substring(0, 24);
     }
 
     /** The run's records, up to where they end now, or ended a second ago. */

@@ -16,6 +16,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
+import org.apache.commons.codec.digest.DigestUtils;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -71,7 +72,7 @@ public final class FileObjectStore implements ObjectStore {
         }
         Files.createDirectories(target.getParent());
         Path partial = target.resolveSibling(target.getFileName() + PARTIAL);
-        MessageDigest digest = Sha256.digest();
+        MessageDigest digest = DigestUtils.getSha256Digest();
         try (FileChannel channel = FileChannel.open(
                 partial, StandardOpenOption.CREATE, StandardOpenOption.WRITE, StandardOpenOption.TRUNCATE_EXISTING)) {
             for (ByteBuffer part : content) {
@@ -108,7 +109,7 @@ public final class FileObjectStore implements ObjectStore {
     }
 
     private static String hash(Path file) throws IOException {
-        MessageDigest digest = Sha256.digest();
+        MessageDigest digest = DigestUtils.getSha256Digest();
         try (InputStream in = Files.newInputStream(file)) {
             byte[] buffer = new byte[1 << 16];
             for (int n = in.read(buffer); n > 0; n = in.read(buffer)) {

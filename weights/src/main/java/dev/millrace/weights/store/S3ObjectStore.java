@@ -14,6 +14,7 @@ import java.util.Objects;
 import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.apache.commons.codec.digest.DigestUtils;
 import org.jspecify.annotations.Nullable;
 import software.amazon.awssdk.core.exception.SdkException;
 import software.amazon.awssdk.core.sync.RequestBody;
@@ -121,7 +122,7 @@ final class S3ObjectStore implements ObjectStore {
 
     private void putWhole(S3Client to, String key, String sha256, List<ByteBuffer> content, long bytes)
             throws IOException {
-        MessageDigest digest = Sha256.digest();
+        MessageDigest digest = DigestUtils.getSha256Digest();
         content.forEach(part -> digest.update(part.duplicate()));
         requireHash(key, sha256, digest);
         PutObjectRequest request = PutObjectRequest.builder()
@@ -143,7 +144,7 @@ final class S3ObjectStore implements ObjectStore {
     }
 
     private void putParts(S3Client to, String key, String sha256, List<ByteBuffer> content) throws IOException {
-        MessageDigest digest = Sha256.digest();
+        MessageDigest digest = DigestUtils.getSha256Digest();
         String upload = to.createMultipartUpload(CreateMultipartUploadRequest.builder()
                         .bucket(bucket)
                         .key(key)

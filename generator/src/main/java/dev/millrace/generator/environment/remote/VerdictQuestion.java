@@ -5,10 +5,8 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.api.environment.FinishedResponse;
 import dev.millrace.api.environment.Transcript;
 import java.nio.ByteBuffer;
-import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
-import java.util.HexFormat;
 import java.util.Optional;
+import org.apache.commons.codec.digest.DigestUtils;
 
 /**
  * What a verifier is asked about one rollout, the same whether it is being sampled or replayed.
@@ -86,12 +84,7 @@ public record VerdictQuestion(
             content.putInt(token);
         }
         content.put(mask);
-        try {
-            byte[] digest = MessageDigest.getInstance("SHA-256").digest(content.array());
-            return rolloutId + "#" + HexFormat.of().formatHex(digest, 0, 8);
-        } catch (NoSuchAlgorithmException e) {
-            throw new IllegalStateException(e);
-        }
+        return rolloutId + "#" + DigestUtils.sha256Hex(content.array()).substring(0, 16);
     }
 
     private static void add(ArrayNode list, int[] tokens) {

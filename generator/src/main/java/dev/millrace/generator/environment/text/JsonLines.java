@@ -19,13 +19,11 @@ import java.nio.file.AccessDeniedException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
-import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
-import java.util.HexFormat;
 import java.util.List;
 import java.util.Objects;
 import java.util.regex.Pattern;
+import org.apache.commons.codec.digest.DigestUtils;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -114,7 +112,7 @@ public record JsonLines(String file) implements DatasetSettings {
                 throw new IllegalArgumentException(
                         file + " has no row: it needs a line such as {\"prompt\": \"Once upon a time\"}");
             }
-            return new JsonLinesFile(file, List.copyOf(rows), List.copyOf(lines), sha256(bytes));
+            return new JsonLinesFile(file, List.copyOf(rows), List.copyOf(lines), DigestUtils.sha256Hex(bytes));
         }
 
         private static byte[] bytes(Path file) throws IOException {
@@ -196,15 +194,6 @@ public record JsonLines(String file) implements DatasetSettings {
 
         private static String shown(@Nullable JsonNode node) {
             return node == null ? "there is none" : "it is " + (node.isTextual() ? "empty" : node.getNodeType());
-        }
-
-        private static String sha256(byte[] bytes) {
-            try {
-                return HexFormat.of()
-                        .formatHex(MessageDigest.getInstance("SHA-256").digest(bytes));
-            } catch (NoSuchAlgorithmException e) {
-                throw new IllegalStateException("every Java platform must have SHA-256, this one has not", e);
-            }
         }
 
         @Override

@@ -1,8 +1,6 @@
 package dev.millrace.audit.ledger;
 
-import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
-import java.util.HexFormat;
+import org.apache.commons.codec.digest.DigestUtils;
 
 /**
  * What tells a copy of a record from another record of the same name: SHA-256 of its value.
@@ -11,11 +9,6 @@ import java.util.HexFormat;
  */
 record RecordDigest(String hex) {
     static RecordDigest of(byte[] value) {
-        try {
-            return new RecordDigest(HexFormat.of()
-                    .formatHex(MessageDigest.getInstance("SHA-256").digest(value)));
-        } catch (NoSuchAlgorithmException e) {
-            throw new IllegalStateException("every Java platform has SHA-256", e);
-        }
+        return new RecordDigest(DigestUtils.sha256Hex(value));
     }
 }

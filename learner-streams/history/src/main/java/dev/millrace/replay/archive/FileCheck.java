@@ -21,6 +21,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.function.LongConsumer;
 import org.apache.avro.Schema;
+import org.apache.commons.codec.digest.DigestUtils;
 
 /**
  * Whether the file of a partition is what the index says: its hash, its frame and how many records are in it. Nothing is unpacked, and
@@ -59,7 +60,7 @@ final class FileCheck {
 
     /** @throws ArchiveException if it is missing, or not what the index says */
     void require() {
-        MessageDigest digest = PartitionWriter.sha256();
+        MessageDigest digest = DigestUtils.getSha256Digest();
         ArchiveException broken = null;
         OpenOption[] options = {StandardOpenOption.READ, LinkOption.NOFOLLOW_LINKS};
         try (InputStream opened =

@@ -7,7 +7,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.DigestOutputStream;
 import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
@@ -15,6 +14,7 @@ import org.apache.avro.file.CodecFactory;
 import org.apache.avro.file.DataFileWriter;
 import org.apache.avro.generic.GenericDatumWriter;
 import org.apache.avro.generic.GenericRecord;
+import org.apache.commons.codec.digest.DigestUtils;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 
@@ -26,7 +26,7 @@ final class PartitionWriter implements AutoCloseable {
     private final Path file;
     private final String topic;
     private final int partition;
-    private final MessageDigest digest = sha256();
+    private final MessageDigest digest = DigestUtils.getSha256Digest();
     private final DataFileWriter<GenericRecord> writer;
     private final List<long[]> blocks = new ArrayList<>();
     private long blockBytes = BLOCK_BYTES;
@@ -44,14 +44,6 @@ final class PartitionWriter implements AutoCloseable {
         writer.setMeta("millrace.topic", of.topic());
         writer.setMeta("millrace.partition", of.partition());
         writer.create(ArchivedRecord.SCHEMA, out);
-    }
-
-    static MessageDigest sha256() {
-        try {
-            return MessageDigest.getInstance("SHA-256");
-        } catch (NoSuchAlgorithmException e) {
-            throw new IllegalStateException("every Java has SHA-256", e);
-        }
     }
 
     void write(ConsumerRecord<byte[], byte[]> record) throws IOException {
