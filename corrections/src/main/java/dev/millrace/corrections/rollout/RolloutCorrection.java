@@ -8,8 +8,6 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
-import java.util.concurrent.ForkJoinPool;
-import java.util.concurrent.RecursiveAction;
 
 /**
  * Importance weights, rejection and every diagnostic of one batch in a single walk over its tokens: the fast form of
@@ -22,8 +20,7 @@ import java.util.concurrent.RecursiveAction;
  * <p>Which ratio is corrected is the caller's: proximal or old against behavior when decoupled, current against
  * behavior in bypass mode.
  *
- * <p>Immutable and thread-safe. O(tokens) time; allocates the outputs, a few numbers per sequence, and one block per
- * worker. The parallel form returns the same bits as the sequential one.
+ * <p>Immutable and thread-safe. O(tokens) time; allocates the outputs, a few numbers per sequence, and one block.
  */
 public final class RolloutCorrection {
     private final RolloutCorrectionConfig config;
@@ -46,24 +43,7 @@ public final class RolloutCorrection {
      */
     public RolloutCorrectionResult apply(TokenBatch batch, LogRatio ratio) {
         Walk walk = new Walk(batch, ratio);
-        walk.sequences(0, batch.sequenceCount());
-        return walk.result();
-    }
-
-    /**
-     * Corrects {@code batch} on {@code workers} threads of {@code pool}, the caller included if it is one of them.
-     *
-     * <p>Sequences are split into runs of about equal numbers of tokens, so a batch of few sequences gains little. The
-     * call returns when every run is done; a failure of one is thrown after that.
-     *
-     * @param workers at least 1
-     */
-    public RolloutCorrectionResult apply(TokenBatch batch, LogRatio ratio, ForkJoinPool pool, int workers) {
-        if (workers < 1) {
-            throw new IllegalArgumentException("workers must be at least 1: " + workers);
-        }
-        Walk walk = new Walk(batch, ratio);
-        pool.invoke(new SequenceSplit(batch, workers, walk::sequences));
+        walk.sequences();
         return walk.result();
     }
 
@@ -109,10 +89,9 @@ public final class RolloutCorrection {
                     : new SequenceRejectionPass(batch, ratio, rule, config.semantics(), mask);
         }
 
-        /** Walks the sequences {@code [from, to)}; runs that do not overlap may be walked at once. */
-        void sequences(int from, int to) {
+        void sequences() {
             TokenBlock block = new TokenBlock();
-            for (int s = from; s < to; s++) {
+            for (int s = 0; s < batch.sequenceCount(); s++) {
                 for (int t = batch.start(s); t < batch.end(s); t += TokenBlock.CAPACITY) {
                     block.load(batch, ratio, s, t, Math.min(t + TokenBlock.CAPACITY, batch.end(s)));
                     for (BlockPass pass : passes) {
@@ -306,68 +285,6 @@ public final class RolloutCorrection {
             metrics.put(name + "_fraction_low", fractionLow(statistics.fractionBelow(rule.min())));
             metrics.put(name + "_std", batch.trainedTokens() > 1 ? Math.sqrt(Math.max(0.0, variance)) : 0.0);
             reportSequences(statistics, name, metrics);
-        }
-    }
-
-    /** Work on a batch, cut between sequences into runs of about equal numbers of tokens. */
-    static final class SequenceSplit extends RecursiveAction {
-        private static final long serialVersionUID = 1L;
-
-        /** Work on the sequences {@code [from, to)}. */
-        interface Work {
-            void run(int from, int to);
-        }
-
-        private final transient TokenBatch batch;
-        private final transient Work work;
-        private final int runs;
-
-        SequenceSplit(TokenBatch batch, int runs, Work work) {
-            this.batch = batch;
-            this.runs = runs;
-            this.work = work;
-        }
-
-        @Override
-        protected void compute() {
-            List<RecursiveAction> actions = new ArrayList<>();
-            int from = 0;
-            for (int run = 1; run <= runs && from < batch.sequenceCount(); run++) {
-                int to = run == runs ? batch.sequenceCount() : cut(from, (long) batch.tokenCount() * run / runs);
-                if (to > from) {
-                    actions.add(new Run(work, from, to));
-                    from = to;
-                }
-            }
-            invokeAll(actions);
-        }
-
-        /** The first sequence boundary at or behind {@code token}. */
-        private int cut(int from, long token) {
-            int s = from;
-            while (s < batch.sequenceCount() && batch.end(s) <= token) {
-                s++;
-            }
-            return s;
-        }
-
-        private static final class Run extends RecursiveAction {
-            private static final long serialVersionUID = 1L;
-
-            private final transient Work work;
-            private final int from;
-            private final int to;
-
-            Run(Work work, int from, int to) {
-                this.work = work;
-                this.from = from;
-                this.to = to;
-            }
-
-            @Override
-            protected void compute() {
-                work.run(from, to);
-            }
         }
     }
 

@@ -23,7 +23,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Random;
-import java.util.concurrent.ForkJoinPool;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -152,38 +151,6 @@ class RolloutCorrectionTest {
     }
 
     @Test
-    void shouldGiveTheSameBitsWhateverTheNumberOfWorkers() {
-        Random random = new Random(11);
-        int[] offsets = new int[41];
-        for (int s = 0; s < 40; s++) {
-            offsets[s + 1] = offsets[s] + random.nextInt(900);
-        }
-        byte[] mask = new byte[offsets[40]];
-        float[] behavior = new float[mask.length];
-        float[] old = new float[mask.length];
-        for (int t = 0; t < mask.length; t++) {
-            mask[t] = (byte) (random.nextInt(9) == 0 ? 0 : 1);
-            behavior[t] = -random.nextFloat();
-            old[t] = behavior[t] + 0.1f * (float) random.nextGaussian();
-        }
-        TokenBatch batch = new TokenBatch(offsets, mask);
-        LogRatio ratio = LogRatio.anchor(old, behavior);
-        RolloutCorrectionResult one = TOKEN_TIS_K3.apply(batch, ratio);
-        ForkJoinPool pool = new ForkJoinPool(3);
-        try {
-            for (int workers : new int[] {1, 2, 3, 7, 100}) {
-                RolloutCorrectionResult many = TOKEN_TIS_K3.apply(batch, ratio, pool, workers);
-
-                assertThat(many.weights().orElseThrow()).isEqualTo(one.weights().orElseThrow());
-                assertThat(many.mask()).isEqualTo(one.mask());
-                assertThat(many.metrics()).isEqualTo(one.metrics());
-            }
-        } finally {
-            pool.shutdown();
-        }
-    }
-
-    @Test
     void shouldNotDependOnPaddingOrOnTheOrderOfSequences() {
         float[] old = {-0.5f, -1f, -2f, -0.1f};
         float[] behavior = {-0.6f, -0.9f, -1.5f, -0.2f};
@@ -304,13 +271,5 @@ class RolloutCorrectionTest {
                     assertThat(e.sequence()).isEqualTo(1);
                     assertThat(e.token()).isEqualTo(700);
                 });
-        ForkJoinPool pool = new ForkJoinPool(2);
-        try {
-            assertThatThrownBy(() -> TOKEN_TIS_K3.apply(batch, ratio, pool, 2))
-                    .isInstanceOf(NonFiniteLogProbException.class)
-                    .hasMessageContaining("token=700");
-        } finally {
-            pool.shutdown();
-        }
     }
 }

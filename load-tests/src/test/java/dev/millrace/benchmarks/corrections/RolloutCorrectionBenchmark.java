@@ -6,7 +6,6 @@ import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.rollout.RolloutCorrection;
 import dev.millrace.corrections.rollout.RolloutCorrectionResult;
 import java.util.Random;
-import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.TimeUnit;
 import org.openjdk.jmh.annotations.Benchmark;
 import org.openjdk.jmh.annotations.BenchmarkMode;
@@ -19,7 +18,6 @@ import org.openjdk.jmh.annotations.Param;
 import org.openjdk.jmh.annotations.Scope;
 import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
-import org.openjdk.jmh.annotations.TearDown;
 import org.openjdk.jmh.annotations.Warmup;
 
 /**
@@ -63,7 +61,6 @@ public class RolloutCorrectionBenchmark {
     private TokenBatch batch;
     private LogRatio ratio;
     private RolloutCorrection correction;
-    private ForkJoinPool pool;
     private byte[] from;
     private byte[] to;
 
@@ -88,7 +85,6 @@ public class RolloutCorrectionBenchmark {
         batch = new TokenBatch(offsets, trained);
         ratio = LogRatio.anchor(old, behavior);
         correction = new RolloutCorrection(Preset.labelled(preset).settings().resolve());
-        pool = new ForkJoinPool(2);
         from = new byte[BYTES_READ_OR_WRITTEN_PER_TOKEN * tokens];
         to = new byte[from.length];
     }
@@ -108,19 +104,9 @@ public class RolloutCorrectionBenchmark {
         return offsets;
     }
 
-    @TearDown(Level.Trial)
-    public void tearDown() {
-        pool.shutdown();
-    }
-
     @Benchmark
-    public RolloutCorrectionResult oneThread() {
+    public RolloutCorrectionResult correct() {
         return correction.apply(batch, ratio);
-    }
-
-    @Benchmark
-    public RolloutCorrectionResult twoThreads() {
-        return correction.apply(batch, ratio, pool, 2);
     }
 
     @Benchmark
