@@ -26,8 +26,8 @@ import dev.millrace.corrections.diagnostics.DiagnosticBounds;
 import dev.millrace.corrections.diagnostics.OffPolicyDiagnostics;
 import dev.millrace.corrections.diagnostics.PolicyGap;
 import dev.millrace.corrections.filter.FilterSummary;
+import dev.millrace.corrections.kl.CoefficientConfig;
 import dev.millrace.corrections.kl.InRewardPenalty;
-import dev.millrace.corrections.kl.KlController;
 import dev.millrace.corrections.kl.KlEstimator;
 import dev.millrace.corrections.m2po.SecondMoment;
 import dev.millrace.corrections.m2po.SecondMomentMask;
@@ -448,7 +448,7 @@ public final class ConformanceFamilies {
         }
 
         private static ObjectNode inReward(ConformanceCase golden) {
-            KlController controller =
+            CoefficientConfig controller =
                     KlControllerFamily.controller(golden.config().section("kl_ctrl"));
             InRewardPenalty penalty = InRewardPenalty.asReference(
                     KlEstimator.named(golden.config().text("kl_penalty", "kl")));
@@ -457,17 +457,17 @@ public final class ConformanceFamilies {
             float[] current = sequences.floats("old_logprobs");
             float[] reference = sequences.floats("ref_logprobs");
             double[] rewards = penalty.penalise(
-                    batch, sequences.doubles("token_level_scores"), current, reference, controller.coefficient());
+                    batch, sequences.doubles("token_level_scores"), current, reference, controller.initial());
             double measured = penalty.measure(batch, current, reference);
             ObjectNode output = JsonNodeFactory.instance.objectNode();
             output.set("token_level_rewards", sequences.ragged(rewards));
             ObjectNode metrics = output.putObject("metrics");
             metrics.set("actor/reward_kl_penalty", JsonNumbers.write(measured));
-            metrics.set("actor/reward_kl_penalty_coeff", JsonNumbers.write(controller.coefficient()));
+            metrics.set("actor/reward_kl_penalty_coeff", JsonNumbers.write(controller.initial()));
             output.set(
                     "kl_coef_after",
-                    JsonNumbers.write(KlControllerFamily.updated(
-                            controller, controller.coefficient(), measured, sequences.count())));
+                    JsonNumbers.write(
+                            KlControllerFamily.updated(controller, controller.initial(), measured, sequences.count())));
             return output;
         }
     }

@@ -4,8 +4,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.corrections.TokenBatch;
-import dev.millrace.corrections.vcpo.EssStepScale;
-import dev.millrace.corrections.vcpo.EssStepScale.Rule;
+import dev.millrace.corrections.vcpo.Ess.Rule;
 import dev.millrace.corrections.vcpo.ReferenceEffectiveSampleSize;
 import dev.millrace.corrections.vcpo.ReferenceOptimalBaseline;
 import dev.millrace.corrections.vcpo.WeightedAverage;
@@ -67,8 +66,8 @@ final class VcpoFamily implements ConformanceFamily {
             return rates;
         }
         double scale = switch (rule) {
-            case "sqrt" -> EssStepScale.referenceScale(Rule.SQRT, base, ratio);
-            case "linear" -> EssStepScale.referenceScale(Rule.LINEAR, base, ratio);
+            case "sqrt" -> ReferenceEffectiveSampleSize.stepScale(Rule.SQRT, base, ratio);
+            case "linear" -> ReferenceEffectiveSampleSize.stepScale(Rule.LINEAR, base, ratio);
             default -> throw new IllegalArgumentException("scaling_rule must be sqrt or linear: " + rule);
         };
         return Arrays.stream(rates).map(rate -> rate * scale).toArray();

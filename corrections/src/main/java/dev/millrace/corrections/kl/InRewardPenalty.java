@@ -32,31 +32,12 @@ public final class InRewardPenalty {
     }
 
     /**
-     * What a penalty did.
-     *
-     * @param rewards one per packed token, the old ones at context tokens
-     * @param measuredKl mean over sequences, 0 if no sequence counts
-     * @param coefficient the coefficient that was used
-     * @param next the controller after this batch
-     */
-    public record Penalised(double[] rewards, double measuredKl, double coefficient, KlController next) {}
-
-    /**
-     * Penalises the rewards of a batch and updates the controller with its sequences as steps.
+     * The rewards minus {@code coefficient} times the estimate of each trained token.
      *
      * @param rewards one per packed token
      * @param current log-probs of the policy that is kept near the reference, usually the old ones
      * @param reference log-probs of the reference
      */
-    public Penalised apply(
-            TokenBatch batch, double[] rewards, float[] current, float[] reference, KlController controller) {
-        double measured = measure(batch, current, reference);
-        double[] penalised = penalise(batch, rewards, current, reference, controller.coefficient());
-        return new Penalised(
-                penalised, measured, controller.coefficient(), controller.updated(measured, batch.sequenceCount()));
-    }
-
-    /** The rewards minus {@code coefficient} times the estimate of each trained token. */
     public double[] penalise(
             TokenBatch batch, double[] rewards, float[] current, float[] reference, double coefficient) {
         batch.requireFinite("rewards", rewards);

@@ -15,7 +15,13 @@ import java.util.Set;
 
 /**
  * How the step size follows the effective sample size of the sequences' weights, proximal over behavior whatever the update's
- * weights compare; the sample size is reported in any case. Absent where nothing is left, and the step is then not damped.
+ * weights compare: the learning rate of the step is multiplied by {@code min(1, ratio / base)} under {@link Rule#LINEAR}, and by its
+ * square root under {@link Rule#SQRT}. {@code ratio} is the step's ESS ratio and {@code base} that of on-policy data.
+ *
+ * <p>The factor is in (0, 1]: an update that rests on few effective samples is damped, none is amplified. The noise of a mean
+ * falls with the square root of the sample size, which speaks for the square root; the linear rule damps more. The paper measured
+ * on-policy ratios of 1.0 on single-turn and 0.55 on multi-turn tasks: that number is the base, and a base of 1 damps such a task even
+ * when it is on-policy. The sample size is reported under every rule; without a sequence there is none, and the step is not damped.
  *
  * <p>Unit: batch. {@link #truncatedAt} says where the update's weights are truncated; without it there is no sample size of
  * truncated ones.
@@ -33,7 +39,15 @@ public record Ess(Rule rule, Weights weights, double baseRatio) implements Stage
         /** Its square root. */
         SQRT,
         /** The ratio itself. */
-        LINEAR
+        LINEAR;
+
+        double follow(double relative) {
+            return switch (this) {
+                case NONE -> 1.0;
+                case SQRT -> Math.sqrt(relative);
+                case LINEAR -> relative;
+            };
+        }
     }
 
     /** Of which weights the sample size is taken. */
@@ -103,18 +117,24 @@ public record Ess(Rule rule, Weights weights, double baseRatio) implements Stage
                         .ratio());
                 values.put("ess_ratio_truncated", truncated.getAsDouble());
             }
-            scale = scale(weights == Weights.RAW ? raw : truncated);
+            OptionalDouble ratio = weights == Weights.RAW ? raw : truncated;
+            scale = rule == Rule.NONE ? 1.0 : scale(ratio.orElseThrow());
         }
         values.put("step_scale", scale);
         return batch.sampleSize(by, raw, truncated, scale, values);
     }
 
-    private double scale(OptionalDouble essRatio) {
-        return switch (rule) {
-            case NONE -> 1.0;
-            case SQRT -> new EssStepScale(EssStepScale.Rule.SQRT, baseRatio).scale(essRatio.orElseThrow());
-            case LINEAR -> new EssStepScale(EssStepScale.Rule.LINEAR, baseRatio).scale(essRatio.orElseThrow());
-        };
+    /**
+     * The factor for one step.
+     *
+     * @param essRatio in (0, 1], from {@link EffectiveSampleSize#ratio()}
+     * @throws IllegalArgumentException if it is not: one that is NaN would leave the step unscaled that most needs damping
+     */
+    double scale(double essRatio) {
+        if (!(essRatio > 0.0 && essRatio <= 1.0)) {
+            throw new IllegalArgumentException("ESS ratio must be in (0, 1]: essRatio=" + essRatio);
+        }
+        return rule.follow(Math.min(1.0, essRatio / baseRatio));
     }
 
     /** The sample size beside the weights of an algorithm, which say where they are truncated. */

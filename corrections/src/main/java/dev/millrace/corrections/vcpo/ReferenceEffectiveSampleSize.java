@@ -11,6 +11,7 @@ package dev.millrace.corrections.vcpo;
  */
 public record ReferenceEffectiveSampleSize(double ess, double ratio) {
     private static final double EPSILON = 1e-8;
+    private static final double SMALLEST_BASE = 1e-8;
 
     /** @param weights one per sequence, linear, those of sequences without a trained token included as 1 */
     public static ReferenceEffectiveSampleSize of(double[] weights) {
@@ -25,5 +26,11 @@ public record ReferenceEffectiveSampleSize(double ess, double ratio) {
         }
         double ess = sum * sum / (sumOfSquares + EPSILON);
         return new ReferenceEffectiveSampleSize(ess, ess / weights.length);
+    }
+
+    /** Its factor on the learning rate: any ratio and any base are taken, a base below 1e-8 counts as 1e-8, and a NaN ratio gives 1. */
+    public static double stepScale(Ess.Rule rule, double baseRatio, double essRatio) {
+        double relative = essRatio / Math.max(baseRatio, SMALLEST_BASE);
+        return rule.follow(relative < 1.0 ? relative : 1.0);
     }
 }

@@ -50,19 +50,11 @@ class KlPenaltyTest {
     @Test
     void shouldPenaliseTrainedTokensAndMeasureTrainedSequences() {
         // d: 1, 0.5 | — | 3
-        InRewardPenalty.Penalised result = new InRewardPenalty()
-                .apply(
-                        batch,
-                        new double[] {0, 9, 1, 9, 2},
-                        current,
-                        reference,
-                        new KlController.Adaptive(0.1, 1.5, 30));
+        InRewardPenalty penalty = new InRewardPenalty();
 
-        assertThat(result.rewards()).containsExactly(new double[] {-0.1, 9, 0.95, 9, 1.7}, within(1e-9));
-        assertThat(result.measuredKl()).isCloseTo((0.75 + 3) / 2, within(1e-9));
-        // error 1.875/1.5 − 1 = 0.25, clipped to 0.2; 3 sequences of 30
-        assertThat(result.next().coefficient()).isCloseTo(0.1 * 1.02, within(1e-12));
-        assertThat(result.coefficient()).isEqualTo(0.1);
+        assertThat(penalty.penalise(batch, new double[] {0, 9, 1, 9, 2}, current, reference, 0.1))
+                .containsExactly(new double[] {-0.1, 9, 0.95, 9, 1.7}, within(1e-9));
+        assertThat(penalty.measure(batch, current, reference)).isCloseTo((0.75 + 3) / 2, within(1e-9));
     }
 
     @Test
@@ -74,17 +66,18 @@ class KlPenaltyTest {
 
     @Test
     void shouldSteerTheCoefficientTowardsTheTarget() {
-        KlController.Adaptive controller = new KlController.Adaptive(1.0, 0.1, 100);
+        CoefficientConfig controller = new CoefficientConfig.Adaptive(1.0, 0.1, 100);
 
-        assertThat(controller.updated(0.11, 10).coefficient()).isCloseTo(1.01, within(1e-12));
-        assertThat(controller.updated(0.0, 10).coefficient()).isCloseTo(0.98, within(1e-12));
-        assertThat(controller.updated(5, 10).coefficient()).isCloseTo(1.02, within(1e-12));
-        assertThat(new KlController.Fixed(0.3).updated(5, 10).coefficient()).isEqualTo(0.3);
-        assertThatThrownBy(() -> controller.updated(0, 501)).hasMessageContaining("steps=501 is too many");
-        assertThatThrownBy(() -> controller.updated(Double.NaN, 1)).hasMessageContaining("NaN");
-        assertThatThrownBy(() -> new KlController.Fixed(-1)).hasMessageContaining("-1.0");
-        assertThatThrownBy(() -> new KlController.Adaptive(1, 0, 1)).hasMessageContaining("target");
-        assertThatThrownBy(() -> new KlController.Adaptive(1, 1, 0)).hasMessageContaining("horizon");
+        assertThat(controller.updated(1, 0.11, 10)).isCloseTo(1.01, within(1e-12));
+        assertThat(controller.updated(1, 0.0, 10)).isCloseTo(0.98, within(1e-12));
+        assertThat(controller.updated(1, 5, 10)).as("the error is clipped").isCloseTo(1.02, within(1e-12));
+        assertThat(controller.updated(3, 5, 10)).isCloseTo(3.06, within(1e-12));
+        assertThat(new CoefficientConfig.Fixed(0.3).updated(0.3, 5, 10)).isEqualTo(0.3);
+        assertThatThrownBy(() -> controller.updated(1, 0, 501)).hasMessageContaining("501 sequences are too many");
+        assertThatThrownBy(() -> controller.updated(1, Double.NaN, 1)).hasMessageContaining("NaN");
+        assertThatThrownBy(() -> new CoefficientConfig.Fixed(-1)).hasMessageContaining("-1.0");
+        assertThatThrownBy(() -> new CoefficientConfig.Adaptive(1, 0, 1)).hasMessageContaining("target");
+        assertThatThrownBy(() -> new CoefficientConfig.Adaptive(1, 1, 0)).hasMessageContaining("horizon");
     }
 
     @Test

@@ -157,13 +157,13 @@ final class MethodsPage {
         settings.put("algorithm.staleness.max_versions", List.of("staleness.StalenessLimit"));
         settings.put("algorithm.staleness.max_age_ms", List.of("staleness.AgeLimit"));
         settings.put("algorithm.staleness.half_life_versions", List.of("staleness.StalenessDamping"));
-        settings.put("algorithm.ess", List.of("vcpo.EffectiveSampleSize", "vcpo.EssStepScale"));
+        settings.put("algorithm.ess", List.of("vcpo.EffectiveSampleSize", "vcpo.Ess"));
         settings.put("algorithm.mode=interpolated", List.of("ratio.ProximalApproximation"));
         settings.put("algorithm.missing_old_log_probs", List.of("ratio.MissingOldLogProbs"));
         settings.put("algorithm.kl.kl_loss_type", List.of("kl.KlPlan"));
         settings.put("algorithm.kl.kind=in_reward", List.of("kl.InRewardPenalty"));
         settings.put("algorithm.kl.kind=centred", List.of("kl.AverageCentredPenalty"));
-        settings.put("algorithm.kl.coefficient.kind", List.of("kl.KlController"));
+        settings.put("algorithm.kl.coefficient.kind", List.of("kl.CoefficientConfig"));
         settings.put(
                 "./millrace doctor",
                 List.of("diagnostics.DecisionTree", "diagnostics.OffPolicyDiagnostics", "diagnostics.GradientPower"));

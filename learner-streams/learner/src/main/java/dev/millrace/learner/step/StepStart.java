@@ -103,11 +103,7 @@ final class StepStart {
             means.once(StepMetric.KL_REFERENCE_LOG_PROB, meanOfTrained(decision.left(), required(reference)));
             means.once(StepMetric.KL_COEFFICIENT, klCoefficient);
             after = controls.with(
-                    KL_COEFFICIENT,
-                    coefficient
-                            .controller(klCoefficient)
-                            .updated(measured, decision.trained().length)
-                            .coefficient());
+                    KL_COEFFICIENT, coefficient.updated(klCoefficient, measured, decision.trained().length));
         }
         return new Started(decision, current, reference, klCoefficient, after);
     }
