@@ -73,8 +73,11 @@ class HaltPointTest {
     }
 
     private int run(HaltPoint.When when, ProtocolPoint point, int nth) throws Exception {
-        List<String> command = new ArrayList<>(
-                List.of(Path.of(System.getProperty("java.home"), "bin", "java").toString(), "-Xmx64m"));
+        List<String> command = new ArrayList<>(List.of(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-Xmx64m",
+                "-XX:+UseSerialGC",
+                "-XX:TieredStopAtLevel=1"));
         command.addAll(HaltAgent.options(directory, when, point, nth));
         command.addAll(List.of("-cp", System.getProperty("java.class.path"), CommitsTwice.class.getName()));
         return new ProcessBuilder(command).inheritIO().start().waitFor();

@@ -213,7 +213,7 @@ class ParquetRecordsTest {
         SplittableRandom random = new SplittableRandom(4);
         byte[] whole = Files.readAllBytes(FILES.resolve("pyarrow-2-zstd.parquet"));
         int refused = 0;
-        for (int i = 0; i < 200; i++) {
+        for (int i = 0; i < 60; i++) {
             byte[] spoilt = whole.clone();
             spoilt[random.nextInt(spoilt.length)] = (byte) random.nextInt();
             Path file = Files.write(folder.resolve("spoilt.parquet"), spoilt);
@@ -222,6 +222,6 @@ class ParquetRecordsTest {
             assertThat(err.toString()).doesNotContain("\tat ");
             refused += status;
         }
-        assertThat(refused).isGreaterThan(50);
+        assertThat(refused).isGreaterThan(15);
     }
 }

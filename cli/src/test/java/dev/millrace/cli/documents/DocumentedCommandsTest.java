@@ -21,6 +21,7 @@ import picocli.CommandLine;
 
 /** What the documents tell people to type is understood, and the configuration files beside them can be used. */
 class DocumentedCommandsTest {
+    private static final CommandLine COMMANDS = Main.commandLine();
     private static final Pattern WORD = Pattern.compile("(?:[^\\s'\"]|'[^']*'|\"[^\"]*\")+");
 
     @Test
@@ -50,7 +51,7 @@ class DocumentedCommandsTest {
                     ? new String[0]
                     : words(command.replace("$seed", "1").replace("<run id>", "a"));
             assertThatCode(() -> {
-                        CommandLine.ParseResult parsed = Main.commandLine().parseArgs(arguments);
+                        CommandLine.ParseResult parsed = COMMANDS.parseArgs(arguments);
                         List<String> settings = new ArrayList<>();
                         for (int i = 0; i + 1 < arguments.length; i++) {
                             if (arguments[i].equals("--set")) {
@@ -103,7 +104,7 @@ class DocumentedCommandsTest {
     /** Parses a command that may be told without all that it needs. */
     private static void understand(String written) {
         try {
-            Main.commandLine().parseArgs(written.isEmpty() ? new String[0] : words(written));
+            COMMANDS.parseArgs(written.isEmpty() ? new String[0] : words(written));
         } catch (CommandLine.MissingParameterException toldInShort) {
             assertThat(toldInShort.getCommandLine().getParent()).isNotNull();
         }

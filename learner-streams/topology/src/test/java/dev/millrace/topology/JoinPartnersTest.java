@@ -8,6 +8,7 @@ import static dev.millrace.topology.Samples.scoreBy;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
+import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.PolicyRole;
 import dev.millrace.schemas.Rollout;
@@ -72,26 +73,35 @@ class JoinPartnersTest {
         return orders;
     }
 
-    /** Records of one rollout in one topology; a test replaces those that it is about. */
+    /** Records of one rollout in a topology of its own or of several; a test replaces those that it is about. */
     private final class Arrivals implements AutoCloseable {
-        final TopologyHarness topology = new TopologyHarness(config(), directory);
-        final Rollout rollout = rollout("g", 0).build();
+        final TopologyHarness topology;
+        final Rollout rollout;
         final Map<JoinSide, Runnable> records = new EnumMap<>(JoinSide.class);
 
         Arrivals() {
+            this(new TopologyHarness(config(), directory), "g", 0);
+        }
+
+        /** @param offset that the rollout will have */
+        Arrivals(TopologyHarness topology, String group, long offset) {
+            this.topology = topology;
+            this.rollout = rollout(group, 0).build();
             records.put(JoinSide.ROLLOUT, () -> topology.pipe(rollout));
-            records.put(JoinSide.SCORE, () -> topology.pipe(score(rollout, 0).build()));
-            records.put(JoinSide.REWARD, () -> topology.pipe(reward(rollout, 0).build()));
+            records.put(
+                    JoinSide.SCORE, () -> topology.pipe(score(rollout, offset).build()));
+            records.put(
+                    JoinSide.REWARD, () -> topology.pipe(reward(rollout, offset).build()));
             records.put(
                     JoinSide.REFERENCE,
                     () -> topology.pipe(
                             JoinSide.REFERENCE,
-                            scoreBy(PolicyRole.REFERENCE, rollout, 0).build()));
+                            scoreBy(PolicyRole.REFERENCE, rollout, offset).build()));
             records.put(
                     JoinSide.TEACHER,
                     () -> topology.pipe(
                             JoinSide.TEACHER,
-                            scoreBy(PolicyRole.TEACHER, rollout, 0).build()));
+                            scoreBy(PolicyRole.TEACHER, rollout, offset).build()));
         }
 
         void arrive(List<JoinSide> order) {
@@ -104,31 +114,47 @@ class JoinPartnersTest {
         }
     }
 
+    /** Under the name and with the offsets of the first rollout of a topology. */
+    private static Trajectory named(Trajectory made) {
+        LogCoordinates first = new LogCoordinates(made.getRolloutSource().getTopic(), 0, 0L);
+        return Trajectory.newBuilder(made)
+                .setRolloutId("g/0")
+                .setGroupId("g")
+                .setRolloutSource(first)
+                .setScoreSource(new LogCoordinates(made.getScoreSource().getTopic(), 0, 0L))
+                .setRewardSource(new LogCoordinates(made.getRewardSource().getTopic(), 0, 0L))
+                .setReferenceSource(new LogCoordinates(made.getReferenceSource().getTopic(), 0, 0L))
+                .setTeacherSource(new LogCoordinates(made.getTeacherSource().getTopic(), 0, 0L))
+                .build();
+    }
+
     @Test
     void shouldMakeTheSameTrajectoryInEveryOrder() {
         Set<Trajectory> made = new HashSet<>();
-        for (List<JoinSide> order : ORDERS) {
-            try (Arrivals arrivals = new Arrivals()) {
+        try (TopologyHarness topology = new TopologyHarness(config(), directory)) {
+            for (int i = 0; i < ORDERS.size(); i++) {
+                List<JoinSide> order = ORDERS.get(i);
+                Arrivals arrivals = new Arrivals(topology, "g-" + i, i);
                 arrivals.arrive(order.subList(0, 4));
-                assertThat(arrivals.topology.trajectories())
+                assertThat(topology.trajectories())
                         .as("%s, without the last", order)
                         .isEmpty();
                 arrivals.arrive(order.subList(4, 5));
-                List<Trajectory> trajectories = arrivals.topology.trajectories();
+                List<Trajectory> trajectories = topology.trajectories();
                 assertThat(trajectories).as("%s", order).hasSize(1);
-                made.addAll(trajectories);
-                assertThat(arrivals.topology.outcomes()).as("%s", order).isEmpty();
-                assertThat(arrivals.topology
-                                .meters
+                made.add(named(trajectories.get(0)));
+                assertThat(topology.outcomes()).as("%s", order).isEmpty();
+                assertThat(topology.meters
                                 .get("millrace.pending.rollouts")
                                 .gauge()
                                 .value())
                         .isZero();
-                arrivals.topology.idle(Duration.ofMinutes(11));
-                assertThat(arrivals.topology.outcomes())
-                        .as("%s, long after", order)
-                        .allMatch(outcome -> outcome.getStage().equals("groups")); // its sibling never comes
             }
+            topology.idle(Duration.ofMinutes(11));
+            assertThat(topology.outcomes())
+                    .as("long after")
+                    .hasSize(ORDERS.size())
+                    .allMatch(outcome -> outcome.getStage().equals("groups")); // their siblings never come
         }
         assertThat(ORDERS).hasSize(120);
         assertThat(made).singleElement().satisfies(trajectory -> {
@@ -155,34 +181,32 @@ class JoinPartnersTest {
                 JoinSide.TEACHER,
                 "untaught");
         for (JoinSide missing : JoinSide.partners()) {
-            for (List<JoinSide> order : ORDERS) {
-                if (order.get(4) != missing) {
-                    continue;
+            List<List<JoinSide>> orders =
+                    ORDERS.stream().filter(order -> order.get(4) == missing).toList();
+            List<Arrivals> all = new ArrayList<>();
+            try (TopologyHarness topology = new TopologyHarness(config(), directory.resolve(missing.name()))) {
+                for (int i = 0; i < orders.size(); i++) {
+                    all.add(new Arrivals(topology, "g-" + i, i));
+                    all.get(i).arrive(orders.get(i).subList(0, 4));
                 }
-                try (Arrivals arrivals = new Arrivals()) {
-                    arrivals.arrive(order.subList(0, 4));
-                    arrivals.topology.idle(Duration.ofSeconds(599));
-                    assertThat(arrivals.topology.outcomes())
-                            .as("%s, before its time", order)
-                            .isEmpty();
-                    arrivals.topology.idle(Duration.ofSeconds(2));
-                    assertThat(arrivals.topology.outcomes())
-                            .as("%s", order)
-                            .singleElement()
-                            .satisfies(outcome -> {
-                                assertThat(outcome.getReason()).isEqualTo(reasons.get(missing));
-                                assertThat(outcome.getSource().getTopic()).isEqualTo(TOPICS.rollouts());
-                                assertThat(outcome.getDetail())
-                                        .startsWith("no " + missing.noun() + " came within 600000 ms");
-                            });
-                    arrivals.arrive(List.of(missing));
-                    assertThat(arrivals.topology.outcomeNames())
-                            .as("%s, too late", order)
+                topology.idle(Duration.ofSeconds(599));
+                assertThat(topology.outcomes()).as("before their time").isEmpty();
+                topology.idle(Duration.ofSeconds(2));
+                assertThat(topology.outcomes()).hasSize(orders.size()).allSatisfy(outcome -> {
+                    assertThat(outcome.getReason()).isEqualTo(reasons.get(missing));
+                    assertThat(outcome.getSource().getTopic()).isEqualTo(TOPICS.rollouts());
+                    assertThat(outcome.getDetail()).startsWith("no " + missing.noun() + " came within 600000 ms");
+                });
+                for (int i = 0; i < orders.size(); i++) {
+                    all.get(i).arrive(List.of(missing));
+                    assertThat(topology.outcomeNames())
+                            .as("%s, too late", orders.get(i))
                             .singleElement()
                             .asString()
-                            .startsWith("orphan-" + missing.name().toLowerCase(java.util.Locale.ROOT) + " g/0 ");
-                    assertThat(arrivals.topology.trajectories()).isEmpty();
+                            .startsWith(
+                                    "orphan-" + missing.name().toLowerCase(java.util.Locale.ROOT) + " g-" + i + "/0 ");
                 }
+                assertThat(topology.trajectories()).isEmpty();
             }
         }
     }

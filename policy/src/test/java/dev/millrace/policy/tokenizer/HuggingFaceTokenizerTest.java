@@ -62,10 +62,10 @@ class HuggingFaceTokenizerTest {
         assertThat(longest(bytes, "null", "true"))
                 .as("it takes the spaces before it")
                 .isZero();
-        String longest = "the ".repeat(1_000_000);
+        String longest = "the ".repeat(300_000);
         assertThat(tokenizer.encode(longest))
                 .as("of more characters than are encoded at once")
-                .hasSize(1_000_001);
+                .hasSize(300_001);
     }
 
     private static int longest(String json, String normalizer, String lstrip) {
