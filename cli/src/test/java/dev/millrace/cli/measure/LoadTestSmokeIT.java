@@ -72,6 +72,8 @@ class LoadTestSmokeIT {
     /** A tiny workload mostly waits, so that several have room beside each other. */
     @BeforeAll
     static void startAllWorkloads() throws IOException {
+        System.setProperty(
+                "millrace.instance.options", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"); // nothing lives for long
         broker = EmbeddedBroker.start(brokerDirectory);
         atOnce = Executors.newFixedThreadPool(WORKLOADS_AT_ONCE);
         for (Path file : workloads()) {
