@@ -1,38 +1,38 @@
 package dev.millrace.policy.tokenizer;
 
-import com.hubspot.jinjava.interpret.RenderResult;
-import com.hubspot.jinjava.interpret.TemplateError;
 import dev.millrace.api.tokenizer.ChatMessage;
 import dev.millrace.api.tokenizer.Conversation;
+import dev.millrace.policy.jinja.Template;
+import dev.millrace.policy.jinja.TemplateException;
 import java.time.LocalDate;
+import java.time.format.DateTimeFormatter;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 import org.apache.commons.codec.digest.DigestUtils;
+import org.jspecify.annotations.Nullable;
 
 /**
- * A chat template, as {@code chat_template.jinja} or {@code tokenizer_config.json} has it: a Jinja program that makes text of messages.
+ * A chat template, as {@code chat_template.jinja} or {@code tokenizer_config.json} has it: a Jinja program that makes text of messages, the
+ * text that {@code transformers} makes.
  *
  * <p>It sees messages, the names of the special tokens and a date, and nothing else of this process; what it may call, how many steps it may
  * take and how much it may write are bounded. It is rendered whole or refused: nothing that went wrong in it leaves half a prompt. Immutable
  * and thread-safe.
  */
 public final class ChatTemplate {
-    private static final Pattern CODE = Pattern.compile("\\{[%{].*?[%}]}", Pattern.DOTALL);
-    /** A named argument that is a filtered value and a sum, which the library takes for a sum of a named argument. */
-    private static final Pattern NAMED_SUM =
-            Pattern.compile("([(,]\\s*\\w+\\s*=\\s*)(\\w+(?:\\.\\w+)*\\s*\\|\\s*\\w+\\s*[-+]\\s*\\w+)");
+    private static final Map<Character, String> DATE_FORMATS = Map.of(
+            'd', "dd", 'b', "MMM", 'B', "MMMM", 'Y', "yyyy", 'm', "MM", 'y', "yy", 'A', "EEEE", 'a', "EEE", 'j', "DDD");
 
-    private final String template;
+    private final Template template;
     private final String place;
     private final Map<String, String> specialTokens;
-    private final TemplateSandbox sandbox;
+    private final Optional<LocalDate> date;
     private final String hash;
 
     /**
@@ -40,30 +40,20 @@ public final class ChatTemplate {
      * @param place where it stands, for a sentence
      * @param specialTokens by the names that templates have for them, such as {@code bos_token}
      * @param date what {@code strftime_now} prints; empty where the template is to do without
-     * @throws IllegalArgumentException if it is nested too deeply
+     * @throws IllegalArgumentException if it cannot be read
      */
     public ChatTemplate(String template, String place, Map<String, String> specialTokens, Optional<LocalDate> date) {
-        this.template = understood(template);
         this.place = place;
         try {
-            TemplateSandbox.requireParseable(this.template);
-        } catch (TemplateSandbox.RefusedByTemplateException e) {
+            this.template = new Template(template);
+        } catch (TemplateException e) {
             throw new IllegalArgumentException(
                     "the chat template of " + place + " cannot be read: " + e.getMessage(), e);
         }
         this.specialTokens = Map.copyOf(specialTokens);
-        this.sandbox = new TemplateSandbox(date);
+        this.date = date;
         this.hash = DigestUtils.sha256Hex(template + "\n" + new TreeMap<>(specialTokens) + "\n"
                 + date.map(LocalDate::toString).orElse(""));
-    }
-
-    /** The same program in the library's grammar: a file's last line end is none of the text, and two forms are written otherwise. */
-    private static String understood(String template) {
-        String text = template.endsWith("\n") ? template.substring(0, template.length() - 1) : template;
-        return CODE.matcher(text)
-                .replaceAll(code -> Matcher.quoteReplacement(NAMED_SUM
-                        .matcher(code.group().replace("[::-1]", "|reverse"))
-                        .replaceAll("$1($2)")));
     }
 
     /**
@@ -88,38 +78,46 @@ public final class ChatTemplate {
      * @throws IllegalArgumentException as above
      */
     public String render(Conversation conversation) {
-        Map<String, Object> context = new HashMap<>(specialTokens);
+        Map<String, @Nullable Object> context = new HashMap<>(specialTokens);
         context.put("messages", conversation.messages());
-        if (!conversation.tools().isEmpty()) {
-            context.put("tools", conversation.tools());
-        }
+        context.put("tools", conversation.tools().isEmpty() ? null : conversation.tools());
+        context.put("documents", null);
         context.put("add_generation_prompt", true);
-        RenderResult result = sandbox.render(template, context);
-        if (!result.getErrors().isEmpty()) {
-            throw refusal(result.getErrors());
+        date.ifPresent(day -> context.put("strftime_now", (Template.Function) arguments -> formatted(day, arguments)));
+        try {
+            return template.render(context);
+        } catch (TemplateException.Raised e) {
+            throw new IllegalArgumentException(
+                    "the chat template of " + place + " refuses the conversation: " + e.getMessage(), e);
+        } catch (TemplateException e) {
+            throw new IllegalArgumentException(
+                    "the chat template of " + place + " cannot be rendered: " + e.getMessage()
+                            + "; write the rendered text as \"prompt\"",
+                    e);
         }
-        return result.getOutput();
+    }
+
+    /** A date as {@code strftime} formats it. */
+    private static String formatted(LocalDate date, List<@Nullable Object> arguments) {
+        String format = arguments.size() == 1 ? String.valueOf(arguments.get(0)) : "";
+        StringBuilder text = new StringBuilder();
+        for (int i = 0; i < format.length(); i++) {
+            if (format.charAt(i) != '%') {
+                text.append(format.charAt(i));
+                continue;
+            }
+            String pattern = ++i < format.length() ? DATE_FORMATS.get(format.charAt(i)) : null;
+            if (pattern == null) {
+                throw new IllegalArgumentException("a chat template asks for the time as '" + format
+                        + "', and of dates only %d %b %B %Y %m %y %A %a %j are known");
+            }
+            text.append(date.format(DateTimeFormatter.ofPattern(pattern, Locale.ENGLISH)));
+        }
+        return text.toString();
     }
 
     /** Lower-case hex sha-256 of the program, the special tokens and the date. */
     public String hash() {
         return hash;
-    }
-
-    private IllegalArgumentException refusal(List<TemplateError> errors) {
-        for (TemplateError error : errors) {
-            for (Throwable cause = error.getException(); cause != null; cause = cause.getCause()) {
-                if (cause instanceof TemplateSandbox.RefusedByTemplateException refused) {
-                    return new IllegalArgumentException(
-                            "the chat template of " + place + " refuses the conversation: " + refused.getMessage(),
-                            cause);
-                }
-            }
-        }
-        TemplateError first = errors.get(0);
-        return new IllegalArgumentException(
-                "the chat template of " + place + " cannot be rendered: " + first.getMessage() + " (line "
-                        + first.getLineno() + "); write the rendered text as \"prompt\"",
-                first.getException());
     }
 }

@@ -1,0 +1,48 @@
+package dev.millrace.policy.jinja;
+
+import dev.millrace.policy.jinja.Node.Statement;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/** A program of Jinja. Immutable and thread-safe. */
+public final class Template {
+    private final List<Statement> program;
+
+    /** @throws TemplateException if it cannot be read, or has a part that is not supported */
+    public Template(String program) {
+        this.program = new Parser(Lexer.ofTemplate(program)).template();
+    }
+
+    /** A function for a program to call, with its arguments by place. */
+    public interface Function {
+        @Nullable
+        Object call(List<@Nullable Object> arguments);
+    }
+
+    /**
+     * The text that it makes.
+     *
+     * @param values by name: null, booleans, numbers, strings, lists and maps of these, and {@link Function}s
+     * @throws TemplateException.Raised if it refuses the values itself
+     * @throws TemplateException if it cannot be rendered as Jinja would, or within its bounds
+     */
+    public String render(Map<String, ?> values) {
+        try {
+            return new Interpreter(false).render(program, imported(values));
+        } catch (StackOverflowError e) {
+            throw new TemplateException("it is nested too deeply");
+        }
+    }
+
+    static Map<String, @Nullable Object> imported(Map<String, ?> values) {
+        Map<String, @Nullable Object> globals = new HashMap<>();
+        values.forEach((name, value) -> globals.put(
+                name,
+                value instanceof Function function
+                        ? (Values.Callable) (arguments, named) -> function.call(arguments)
+                        : Values.imported(value)));
+        return globals;
+    }
+}
