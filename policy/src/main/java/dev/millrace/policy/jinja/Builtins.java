@@ -106,7 +106,7 @@ final class Builtins {
             return new Namespace(attributes);
         });
         functions.put("raise_exception", (Callable) (arguments, named) -> {
-            throw new TemplateException.Raised(
+            throw new TemplateException.RaisedException(
                     Values.text(new Given("raise_exception", arguments, named).required("message")));
         });
         functions.put("joiner", (Callable) (arguments, named) -> {

@@ -169,7 +169,7 @@ final class Interpreter {
     private static TemplateException at(int line, TemplateException e) {
         String sentence = String.valueOf(e.getMessage());
         boolean isLocated = sentence.endsWith(")") && sentence.contains(" (line ");
-        return e instanceof TemplateException.Raised || isLocated ? e : new TemplateException(sentence, line);
+        return e instanceof TemplateException.RaisedException || isLocated ? e : new TemplateException(sentence, line);
     }
 
     private String captured(List<Statement> body, Scope scope) {

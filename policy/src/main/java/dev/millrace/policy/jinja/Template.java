@@ -25,7 +25,7 @@ public final class Template {
      * The text that it makes.
      *
      * @param values by name: null, booleans, numbers, strings, lists and maps of these, and {@link Function}s
-     * @throws TemplateException.Raised if it refuses the values itself
+     * @throws TemplateException.RaisedException if it refuses the values itself
      * @throws TemplateException if it cannot be rendered as Jinja would, or within its bounds
      */
     public String render(Map<String, ?> values) {

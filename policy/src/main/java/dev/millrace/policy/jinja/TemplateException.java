@@ -13,10 +13,10 @@ public class TemplateException extends RuntimeException {
     }
 
     /** The program itself refuses what it is given, by {@code raise_exception}. */
-    public static final class Raised extends TemplateException {
+    public static final class RaisedException extends TemplateException {
         private static final long serialVersionUID = 1;
 
-        Raised(String why) {
+        RaisedException(String why) {
             super(why);
         }
     }

@@ -86,7 +86,7 @@ public final class ChatTemplate {
         date.ifPresent(day -> context.put("strftime_now", (Template.Function) arguments -> formatted(day, arguments)));
         try {
             return template.render(context);
-        } catch (TemplateException.Raised e) {
+        } catch (TemplateException.RaisedException e) {
             throw new IllegalArgumentException(
                     "the chat template of " + place + " refuses the conversation: " + e.getMessage(), e);
         } catch (TemplateException e) {
