@@ -6,18 +6,18 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The layout of a ragged batch: sequence {@code s} covers the packed tokens {@code [start(s), end(s))}, and the mask
- * says which of them are trained.
+ * marks the trained ones.
  *
- * <p>Values per token (log-probs, weights, advantages) are not held here. They travel beside the batch as plain arrays
- * with one element per packed token, so that one layout serves every policy's log-probs. A sequence may be empty, may
- * hold no trained token, and context tokens (prompt, tool output, padding) may stand anywhere in it. Values at context
- * tokens are never read by a correction, so they may be anything, NaN included.
+ * <p>Values per token (log-probs, weights, advantages) are passed separately as plain arrays with one element per
+ * packed token, so that one layout serves every policy's log-probs. A sequence may be empty or hold no trained token.
+ * Context tokens (prompt, tool output, padding) may stand anywhere in it. Corrections never read values at context
+ * tokens, so those may be anything, NaN included.
  *
  * <p>{@code groups} says which sequences answer the same prompt: one index per sequence, {@code 0 .. groupCount()-1},
  * in any order. Without it every sequence is a group of its own.
  *
- * <p>Immutable: the constructor copies what it is given and checks it once, in O(tokens), so that no method of the
- * library has to. Thread-safe.
+ * <p>Immutable and thread-safe. The constructor copies its arguments and validates them once, in O(tokens), so that no
+ * method of the library has to.
  */
 public final class TokenBatch {
     private final int[] offsets;

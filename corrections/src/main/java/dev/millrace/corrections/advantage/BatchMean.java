@@ -7,9 +7,9 @@ import dev.millrace.corrections.TokenBatch;
  * The reward against the mean of the whole batch, {@code r − mean}, neither divided nor whitened: FlashREINFORCE's advantage,
  * for one rollout per prompt.
  *
- * <p>Without a group there is nothing else to compare with; hard prompts then push down what is good for them. Every sequence
- * counts once, whatever its length. Unit: sequence, against the batch. Source: OpenRLHF pull requests 1339 and 1340, read as
- * their text.
+ * <p>Without a group there is nothing else to compare with, so even the best answers to a hard prompt are pushed down.
+ * Every sequence counts once, regardless of its length. Unit: sequence, against the batch. Source: the descriptions of
+ * OpenRLHF pull requests 1339 and 1340.
  */
 public record BatchMean() implements OutcomeAdvantage {
 

@@ -7,8 +7,8 @@ import java.util.Arrays;
 import java.util.Set;
 
 /**
- * Where the rewards of a sequence stand. Whatever the stages that shape rewards took from or gave to a sequence stands at its
- * last trained token in any case.
+ * The positions of a sequence's rewards. Changes made by reward-shaping stages are always credited to the sequence's
+ * last trained token.
  */
 public enum Credit {
     /** The sequence's reward at its last trained token. */

@@ -15,13 +15,13 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 
 /**
- * GDPO: each component of the reward is normalised within its group before they are added,
- * {@code A = whiten(Σ_k w_k · (r_k − mean_k) / (std_k + 1e-6))}, so that no component drowns the others.
+ * GDPO: each component of the reward is normalised within its group before they are added, so that no component drowns
+ * the others: {@code A = whiten(Σ_k w_k · (r_k − mean_k) / (std_k + 1e-6))}.
  *
  * <p>Unit: sequence, against its group, then whitened over all trained tokens of the batch. In a plain sum the
  * component with the widest spread decides alone. Groups of one keep each component's value. At least 2 trained tokens
- * are needed; a batch of fewer teaches nothing. What the stages that shape rewards changed counts as one component more, with
- * weight 1.
+ * are needed; a batch with fewer gives no training signal. The change made by reward-shaping stages counts as one more
+ * component, with weight 1.
  *
  * <p>Source: arXiv 2601.05242.
  *

@@ -14,7 +14,7 @@ final class GroupMoments {
         this.standardDeviations = standardDeviations;
     }
 
-    /** Of one value per sequence. */
+    /** Computes the moments of one value per sequence. */
     static GroupMoments of(TokenBatch batch, double[] values) {
         int[] groups = new int[values.length];
         for (int s = 0; s < groups.length; s++) {
@@ -23,7 +23,7 @@ final class GroupMoments {
         return of(groups, batch.groupCount(), values);
     }
 
-    /** Of values each of which names its group. */
+    /** Computes the moments of values whose group indices are given. */
     static GroupMoments of(int[] groups, int groupCount, double[] values) {
         int[] sizes = new int[groupCount];
         double[] means = new double[groupCount];

@@ -5,9 +5,9 @@ import dev.millrace.corrections.TokenBatch;
 /**
  * MaxRL's advantage: the reward against its group in units of the group's success, {@code (r − mean) / mean}.
  *
- * <p>With rewards 0 and 1 the mean is the share of successes: a rare success counts as much as it is rare, which follows the
- * likelihood of success rather than its probability. A group whose mean is not above 0 has no success to measure by, and
- * teaches nothing; so does a group of one. Rewards are expected to be at least 0.
+ * <p>With rewards 0 and 1 the mean is the share of successes, so the rarer a success, the more it counts. This follows
+ * the log-likelihood of success rather than its probability. A group whose mean is not above 0 has no success to
+ * measure by and gives no training signal, and neither does a group of one. Rewards are expected to be at least 0.
  *
  * <p>Unit: sequence, against its group. Source: arXiv 2602.02710.
  */

@@ -8,19 +8,19 @@ import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The optimal token baseline: at each position the baseline of least variance over the group,
- * {@code A_{i,t} = G_{i,t} − Σ_j W_{j,t} G_{j,t} / Σ_j W_{j,t}}, {@code G} the reward to go, {@code W} the variance of
- * the score accumulated up to the token.
+ * The optimal token baseline: at each position the baseline of least variance over the group.
+ * {@code A_{i,t} = G_{i,t} − Σ_j W_{j,t} G_{j,t} / Σ_j W_{j,t}}, where {@code G} is the reward to go and {@code W} the
+ * variance of the score accumulated up to the token.
  *
  * <p>Unit: token, against the same position in its group. Trajectories whose path was surprising say more about the
- * baseline. With importance weights {@code W} carries their squares, which minimises the error under truncated
- * weights. A group of one has baseline 0. Only trajectories whose token at that position is trained enter its sums, so
- * positions must mean the same thing in each of them: rollouts with context in between want {@link
- * TirOptimalTokenBaseline}.
+ * baseline. With importance weights {@code W} carries their squares, which minimises the error under truncated weights.
+ * A group of one has baseline 0. Only trajectories whose token at that position is trained enter its sums, so positions
+ * must mean the same thing in each of them. For rollouts with context between trained tokens use
+ * {@link TirOptimalTokenBaseline}.
  *
  * <p>Where only one trajectory of the group is left, its baseline would be its own return and its advantage 0;
- * {@code handleZeroTail} sets the baseline to 0 there. {@link #computeAsReference} decides that by counting trained tokens, as
- * verl does, which names other positions where context lies in between.
+ * {@code handleZeroTail} sets the baseline to 0 there. {@link #computeAsReference} finds these positions by counting
+ * trained tokens, as verl does; that gives other positions where context lies in between.
  *
  * <p>Source: verl {@code optimal_token_baseline}; the optimal baseline is Greensmith et al. 2004.
  *

@@ -10,10 +10,9 @@ import java.util.Set;
  * REINFORCE++: the discounted reward to go of each token, {@code G_t = r_t + γ G_{t+1}}, whitened over all trained
  * tokens of the batch.
  *
- * <p>Unit: token; there is no group and no value function. Context tokens are stepped over: {@code t + 1} is the next
- * trained token, undiscounted in between. (Cutting the return at context, as older implementations do, keeps the reward
- * at the end of a multi-turn rollout from every turn before its last tool output.) At least 2 trained tokens are
- * needed.
+ * <p>Unit: token; there is no group and no value function. Context tokens are skipped: {@code t + 1} is the next
+ * trained token, undiscounted in between. (Older implementations cut the return at context. Then the reward at the end
+ * of a multi-turn rollout does not reach the turns before its last tool output.) At least 2 trained tokens are needed.
  *
  * <p>Source: Hu et al. 2025 (arXiv 2501.03262).
  *

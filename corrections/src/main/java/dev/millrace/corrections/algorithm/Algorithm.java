@@ -40,11 +40,11 @@ import java.util.Set;
 import java.util.function.UnaryOperator;
 
 /**
- * How batches become updates, from rewards to the size of the step: the one place that says it. Where a batch is formed, where
- * a step starts, where a recorded run is decided about again and over vectors in a file the same {@link #stages} run.
+ * How batches become updates, from rewards to the size of the step. The same {@link #stages} run when a batch is
+ * formed, when a step starts, in a replay of a recorded run, and over vectors in a file.
  *
- * <p>What cannot act is refused: a stage that has nothing to compare, weights beside an objective that corrects by itself, a
- * control without what it controls by. Immutable.
+ * <p>Rejects settings that could have no effect: a stage that has nothing to compare, weights together with an
+ * objective that corrects by itself, or a control without its input. Immutable.
  *
  * @param variant named algorithm that the other keys override
  * @param mode policies that the run distinguishes
@@ -366,7 +366,7 @@ public record Algorithm(
         return List.copyOf(stages);
     }
 
-    /** Everything that the stages read of a batch beside its layout and rewards. */
+    /** Returns everything that the stages read of a batch in addition to its layout and rewards. */
     public Set<StageInput> inputs() {
         Set<StageInput> inputs = EnumSet.noneOf(StageInput.class);
         stages().forEach(stage -> inputs.addAll(stage.inputs()));
@@ -378,7 +378,7 @@ public record Algorithm(
         return StageBatch.decide(facts, stages(facts));
     }
 
-    /** How losses are aggregated: what {@link #lossAggMode} stands for beside the objective. */
+    /** Returns how losses are aggregated: {@link #lossAggMode}, resolved for this objective. */
     public LossAggregation aggregation() {
         return lossAggMode.of(objective);
     }

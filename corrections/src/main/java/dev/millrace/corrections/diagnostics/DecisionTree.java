@@ -11,24 +11,26 @@ import java.util.OptionalDouble;
 import java.util.function.Function;
 
 /**
- * From a window of diagnostics to causes, their evidence and the smallest fix of each: the decision tree of "Off-Policy Drift in
- * LLM RL" (Liu 2026), under its letters.
+ * Derives causes, their evidence and the smallest fix of each from a window of diagnostics. Implements the decision
+ * tree of "Off-Policy Drift in LLM RL" (Liu 2026) and uses its letters.
  *
- * <p>Every branch is looked at, and those that hold are named, the most severe first (see {@link Cause}):
+ * <p>Every branch is tested, and those that hold are reported, the most severe first (see {@link Cause}):
  * <ol>
- *   <li>A, if the engines disagree at <em>one</em> version, old against behavior. Proximal against behavior then says nothing of
- *       the drift, so C and D, which are read from it, are not looked at.
- *   <li>D, if few weights count among what is trained on. An effective sample size is that of tokens, or of sequences where
- *       sequences are weighed. A band that masks few tokens is what this branch asks for, so the ratios outside of it are no
- *       evidence.
- *   <li>F, if answers are much longer than so many steps ago; growth of gap and clipping is told beside it.
- *   <li>E, if much is clipped, and more in the newer half of the window than in the older.
- *   <li>B, if proximal and old, one engine at two versions, are apart. Without old log-probs, if the gap of the oldest lag is.
- *       Where something is corrected and half of the sample counts, the survey says to go on, and so does this.
- *   <li>C, if the gap is moderate and still most of the sample counts, B aside, whose fix comes first.
+ *   <li>A, if the engines disagree at <em>one</em> version, old against behavior. Proximal against behavior then says
+ *       nothing about the drift, so C and D, which depend on it, are not tested.
+ *   <li>D, if few weights count among the trained tokens. The effective sample size is that of tokens, or of sequences
+ *       where sequences are weighed. A band that masks few tokens is this branch's own fix, so ratios outside of it are
+ *       no evidence.
+ *   <li>F, if answers are much longer than {@link TreeBounds#surgeSteps} steps ago; growth of the gap and of clipping
+ *       is reported along with it.
+ *   <li>E, if much is clipped, and more in the newer half of the window than in the older half.
+ *   <li>B, if proximal and old (one engine at two versions) are far apart, or, without old log-probs, if the gap of the
+ *       oldest lag is large. Where a correction is in force and half of the sample counts, this branch does not hold:
+ *       the survey says to continue.
+ *   <li>C, if the gap is moderate and most of the sample still counts, unless B holds, whose fix comes first.
  * </ol>
  *
- * <p>Policies are those of the window's last step; what is a trend is one of its older half against its newer, of means.
+ * <p>Policies are those of the window's last step. A trend compares the means of the window's older and newer halves.
  *
  * <p>Pure and thread-safe.
  */
@@ -202,7 +204,10 @@ public final class DecisionTree {
                 .orElse(0);
     }
 
-    /** The newest steps' mean over that of as many steps so many steps ago; empty while there are not so many. */
+    /**
+     * Divides the mean over the newest steps by the mean over the same number of steps {@link TreeBounds#surgeSteps}
+     * earlier; empty until enough steps are known.
+     */
     static OptionalDouble growth(
             DiagnosticsWindow window, Function<StepFacts, OptionalDouble> number, TreeBounds bounds) {
         List<StepFacts> course = window.course();

@@ -91,7 +91,7 @@ public record Diagnosis(List<Branch> branches, Set<Pitfall> pitfalls) {
     }
 
     /**
-     * The branch that is to be answered first: the most severe one, whatever else holds, since a correction against wrong
+     * Returns the branch to fix first: the most severe one, even if others hold, since a correction against wrong
      * denominators corrects nothing.
      */
     public Branch first() {

@@ -6,8 +6,8 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * The steps of a run as they go by, of which it keeps as many as the decision tree looks at; whoever diagnoses a run puts its
- * steps in here, so that the same steps have the same diagnosis everywhere. Not thread-safe.
+ * Sliding window over the steps of a run that keeps as many steps as the decision tree needs. All code that diagnoses a
+ * run uses it, so that the same steps get the same diagnosis everywhere. Not thread-safe.
  */
 public final class DiagnosticsCourse {
     /** Batches whose policies are looked at. */
@@ -24,9 +24,10 @@ public final class DiagnosticsCourse {
     }
 
     /**
-     * The next step.
+     * Adds the next step.
      *
-     * @param policies what its policies show; empty if nothing of it was trained on, or it is not known
+     * @param policies comparison of the step's policies; empty if the step trained on nothing or the comparison is
+     *     unknown
      */
     public void add(Optional<DiagnosticsStep> policies, StepFacts facts) {
         policies.ifPresent(step -> keep(steps, step, WINDOW));
@@ -40,7 +41,7 @@ public final class DiagnosticsCourse {
         }
     }
 
-    /** Of the last steps; empty if none of them has trained tokens. */
+    /** Diagnoses the last steps; empty if none of them has trained tokens. */
     public Optional<Diagnosis> diagnose(CorrectionInForce inForce) {
         return steps.isEmpty()
                 ? Optional.empty()

@@ -1,15 +1,15 @@
 package dev.millrace.corrections.diagnostics;
 
 /**
- * When rejection alone is enough, when weights must come to it, and when only the systems help. Rules of thumb of the survey,
- * to be set by a run that only measures.
+ * When rejection alone is enough, when weights must be added, and when only changes to the systems help. These are the
+ * survey's rules of thumb; calibrate them on a run that only measures.
  *
  * @param weighChiSquare above this token chi-square, tokens are weighed too: 2
  * @param systemsChiSquare above this one, no correction holds it: 4
  * @param weighRejected from this rejected share on, tokens are weighed too: 10 %
  * @param systemsRejected above this one, rejection discards too much: 25 %
- * @param systemsSampleSize below this effective sample size of what is left, no correction helps: 0.3
- * @param bandLimit above this share of tokens outside of a band, masking by it has come to its end: 10 %
+ * @param systemsSampleSize below this effective sample size of the remaining tokens, no correction helps: 0.3
+ * @param bandLimit above this share of tokens outside of a band, masking by it no longer suffices: 10 %
  */
 public record EscalationBounds(
         double weighChiSquare,

@@ -9,13 +9,13 @@ import java.util.Optional;
 import java.util.TreeSet;
 
 /**
- * The figures of an evaluation, all of which follow from the counts of its prompts.
+ * The figures of an evaluation, all derived from the counts of its prompts.
  *
- * <p>Prompts without a judged response are in none of them.
+ * <p>Prompts without a judged response are left out of all figures.
  *
  * @param reward mean over prompts of the mean reward of a prompt's responses
  * @param passAtK for k of 1, 2, 4 and so on to {@value #REACH} times the most responses of a prompt, and that number itself
- * @param fit of solve rates; empty where every response or none is correct, no prompt has two, or none is best
+ * @param fit of solve rates; empty if all responses or none are correct, no prompt has two responses, or no fit is best
  * @param difficulties from prompts never solved to those always solved, without empty bins
  * @param truncatedShare of all responses
  * @param responses how many were judged
@@ -40,7 +40,7 @@ public record EvaluationFigures(
     }
 
     /**
-     * Of an evaluation.
+     * Computes the figures of an evaluation.
      *
      * @throws IllegalArgumentException if no prompt has a judged response
      */

@@ -19,7 +19,7 @@ public enum Fix {
                     + " decoupled_token_is for a mild lag, decoupled_geo_rs_seq_tis for long queues or answers"),
     /** First rung: take out what is too far off. */
     REJECT("reject sequences by the geometric mean of their ratios: preset decoupled_geo_rs with the band 0.99_1.01"),
-    /** Second rung: and weigh what is left. */
+    /** Second rung: and weigh the remaining tokens. */
     REJECT_AND_WEIGH(
             "reject by the geometric mean, and weigh what is left per token: preset decoupled_geo_rs_token_tis"),
     /** For D: outliers go before anything is weighed. */

@@ -1,11 +1,12 @@
 package dev.millrace.corrections.diagnostics;
 
 /**
- * A mean with its interval of 95 %: {@code mean ± t · s / √m}, where m is the number of values, s their standard deviation and t the
- * 97.5 % point of Student's distribution with m − 1 degrees of freedom.
+ * A mean with its 95 % interval {@code mean ± t · s / √m}. Here m is the number of values, s their standard deviation,
+ * and t the 97.5 % point of Student's distribution with m − 1 degrees of freedom.
  *
  * @param mean of the values; NaN without one
- * @param low lower end; NaN where the values say nothing of their spread: there are fewer than two, or all are the same
+ * @param low lower end; NaN where the values say nothing about their spread: there are fewer than two, or all are the
+ *     same
  * @param high upper end, likewise
  */
 public record MeanInterval(double mean, double low, double high) {
@@ -49,8 +50,8 @@ public record MeanInterval(double mean, double low, double high) {
     }
 
     /**
-     * The 97.5 % point of Student's distribution: exact for 1 and 2 degrees of freedom, and from there on Fisher's expansion around the
-     * normal one's, which is right to 0.2 % at 3 and to 0.01 % from 6 on.
+     * The 97.5 % point of Student's distribution: exact for 1 and 2 degrees of freedom. From 3 on it is Fisher's
+     * expansion around the normal distribution's point, right to 0.2 % at 3 and to 0.01 % from 6 on.
      */
     static double student(int degrees) {
         if (degrees == 1) {

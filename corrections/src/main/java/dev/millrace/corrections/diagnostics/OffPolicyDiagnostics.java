@@ -35,7 +35,7 @@ public final class OffPolicyDiagnostics {
     }
 
     /**
-     * The diagnostics of a batch of which a rejection kept {@code kept}.
+     * Computes the diagnostics of a batch after a rejection.
      *
      * @param kept one per packed token: 1 = still trained; null if all are; only counted, see
      *     {@link PolicyGap#fractionRejected()}

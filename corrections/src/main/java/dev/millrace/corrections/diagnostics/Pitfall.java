@@ -2,10 +2,10 @@ package dev.millrace.corrections.diagnostics;
 
 /** A mistake in reading or answering off-policy drift that the data of a run show. */
 public enum Pitfall {
-    /** A divergence that nobody can place: the engines were not compared at one version. */
+    /** A divergence without a known cause: the engines were not compared at one version. */
     UNCHECKED_AGREEMENT("sampler and learner are apart, and nothing compares the two engines at one version: record old"
             + " log-probs before taking the gap for learning or for age"),
-    /** Weights of whole sequences, most of which do not count. */
+    /** Weights of whole sequences, where most sequences do not count. */
     SEQUENCE_WEIGHTS(
             "whole sequences are weighed although less than half of them count: weigh tokens, or reject first"),
     /** More room for the ratio in place of less drift. */
@@ -15,11 +15,11 @@ public enum Pitfall {
     UNGUARDED_SURGE(
             "answers surge in length and the learning rate is what it was: lower it first, and look at the reward"
                     + " afterwards"),
-    /** Averages in order, and a token of which the engines think the opposite. */
+    /** Averages are in order, but the engines think the opposite about single tokens. */
     AVERAGED_SPIKE(
             "averages are in order, and on single tokens the engines think the opposite of each other: look at the"
                     + " largest difference of the probabilities, not at the mean"),
-    /** A rejection that is one of length. */
+    /** A rejection that in effect rejects by length. */
     LENGTH_TRAP("long answers are rejected far more often than short ones: judge sequences by means, not by sums");
 
     private final String sentence;
@@ -28,7 +28,7 @@ public enum Pitfall {
         this.sentence = sentence;
     }
 
-    /** What is so, and the way out. */
+    /** Returns the finding and the way out. */
     public String sentence() {
         return sentence;
     }

@@ -47,7 +47,7 @@ public record PolicyGap(
     /**
      * Raw token weights.
      *
-     * @param mean mean; 1 in expectation, whatever the policies
+     * @param mean mean; 1 in expectation for any two policies
      * @param standardDeviation square root of mean square minus squared mean
      * @param min smallest
      * @param max largest

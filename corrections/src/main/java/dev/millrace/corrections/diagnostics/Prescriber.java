@@ -13,8 +13,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Makes of a branch of the decision tree what answers it under an algorithm. A patch replaces what it names and leaves everything
- * else as it is; whether it goes together with the rest says the algorithm, which refuses what does not.
+ * Turns a branch of the decision tree into a prescription for an algorithm. A patch replaces the settings that it names
+ * and leaves all others unchanged. The algorithm validates the result and rejects a patch that does not fit.
  */
 final class Prescriber {
     /** The survey's for the geometric mean. */
@@ -70,7 +70,7 @@ final class Prescriber {
         return new Prescription(List.of(), List.of(elsewhere));
     }
 
-    /** The lag itself no correction takes away; what is left of it is corrected. */
+    /** No correction removes the lag itself, only its remaining effect. */
     private Prescription lowerStaleness() {
         boolean isCorrected = !(inForce.weights() instanceof None)
                 || inForce.rejection().rejects()

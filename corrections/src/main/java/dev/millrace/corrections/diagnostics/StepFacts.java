@@ -3,8 +3,8 @@ package dev.millrace.corrections.diagnostics;
 import java.util.OptionalDouble;
 
 /**
- * What an optimiser step says of itself, beside the gap of its policies. What was not computed is absent; nothing stands in
- * for it, and no branch is decided by it then.
+ * Facts of an optimiser step in addition to the gap of its policies. A value that was not computed is empty, without a
+ * substitute, and then decides no branch.
  *
  * @param clipFraction share of the tokens whose ratio the objective clipped
  * @param clipRange how far above 1 the objective lets a ratio go

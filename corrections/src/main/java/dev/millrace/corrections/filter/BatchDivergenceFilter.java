@@ -14,11 +14,11 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * Drops a whole batch that the policy has left behind: one whose mean k3 of proximal against behavior,
- * {@code rho - 1 - log rho} over what is left, is above {@code maxMeanK3}.
+ * Drops a whole batch that is too far from the current policy: its mean k3 of proximal against behavior,
+ * {@code rho - 1 - log rho} over the remaining tokens, is above {@code maxMeanK3}.
  *
- * <p>The last line of defence: the step is starved, which is counted, and the next batch goes on. A mask that spares what it can
- * comes before it in the list.
+ * <p>The last line of defence: the step is starved, which is counted, and training continues with the next batch. Place
+ * masks that drop less before it in the list.
  *
  * <p>Unit: batch.
  *

@@ -12,13 +12,13 @@ import dev.millrace.corrections.stage.StageSettings;
 import java.util.Set;
 
 /**
- * Double-sided importance sampling's mask: a token whose ratio lies outside {@code [1 - clip_ratio_low, 1 + clip_ratio_high]} is
- * dropped, whatever the sign of its advantage.
+ * Double-sided importance sampling's mask: a token whose ratio lies outside
+ * {@code [1 - clip_ratio_low, 1 + clip_ratio_high]} is dropped, regardless of the sign of its advantage.
  *
- * <p>Unlike a band of weights it takes the token out of every denominator too; what is kept weighs what the weights say. A
- * clipped objective keeps tokens that move back into its range; this drops both.
+ * <p>Unlike a band of weights it also takes the token out of every denominator; kept tokens keep their weights. A
+ * clipped objective keeps tokens that move back into its range; this mask drops them too.
  *
- * <p>Unit: token. Source: SAO, arXiv 2607.07508, of which the abstract was read; prime-rl pull request 2423.
+ * <p>Unit: token. Source: SAO, arXiv 2607.07508 (abstract only); prime-rl pull request 2423.
  *
  * @param clipRatioLow lowest ratio is 1 less this, in (0, 1)
  * @param clipRatioHigh highest ratio is 1 plus this, positive, finite

@@ -15,11 +15,11 @@ import java.util.Set;
  * Masks trained tokens that the behavior policy did not really choose: those with log-prob exactly 0 (prompt) and
  * those with log-prob above a threshold, -0.01 by default (forced).
  *
- * <p>A prompt or tool token that slipped into the mask usually carries the placeholder 0. A token forced by a
- * template, a grammar or near-certainty carries no choice: its ratio is 1 up to engine noise, so it does not bias a
- * correction, but it dilutes every mean over tokens (KL, ESS, second moments), and where the engines disagree about
- * it its ratio is noise without information. Publish the fractions: a share of prompt tokens above 0 means that masks
- * are built wrongly.
+ * <p>A prompt or tool token that slipped into the mask usually carries the placeholder 0. A token forced by a template,
+ * a grammar or near-certainty carries no choice. Its ratio is 1 up to engine noise, so it does not bias a correction,
+ * but it dilutes every mean over tokens (KL, ESS, second moments). Where the engines disagree about it, its ratio is
+ * noise without information. Publish the fractions: a share of prompt tokens above 0 means that masks are built
+ * wrongly.
  *
  * <p>A log-prob of exactly 0 can also be a sampled token whose probability rounds to 1; it is masked either way.
  *
@@ -66,7 +66,10 @@ public record ForcedTokenMask(double forcedAbove) implements MaskStage {
         return Set.of(StageInput.FORCED_TOKENS);
     }
 
-    /** Tokens that are recorded as forced are masked too, whatever their log-prob. The fractions are of what was left. */
+    /**
+     * Also masks tokens that are recorded as forced, regardless of their log-prob. The fractions refer to the tokens
+     * that were still trained before.
+     */
     @Override
     public StageOutcome apply(StageBatch batch) {
         TokenBatch left = batch.left();

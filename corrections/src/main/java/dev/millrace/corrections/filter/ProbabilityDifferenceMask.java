@@ -13,11 +13,12 @@ import java.util.Set;
 
 /**
  * IPO's mask: a token is dropped if the policies' probabilities of it differ by more than {@code epsilon},
- * {@code |pi(y) - mu(y)| > epsilon}, whatever the sign of its advantage.
+ * {@code |pi(y) - mu(y)| > epsilon}, regardless of the sign of its advantage.
  *
- * <p>Probabilities, not their logs: a token that was unlikely and is a hundred times more unlikely now is kept, since nothing
- * came of it, and one whose probability fell from 0.9 to 0.5 is dropped. It is the total variation that one token
- * can witness. IPO's penalty on the squared log ratio of what is kept is an objective's.
+ * <p>The mask compares probabilities, not their logs. It keeps a token that was unlikely and is now a hundred times
+ * more unlikely, since that changes little, and drops one whose probability fell from 0.9 to 0.5. The difference is the
+ * part of the total variation that one token can show. IPO's penalty on the squared log ratio of kept tokens belongs to
+ * an objective.
  *
  * <p>Unit: token. Source: prime-rl pull requests 3418 and 3586.
  *

@@ -12,11 +12,11 @@ import java.util.Objects;
 import java.util.Set;
 
 /**
- * Rejects tokens or sequences at random, whatever they are: the control that a rejection by ratios must beat. Set
- * {@code share} to the share that the other rejects.
+ * Rejects tokens or sequences at random: the control that a rejection by ratios must beat. Set {@code share} to the
+ * share that the rejection by ratios rejects.
  *
- * <p>What falls is drawn from the seed, a sequence's place in its batch and its behavior log-probs: it meets the same fate
- * where a batch is formed, at the step and in a replay. Unit: token or sequence, as set.
+ * <p>The draw depends on the seed, the sequence's place in its batch and its behavior log-probs, so it is the same when
+ * the batch is formed, at the step and in a replay. Unit: token or sequence, as set.
  *
  * @param share share rejected on average, in (0, 1)
  * @param level unit of rejection
@@ -25,7 +25,7 @@ import java.util.Set;
 public record RandomRejection(double share, Level level, long seed) implements MaskStage {
     private static final long STEP = 0x9E3779B97F4A7C15L;
 
-    /** What is rejected as one. */
+    /** Unit of rejection. */
     public enum Level {
         /** Each token by itself. */
         TOKEN,
@@ -61,7 +61,7 @@ public record RandomRejection(double share, Level level, long seed) implements M
         float[] behavior = batch.facts().vector(StageInput.BEHAVIOR);
         byte[] keep = batch.left().mask();
         for (int s = 0; s < own.sequenceCount(); s++) {
-            long state = mixed(seed + STEP * s); // answers that are the same must not fall together
+            long state = mixed(seed + STEP * s); // identical answers must not be rejected together
             for (int t = own.start(s); t < own.end(s); t++) {
                 state = own.isTrained(t) ? mixed(state + STEP + Float.floatToIntBits(behavior[t])) : state;
             }

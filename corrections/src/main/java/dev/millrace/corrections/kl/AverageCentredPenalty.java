@@ -57,8 +57,8 @@ public record AverageCentredPenalty(double coefficient, double discount) impleme
     }
 
     /**
-     * After an estimator: changes the advantages of what is left, by the mean over that; others keep theirs. Acted on is what has
-     * an advantage then.
+     * Runs after an estimator. Changes the advantages of the remaining tokens, using the mean over these; other tokens
+     * keep theirs. Counts as acted on every token that then has an advantage.
      */
     @Override
     public StageOutcome apply(StageBatch batch) {

@@ -18,9 +18,9 @@
  * {@code sg[w] k3} KL(p‖q); {@code w k2} the f-divergence {@code E_q[d²/2]}. As a penalty in the reward only k1 is
  * right.
  *
- * <p>{@link dev.millrace.corrections.kl.KlPlan} answers for a purpose with the estimator that serves it and refuses the
- * others with the reason. All of this is per token, at the contexts that were visited: how the policy changes which
- * contexts are visited is not in a loss term; a penalty in the reward, carried to earlier tokens, has it.
+ * <p>{@link dev.millrace.corrections.kl.KlPlan} returns the estimator that serves a purpose and rejects the others with
+ * the reason. All of this is per token, at the contexts that were visited. A loss term does not include how the policy
+ * changes which contexts are visited; a penalty in the reward, carried to earlier tokens, does.
  */
 @NullMarked
 package dev.millrace.corrections.kl;

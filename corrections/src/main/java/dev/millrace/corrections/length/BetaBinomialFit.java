@@ -14,7 +14,7 @@ package dev.millrace.corrections.length;
  * @param alpha weight of success; positive
  * @param beta weight of failure; positive
  * @param logLikelihood of the counts, without the binomial coefficients
- * @param concentrated whether the counts vary no more than binomials of one rate would: then α + β has no finite
+ * @param concentrated whether the counts vary at most as much as binomials of one rate would: then α + β has no finite
  *     optimum, and the fit is the common rate at some large concentration
  */
 public record BetaBinomialFit(double alpha, double beta, double logLikelihood, boolean concentrated) {
@@ -45,7 +45,9 @@ public record BetaBinomialFit(double alpha, double beta, double logLikelihood, b
         return -Math.expm1(LogGamma.betaRatio(alpha, beta, 0, k));
     }
 
-    /** The same for a problem of which {@code correct} of {@code samples} samples were: k further ones. */
+    /**
+     * Returns pass@k over k further samples of a problem where {@code correct} of {@code samples} samples were correct.
+     */
     public double passAtK(long samples, long correct, long k) {
         PassAtK.requireCounts(samples, correct);
         requireK(k);

@@ -7,12 +7,12 @@ import java.util.Collections;
 import java.util.List;
 
 /**
- * How often sequences were rejected at each length, and whether length is what was rejected.
+ * How often sequences were rejected at each length, and whether length drives the rejection.
  *
- * <p>A threshold on a sum over tokens rejects long answers whatever their quality: the sum of {@code n} noisy log
- * ratios has a spread of {@code √n}. The model then learns to answer shortly, and the loss looks healthy. Buckets
- * double: lengths 1, 2-3, 4-7, and so on, so that reports of different steps are comparable; sequences without a
- * trained token before the rejection are in none. A sequence counts as rejected if none of its trained tokens is left.
+ * <p>A threshold on a sum over tokens rejects long answers regardless of their quality: the sum of {@code n} noisy log
+ * ratios has a spread of {@code √n}. The model then learns to give short answers, and the loss looks healthy. Buckets
+ * double: lengths 1, 2-3, 4-7, and so on, so that reports of different steps are comparable. Sequences without a
+ * trained token before the rejection are in no bucket. A sequence counts as rejected if it has no trained token left.
  *
  * @param buckets from short to long, empty ones left out
  * @param sequences how many sequences had a trained token before

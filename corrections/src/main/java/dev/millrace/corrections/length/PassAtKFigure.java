@@ -9,13 +9,12 @@ import dev.millrace.corrections.stage.StageSettings;
 import java.util.Map;
 
 /**
- * Reports how often one of k samples would be correct, by the groups of a batch; rewards stay as they are.
+ * Reports how often one of k samples would be correct, by the groups of a batch; rewards stay unchanged.
  *
- * <p>{@code pass_at_k} is without bias, over the groups that have at least k samples, and absent where none has.
- * {@code pass_at_k_bernoulli} takes each group's share of successes as it is; {@code pass_at_k_beta_binomial} fits a
- * distribution of them first, which is absent where all or no samples are correct, or no fit is
- * best. Both go beyond the samples taken, see
- * {@link BernoulliExtrapolation} and {@link BetaBinomialFit}.
+ * <p>{@code pass_at_k} is unbiased, over the groups that have at least k samples, and absent if no group has.
+ * {@code pass_at_k_bernoulli} uses each group's observed share of successes. {@code pass_at_k_beta_binomial} fits a
+ * distribution to the shares first; it is absent where all or no samples are correct, or no fit is best. Both
+ * extrapolate beyond the samples taken, see {@link BernoulliExtrapolation} and {@link BetaBinomialFit}.
  *
  * <p>Unit: batch.
  *

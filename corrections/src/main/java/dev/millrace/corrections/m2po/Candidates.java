@@ -26,9 +26,9 @@ final class Candidates {
     }
 
     /**
-     * Marks the trained tokens of which an update moves the policy further away, and counts them.
+     * Marks the trained tokens whose update moves the policy further away, and counts them.
      *
-     * <p>Without a branch, since the sign of a ratio is what a branch predictor cannot know.
+     * <p>Branch-free, since a branch predictor cannot predict the sign of a ratio.
      *
      * @param advantages one per sequence
      * @throws dev.millrace.corrections.NonFiniteLogProbException naming sequence and token
@@ -91,7 +91,7 @@ final class Candidates {
         return (a + b) + (c + d);
     }
 
-    /** m2 of a candidate, 0 of another token, whatever that holds; no branch. */
+    /** Returns m2 of a candidate and 0 for any other token, regardless of its value; branch-free. */
     private double marked(int token) {
         return Double.longBitsToDouble(key(token) & -(long) (mask[token] >> (mark >> 1)));
     }

@@ -14,7 +14,7 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * The second-moment mask of {@link SecondMomentMask} over what is left of a batch, of proximal against behavior.
+ * Applies {@link SecondMomentMask} to the remaining tokens of a batch, proximal against behavior.
  *
  * <p>Unit: token, decided over the whole batch.
  *

@@ -12,8 +12,8 @@ import java.util.OptionalDouble;
 import java.util.Set;
 
 /**
- * The mean squared log ratio of proximal to behavior over all tokens that are left, whatever a mask after it goes by. It only
- * observes. Absent where nothing is left.
+ * Reports the mean squared log ratio of proximal to behavior over all remaining tokens, independent of the masks that
+ * follow. It only observes. Absent if no token remains.
  *
  * <p>Unit: batch.
  */

@@ -16,11 +16,11 @@ import java.util.Arrays;
  * first among equals, the tokens before the first suffix whose mean is strictly below the threshold are masked. If no
  * suffix qualifies, all but the last of that order are masked, and {@link SecondMoment#withinThreshold()} is false.
  *
- * <p>No sort takes place. Every token below the threshold is kept, whatever the others are, because the mean of such
- * tokens is below it; how many of the others fit is found with a histogram over the bits of m2, refined where the cut
- * falls. The result is that of the sorted rule with exact sums, ties included: one pass over the log-probs where
- * a rounded sum leaves no doubt that nothing is to be masked, three to six otherwise, a fixed 0.2 MB beside them, no allocation that grows with the
- * batch.
+ * <p>The implementation does not sort. It keeps every token below the threshold, because the mean of such tokens is
+ * below it. A histogram over the bits of m2, refined where the cut falls, tells how many of the other tokens fit. The
+ * result equals that of the sorted rule with exact sums, ties included. It takes one pass over the log-probs where a
+ * rounded sum proves that nothing is masked, and three to six passes otherwise. It uses a fixed 0.2 MB of extra memory
+ * and no allocation that grows with the batch.
  *
  * <p>Source: Zheng et al., <i>Prosperity before Collapse</i>, arXiv 2510.01161 (threshold 0.04 there); the suffix
  * rule over all tokens is AReaL's. The authors' own code restricts the rule to harmful tokens, those whose update

@@ -4,7 +4,10 @@ import dev.millrace.corrections.ratio.RatioKind;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/** The policy that an objective's ratio is taken to, and with it what is left for importance weights to correct. */
+/**
+ * The policy in the denominator of an objective's ratio. It also determines the gap that importance weights have to
+ * correct.
+ */
 public enum Anchor {
     /** The proximal policy: a trust region around a recent policy, although the data are old. */
     PROXIMAL(RatioKind.ANCHOR),

@@ -18,13 +18,13 @@ import java.util.Map;
  * {@code ℓ = −sg[w] A log π}. One forward pass of the learner is saved, and the trust region is measured from a policy
  * that the update cannot tell from an engine's error.
  *
- * <p>Needs behavior log-probs; refuses weights in the input, which would correct twice, and a batch of which the rejection
- * leaves nothing, unless the aggregation knows the whole batch. Metrics: those of the loss and of the correction.
+ * <p>Needs behavior log-probs. Refuses weights in the input, which would correct twice. Also refuses a batch that the
+ * rejection empties, unless the aggregation knows the whole batch. Metrics: those of the loss and of the correction.
  *
  * <p>Source: verl {@code bypass_mode}.
  *
- * @param correction weights and rejections; its mode says which loss
- * @param clip the loss in {@code BYPASS_PPO_CLIP}; not looked at by the other
+ * @param correction weights and rejections; its mode selects the loss
+ * @param clip the loss in {@code BYPASS_PPO_CLIP}; ignored in the other mode
  */
 public record BypassMode(RolloutCorrectionConfig correction, PpoClip clip) {
     /** @throws IllegalArgumentException if the configuration is a decoupled one */

@@ -7,10 +7,10 @@ import dev.millrace.corrections.rollout.WeightRule;
 
 /**
  * verl's bypass mode with the policy gradient: weights and rejection are made from current over behavior at every
- * update, and the loss is divided by what there was before the rejection. See {@link BypassMode}.
+ * update, and the loss is divided by the token count before the rejection. See {@link BypassMode}.
  *
- * <p>Unit of correction: that of the weights. With {@code token} and a band {@code lower_upper} this is the double-sided mask
- * (DIS) of SAO (arXiv 2607.07508, of which the abstract was read).
+ * <p>Unit of correction: that of the weights. With {@code token} and a band {@code lower_upper} this is the
+ * double-sided mask (DIS) of SAO (arXiv 2607.07508, abstract only).
  *
  * @param rolloutIs weights per {@code token} or {@code sequence}; empty for none
  * @param rolloutIsThreshold {@code upper} truncates weights, {@code lower_upper} zeroes those outside

@@ -6,7 +6,7 @@ import static dev.millrace.corrections.objective.Bounds.positive;
 import dev.millrace.corrections.CorrectionUnit;
 
 /**
- * DPPO with a Kullback-Leibler trust region: per token {@code ℓ = −A · sg[min(r, c)] · sg[M] · log π}, where
+ * DPPO with a Kullback-Leibler trust region. Per token {@code ℓ = −A · sg[min(r, c)] · sg[M] · log π}, where
  * {@code M = 0} once the two-outcome divergence {@code KL = p log(p/π) + (1−p) log((1−p)/(1−π))}, {@code p = π_prox},
  * exceeds its bound in the direction the advantage pushes.
  *

@@ -6,12 +6,12 @@ import static dev.millrace.corrections.objective.Bounds.positive;
 import dev.millrace.corrections.CorrectionUnit;
 
 /**
- * DPPO with a total-variation trust region: per token {@code ℓ = −A · sg[min(r, c)] · sg[M] · log π}, where
- * {@code M = 1} while the probability has not moved too far in the direction the advantage pushes:
+ * DPPO with a total-variation trust region. Per token {@code ℓ = −A · sg[min(r, c)] · sg[M] · log π}. {@code M = 1}
+ * while the probability has not moved too far in the direction the advantage pushes:
  * {@code π − π_prox <= clipRatioHigh} if {@code A > 0}, {@code π − π_prox >= −low} otherwise.
  *
- * <p>Unit of correction: token. PPO bounds a ratio, so a token of probability 0.001 is clipped after a change no one
- * would notice, and one of 0.9 never; here the bound is on the change of probability itself (the total variation of the
+ * <p>Unit of correction: token. PPO bounds a ratio, so it clips a token of probability 0.001 after a negligible change
+ * and a token of 0.9 never. Here the bound is on the change of probability itself (the total variation of the
  * two-outcome distribution "this token or another"). The derivative is {@code −A min(r, c) M}: the ratio is a constant
  * weight, truncated at {@code c}, bounded to e^±20. Metrics: approximate KL, fraction with {@code M = 0}, fraction
  * whose ratio was truncated.

@@ -6,16 +6,16 @@ import dev.millrace.corrections.CorrectionUnit;
 
 /**
  * IPO: the surrogate of the ratio current / behavior on the tokens whose probability has not moved by more than
- * {@code ε}, {@code ℓ = sg[|π − μ| ≤ ε] · (−A r + β (log r)²)}; the others are dropped, whichever way they moved and
- * whatever the sign of the advantage.
+ * {@code ε}, {@code ℓ = sg[|π − μ| ≤ ε] · (−A r + β (log r)²)}; the others are dropped, regardless of their direction
+ * and of the sign of the advantage.
  *
  * <p>Unit of correction: token. The derivative on a kept token is {@code −A r + 2 β log r}; 0 where the log ratio is
  * beyond ±20. The bound is on probabilities, not on their ratio, so a token of probability 0.001 may become ten times
- * likelier and one of 0.9 may not fall to 0.5. {@link DppoTv} is the one-sided kin: it drops only what moved in the
- * direction of its advantage. Metrics: approximate KL, fraction dropped.
+ * likelier and one of 0.9 may not fall to 0.5. {@link DppoTv} is the one-sided variant: it drops only tokens that moved
+ * in the direction of their advantage. Metrics: approximate KL, fraction dropped.
  *
- * <p>Source: prime-rl, pull requests 3418 and 3586, of which the descriptions were read; no paper. Not the preference
- * optimisation of the same name.
+ * <p>Source: the descriptions of prime-rl pull requests 3418 and 3586; no paper. Not the preference optimisation of the
+ * same name.
  *
  * @param epsilon largest change of a kept token's probability, above 0, at most 1
  * @param beta weight of a kept token's squared log ratio

@@ -20,7 +20,7 @@ public sealed interface LossAggregation {
     /**
      * One coefficient per sequence, shards included; 0 for a sequence without trained tokens.
      *
-     * @param whole of which the batch is a part
+     * @param whole the global batch that contains this batch
      * @throws IllegalArgumentException if the denominator would be a count of nothing, or of one shard only
      */
     double[] coefficients(TokenBatch batch, GlobalBatch whole);
@@ -30,12 +30,14 @@ public sealed interface LossAggregation {
         return coefficients(batch, GlobalBatch.WHOLE);
     }
 
-    /** The aggregation itself, or the one that {@link AsPublished} stands for beside this objective. */
+    /** Returns this aggregation, or the one that {@link AsPublished} stands for under this objective. */
     default LossAggregation of(Objective objective) {
         return this;
     }
 
-    /** The one of the objective's source: a token mean for most, a mean over sequences for GSPO, GMPO, SAPO, QUATRO and OAPL. */
+    /**
+     * As in the objective's source: a token mean for most, a mean over sequences for GSPO, GMPO, SAPO, QUATRO and OAPL.
+     */
     record AsPublished() implements LossAggregation {
         @Override
         public double[] coefficients(TokenBatch batch, GlobalBatch whole) {

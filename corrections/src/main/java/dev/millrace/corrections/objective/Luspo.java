@@ -9,11 +9,11 @@ import dev.millrace.corrections.CorrectionUnit;
  * mean {@code s = exp(mean_t(current_t − anchor_t))} over its n trained tokens.
  *
  * <p>Unit of correction: sequence. GSPO's mean over sequences gives a token of a long answer less, which teaches short
- * answers; times n, every trained token receives {@code −A s} whatever the length. The factor is a constant. Under {@link
- * LossAggregation.SeqMeanTokenMean}, the paper's, this is GSPO under {@link LossAggregation.SeqMeanTokenSum}. Metrics as
- * {@link PpoClip}; there is no dual clip.
+ * answers; times n, every trained token receives {@code −A s} regardless of the length. The factor is a constant. Under
+ * {@link LossAggregation.SeqMeanTokenMean}, the paper's, this is GSPO under {@link LossAggregation.SeqMeanTokenSum}.
+ * Metrics as {@link PpoClip}; there is no dual clip.
  *
- * <p>Source: arXiv 2602.05261, of which the abstract was read, and its implementation in TRL.
+ * <p>Source: arXiv 2602.05261 (abstract only) and its implementation in TRL.
  *
  * @param anchor policy to compare with
  * @param clipRatioLow lower clip: sequence ratio {@code 1 - clip_ratio_low}

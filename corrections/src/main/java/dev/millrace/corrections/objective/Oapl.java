@@ -9,14 +9,15 @@ import dev.millrace.corrections.CorrectionUnit;
  * {@code ℓ = (β Σ_t (current_t − behavior_t) − A*)²}.
  *
  * <p>Unit of correction: sequence. The KL-regularised optimum satisfies {@code β log(π_opt / μ) = r − V_opt} exactly,
- * on any data whatever its age, so no importance weight is needed and the lagged engine is the regulariser itself. The
- * derivative is {@code 2 β (β Σ − A*)} on every trained token. Pass {@code A* = r − V̂*} as advantages ({@link
- * dev.millrace.corrections.advantage.SoftMaximum}); {@code A*} is their mean over the sequence. Weights, if any,
- * enter as their mean over the sequence. The log ratio is not bounded. Metrics: approximate KL to the behavior policy.
+ * on data of any age, so no importance weight is needed and the lagged engine is the regulariser itself. The derivative
+ * is {@code 2 β (β Σ − A*)} on every trained token. Pass {@code A* = r − V̂*} as advantages
+ * ({@link dev.millrace.corrections.advantage.SoftMaximum}); {@code A*} is their mean over the sequence. Weights, if
+ * any, enter as their mean over the sequence. The log ratio is not bounded. Metrics: approximate KL to the behavior
+ * policy.
  *
- * <p>Source: arXiv 2602.19362, after A*-PO (arXiv 2505.20686), whose reading of two temperatures is implemented: one
- * for the value, in the advantage, and one for the regression, here. The paper sums over sequences; the mean differs by
- * a constant.
+ * <p>Source: arXiv 2602.19362, after A*-PO (arXiv 2505.20686). As in A*-PO there are two temperatures: one for the
+ * value, in the advantage, and one for the regression, here. The paper sums over sequences; the mean differs by a
+ * constant.
  *
  * @param beta strength of regularisation towards the behavior policy
  */

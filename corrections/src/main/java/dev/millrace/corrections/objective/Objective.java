@@ -27,7 +27,10 @@ public interface Objective {
         return Anchor.PROXIMAL;
     }
 
-    /** What the importance weights beside the loss have to compare; empty if the loss corrects by itself and takes none. */
+    /**
+     * Returns the ratio that importance weights must use with this loss; empty if the loss corrects by itself and takes
+     * none.
+     */
     default Optional<RatioKind> weightsCompare() {
         return anchor().weightsCompare();
     }
@@ -43,8 +46,8 @@ public interface Objective {
     }
 
     /**
-     * True if the loss is linear in the current log-probs: its gradient is then known without a forward pass, and it has no
-     * trust region, so it is right for one step on a batch and no more.
+     * True if the loss is linear in the current log-probs. Its gradient is then known without a forward pass. It has no
+     * trust region, so it is right for only one step on a batch.
      */
     default boolean linear() {
         return false;

@@ -4,12 +4,13 @@ import dev.millrace.corrections.TokenBatch;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What an objective is evaluated on: the layout and, beside it, one element per packed token of every vector.
+ * Input of an objective: the layout, and vectors with one element per packed token.
  *
  * <p>{@code current} is differentiated. {@code proximal} anchors the trust region: the learner's log-probs at the start
  * of the update, or in bypass mode the behavior policy's own. {@code behavior} is needed only by objectives that
- * correct for staleness themselves. Arrays are not copied: they belong to the caller, who leaves them alone while an
- * evaluation runs. Every vector is checked here, once: right length, finite at trained tokens, weights not negative.
+ * correct for staleness themselves. Arrays are not copied; the caller owns them and must not change them during an
+ * evaluation. The constructor validates every vector once: right length, finite at trained tokens, weights not
+ * negative.
  */
 public final class ObjectiveInput {
     private final TokenBatch batch;

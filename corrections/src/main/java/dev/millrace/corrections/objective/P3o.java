@@ -6,17 +6,17 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * P3O: the policy gradient under weights capped at the effective sample size, and a pull back to the anchor that grows as
- * it falls: {@code ℓ = −sg[min(r, e)] A log π + sg[1 − e] (log r + 1/r − 1)}, {@code r = exp(current − anchor)} and
- * {@code e = (Σ r)² / (n Σ r²)} over the n trained tokens of the minibatch.
+ * P3O: the policy gradient under weights capped at the effective sample size, plus a pull back to the anchor that grows
+ * as the sample size falls. {@code ℓ = −sg[min(r, e)] A log π + sg[1 − e] (log r + 1/r − 1)}, where
+ * {@code r = exp(current − anchor)}, and {@code e = (Σ r)² / (n Σ r²)} over the n trained tokens of the minibatch.
  *
- * <p>Unit of correction: token; the sample size is the batch's. Nothing is to be tuned: on-policy {@code e} is 1, which
- * leaves the plain policy gradient, and where few tokens carry the weight both the cap and the pull become strict. The
- * derivative is {@code −A min(r, e) + (1 − e)(1 − 1/r)}. Log ratios are bounded to ±20, beyond which the pull has no
- * derivative. Metrics: approximate KL, fraction of tokens at the cap, {@value #ESS}.
+ * <p>Unit of correction: token; the sample size is the batch's. There is nothing to tune: on-policy {@code e} is 1,
+ * which leaves the plain policy gradient. Where few tokens carry the weight, both the cap and the pull become strict.
+ * The derivative is {@code −A min(r, e) + (1 − e)(1 − 1/r)}. Log ratios are bounded to ±20, beyond which the pull has
+ * no derivative. Metrics: approximate KL, fraction of tokens at the cap, {@value #ESS}.
  *
- * <p>Source: arXiv 2605.12380, of which the abstract was read, and its implementation in FeynRL, whose estimate of the
- * divergence this is.
+ * <p>Source: arXiv 2605.12380 (abstract only) and its implementation in FeynRL, which also provides the estimate of the
+ * divergence.
  *
  * @param anchor policy to compare with
  */

@@ -11,8 +11,8 @@ import java.util.Map;
 import java.util.Objects;
 
 /**
- * QUATRO: a trust region for every prompt. Per sequence {@code ℓ = −(ρ (A − η) − λ (ρ log ρ − ρ))}, with {@code ρ} the ratio of the
- * whole answer, current over behavior, and multiplier λ and offset η those of its group.
+ * QUATRO: a trust region for every prompt. Per sequence {@code ℓ = −(ρ (A − η) − λ (ρ log ρ − ρ))}. {@code ρ} is the
+ * ratio of the whole answer, current over behavior; λ and η are the multiplier and offset of its group.
  *
  * <p>Unit of correction: group; the batch must hold groups whole. The derivative by a token's log-prob is
  * {@code −ρ (A − η − λ log ρ)}, 0 where the solution puts the answer, and pointing back beyond it. A is the mean advantage of the

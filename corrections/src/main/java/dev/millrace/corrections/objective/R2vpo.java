@@ -11,12 +11,13 @@ import java.util.Map;
 import java.util.Objects;
 
 /**
- * R²VPO: the surrogate under a penalty on the variance of its ratio in the place of clipping, per token
+ * R²VPO: the surrogate with a penalty on the variance of its ratio instead of clipping. Per token
  * {@code ℓ = −(ρ A − λ (ρ − 1)²)} with {@code ρ = current / proximal}.
  *
- * <p>Unit of correction: token. The derivative is {@code −ρ (A − 2 λ (ρ − 1))}, which turns at {@code ρ = 1 + A / (2 λ)}; 0 where
- * the log ratio is beyond ±20. Metrics: approximate KL, and {@value #RATIO_VARIANCE}, by which a {@link
- * dev.millrace.corrections.objective.VarianceMultiplier} moves λ between updates.
+ * <p>Unit of correction: token. The derivative is {@code −ρ (A − 2 λ (ρ − 1))}, which turns at
+ * {@code ρ = 1 + A / (2 λ)}; 0 where the log ratio is beyond ±20. Metrics: approximate KL, and
+ * {@value #RATIO_VARIANCE}. A {@link dev.millrace.corrections.objective.VarianceMultiplier} uses the latter to adjust λ
+ * between updates.
  *
  * <p>Source: see {@link RatioVariancePenalty}'s package.
  *

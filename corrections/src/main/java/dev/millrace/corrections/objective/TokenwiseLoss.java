@@ -25,7 +25,7 @@ final class TokenwiseLoss {
         this.clipFlags = new byte[gradient.length];
     }
 
-    /** @param anchor log-probs handed to the rule beside the current ones */
+    /** @param anchor log-probs passed to the rule in addition to the current ones */
     TokenwiseLoss apply(TokenRule rule, float[] anchor) {
         TokenBatch batch = input.batch();
         float[] current = input.current();

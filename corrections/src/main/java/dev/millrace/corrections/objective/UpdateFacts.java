@@ -4,14 +4,14 @@ import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.stage.ControlState;
 
 /**
- * What an update's loss depends on besides log-probs and the objective's own settings.
+ * Inputs of an update's loss other than log-probs and the objective's own settings.
  *
  * @param aggregation how token losses become one number
- * @param whole what it divides by: the minibatch before an objective's own rejections
- * @param tokensBeforeMasking tokens of the minibatch before the second-moment mask, by which M2PO divides; at least the
- *     trained ones, or {@link GlobalBatch#OF_THIS_BATCH}
+ * @param whole the denominator: the minibatch before an objective's own rejections
+ * @param tokensBeforeMasking tokens of the minibatch before the second-moment mask, the denominator of M2PO; at least
+ *     the trained ones, or {@link GlobalBatch#OF_THIS_BATCH}
  * @param optimizerSteps steps taken before; seeds what is drawn at random, so that a repeated step draws the same
- * @param controls what the updates before have left to be remembered
+ * @param controls state that earlier updates left for the controls
  */
 public record UpdateFacts(
         LossAggregation aggregation,

@@ -6,18 +6,18 @@ import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
 
 /**
- * VESPO: the policy gradient {@code ℓ = −sg[φ(W)] A log π} under a reshaped weight of the whole answer,
+ * VESPO: the policy gradient {@code ℓ = −sg[φ(W)] A log π} under a reshaped weight of the whole answer.
  * {@code φ(W) = e^λ W^k e^(−λ W)} with {@code W = exp(Σ_t(current − behavior))}.
  *
- * <p>Unit of correction: sequence. {@code φ(1) = 1}; it peaks at {@code W = k/λ} and falls to 0 on both sides, so an
- * answer that has become either much likelier or much rarer is left alone instead of being cut at a bound. For advantages
- * that are not negative the defaults peak below 1, which pushes an answer up only until the policy has it; for negative
- * ones above 1. Which pair of k and λ a sequence has, follows from its mean advantage; its tokens keep their own. The
- * weight is a constant of the derivative, {@code −φ A}. Log ratios are bounded to ±20 per token and the sequence's to
- * [log 1e-8, 20]. Metrics: approximate KL to the behavior policy.
+ * <p>Unit of correction: sequence. {@code φ(1) = 1}. The weight peaks at {@code W = k/λ} and falls to 0 on both sides.
+ * So an answer that has become either much likelier or much rarer is left alone instead of being cut at a bound. For
+ * advantages that are not negative the defaults peak below 1, which pushes an answer up only until the policy has it;
+ * for negative ones above 1. The mean advantage of a sequence selects its pair of k and λ; its tokens keep their own
+ * advantages. The weight is a constant in the derivative, {@code −φ A}. Log ratios are bounded to ±20 per token and the
+ * sequence's to [log 1e-8, 20]. Metrics: approximate KL to the behavior policy.
  *
- * <p>Source: Shen et al. 2026 (arXiv 2602.10693), of which the abstract was read, and its implementation in TRL, whose
- * defaults these are.
+ * <p>Source: Shen et al. 2026 (arXiv 2602.10693, abstract only) and its implementation in TRL, which also provides the
+ * defaults.
  *
  * @param kPos power of the weight at a non-negative advantage, positive
  * @param lambdaPos rate of its decay, positive

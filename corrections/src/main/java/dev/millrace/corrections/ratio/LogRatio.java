@@ -7,8 +7,8 @@ import dev.millrace.corrections.TokenBatch;
  * A log probability ratio per token, {@code log rho_t = target_t - sampler_t}, with the names of its two policies.
  *
  * <p>A view: it holds the caller's two arrays (one log-prob per packed token, natural log of the sampled token) and
- * subtracts in double when asked, because the difference of two floats rounded to float loses what a small ratio is
- * made of. The arrays must not change while a method uses the view. Thread-safe under that condition.
+ * subtracts in double on access. A difference rounded to float would lose the precision of small ratios. The arrays
+ * must not change while a method uses the view. Thread-safe under that condition.
  */
 public final class LogRatio {
     /**
@@ -181,7 +181,10 @@ public final class LogRatio {
         return (a + b) + (c + d);
     }
 
-    /** The log ratio, or 0 at a context token, whatever that holds; no branch: a random mask would cost a misprediction per token. */
+    /**
+     * Returns the log ratio, or 0 at a context token, regardless of its values. Branch-free, since a random mask would
+     * cost a misprediction per token.
+     */
     private double trainedAt(TokenBatch batch, int token) {
         return Double.longBitsToDouble(Double.doubleToRawLongBits(at(token)) & -(long) batch.trained(token));
     }

@@ -3,35 +3,37 @@ package dev.millrace.corrections.ratio;
 import dev.millrace.corrections.stage.MaskStage;
 
 /**
- * What becomes of a rollout whose old log-probs cannot be had, those of the learner's engine at the version that sampled.
+ * What happens to a rollout without old log-probs, those of the learner's engine at the version that sampled.
  *
- * <p>The scorer makes them from the stored version, whether that is the current one or not, under every policy; this is about
- * a version that is stored no more, or cannot be read. Other weights, such as the current ones, never stand in for it: in
- * arrays the log-probs are NaN, so that a ratio formed with them stops whoever forms it.
+ * <p>Under every policy the scorer computes them from the stored version, current or not. The policy applies when that
+ * version is no longer stored or cannot be read. Other weights, such as the current ones, never replace it: in arrays
+ * the log-probs are NaN, so that any computation that forms a ratio with them fails.
  */
 public enum MissingOldLogProbs {
     /**
-     * There is no recovery but the scorer's: the rollout leaves as {@code version-unavailable}. What staleness.max_versions
-     * lets be trained on is kept for it, see weights.keep_versions.
+     * The scorer is the only way to recover them: the rollout is dropped as {@code version-unavailable}. The versions
+     * that staleness.max_versions allows in training are kept for it, see weights.keep_versions.
      */
     RECOMPUTE,
     /**
-     * It goes on without. Its proximal log-probs, for the step, are A-3PO's: between behavior and the step's starting weights
-     * in log space, {@code behavior + (d - 1)/d (current - behavior)} for a token sampled d versions before them. Nothing may
-     * compare old log-probs then.
+     * The rollout continues without them. Its proximal log-probs for the step are A-3PO's: between behavior and the
+     * step's starting weights in log space, {@code behavior + (d - 1)/d (current - behavior)} for a token sampled d
+     * versions before them. The algorithm must not compare old log-probs then.
      */
     INTERPOLATE,
-    /** It goes on as a sibling: its reward counts in its group's baseline, and no token of it is trained on. */
+    /**
+     * The rollout continues as a sibling: its reward counts in its group's baseline, but its tokens are masked.
+     */
     MASK;
 
-    /** Whether a rollout goes on without them. */
+    /** Whether a rollout continues without them. */
     public boolean goesOn() {
         return this != RECOMPUTE;
     }
 
     /**
-     * The stage that masks them, or, where they go on interpolated, counts them. Where rollouts do not go on without, but one
-     * has, under an earlier configuration, it is masked.
+     * Returns the stage that masks such rollouts, or counts them where they continue interpolated. A rollout that
+     * continued under an earlier configuration, although this one does not allow it, is masked.
      */
     public MaskStage stage() {
         return new WithoutOldLogProbs(this);

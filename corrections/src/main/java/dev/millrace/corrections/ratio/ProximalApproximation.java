@@ -6,8 +6,8 @@ import dev.millrace.corrections.staleness.VersionSpan;
 import java.util.Arrays;
 
 /**
- * Approximates the log-probs of the proximal policy, taken to be one version before the current one, from those of
- * the behavior and the current policy and the version {@code v} that sampled each token.
+ * Approximates the log-probs of the proximal policy, assumed to be one version before the current one. Inputs are the
+ * log-probs of the behavior and the current policy and the version {@code v} that sampled each token.
  *
  * <p>The share of the current policy is {@code a = (currentVersion - 1 - v) / (currentVersion - v)}: 0 for tokens of
  * the proximal version itself, towards 1 for old ones. On tokens of the current version the share is 0.
@@ -36,7 +36,7 @@ public enum ProximalApproximation {
             return larger + Math.log((1.0 - share) * Math.exp(behavior - larger) + share * Math.exp(current - larger));
         }
     },
-    /** {@code behavior} as it is: no approximation, for comparison. */
+    /** Unchanged {@code behavior}: no approximation, for comparison. */
     BEHAVIOR {
         @Override
         double at(double behavior, double current, double share) {

@@ -5,12 +5,12 @@ import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.rollout.RejectionRule;
 
 /**
- * The trained tokens among at most {@value #CAPACITY} packed tokens of one sequence, side by side in double, with their
- * log ratios and ratios: what the passes over a batch work on.
+ * The trained tokens among at most {@value #CAPACITY} packed tokens of one sequence, packed in double, with their log
+ * ratios and ratios. The passes over a batch work on it.
  *
- * <p>Closing the gaps first means that no pass after it looks at a mask, and that context tokens, whatever they hold,
- * are nowhere near the arithmetic. A block and its arrays (about 18 KB) stay in the first-level cache. The arrays
- * belong to the block: passes read the first {@link #size()} elements and may overwrite {@link #scratch}, no other.
+ * <p>Closing the gaps first means that no later pass looks at a mask, and that the values of context tokens never enter
+ * the arithmetic. A block and its arrays (about 18 KB) stay in the first-level cache. The arrays belong to the block:
+ * passes read the first {@link #size()} elements and may overwrite {@link #scratch}, no other.
  *
  * <p>Reused from block to block, so it allocates once. Not thread-safe: one per worker.
  */

@@ -3,11 +3,11 @@ package dev.millrace.corrections.rollout;
 import dev.millrace.corrections.ratio.TokenBlock;
 
 /**
- * One thing to find out, or to write, while the blocks of a batch go by.
+ * One computation over the blocks of a batch.
  *
- * <p>A pass keeps what it finds per sequence, in arrays with a slot for each, and nowhere else. So several workers may
- * run one pass at once as long as each sequence has one worker, and a total added up in sequence order afterwards does
- * not depend on how many there were.
+ * <p>A pass keeps its results only per sequence, in arrays with one slot each. So several workers may run one pass at
+ * once as long as each sequence has one worker. A total added up in sequence order afterwards does not depend on the
+ * number of workers.
  */
 interface BlockPass {
 

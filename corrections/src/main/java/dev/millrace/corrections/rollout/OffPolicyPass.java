@@ -7,14 +7,14 @@ import dev.millrace.corrections.ratio.TokenBlock;
 import java.util.function.IntToDoubleFunction;
 
 /**
- * How far target and sampler are apart: the sums behind KL, perplexities and chi-square, per sequence.
+ * Accumulates per sequence the sums behind KL, perplexities and chi-square of target against sampler.
  *
  * <p>The metrics are verl's {@code compute_offpolicy_metrics}, by name:
  * <ul>
  *   <li>{@code kl} = mean(sampler - target), {@code k3_kl} = mean(rho - 1 - log rho), over tokens; the ratio in k3 is
  *       not bounded;
- *   <li>{@code training_ppl} = mean over sequences of exp(-mean target), {@code rollout_ppl} the same of the sampler,
- *       {@code *_log_ppl} of their logs, {@code log_ppl_diff} of mean sampler - mean target, {@code ppl_ratio} of its
+ *   <li>means over sequences: {@code training_ppl} of exp(-mean target), {@code rollout_ppl} of exp(-mean sampler),
+ *       {@code *_log_ppl} of their logs; {@code log_ppl_diff} of mean sampler - mean target, {@code ppl_ratio} of its
  *       exponential;
  *   <li>{@code chi2_token} = mean(rho^2) - 1 over tokens, {@code chi2_seq} = mean((prod rho)^2) - 1 over sequences,
  *       both with logs bounded to 20.
@@ -113,7 +113,7 @@ final class OffPolicyPass implements BlockPass {
                         - 1.0);
     }
 
-    /** A sequence without trained tokens has sums of 0, and so quotients of 0 whatever they are divided by. */
+    /** A sequence without trained tokens has sums of 0, so its quotients are 0 for any divisor. */
     private double count(int s, double epsilon) {
         int trained = batch.trainedTokens(s);
         return trained == 0 ? 1.0 : trained + epsilon;

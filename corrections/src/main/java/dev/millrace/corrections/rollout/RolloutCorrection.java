@@ -125,7 +125,7 @@ public final class RolloutCorrection {
         }
     }
 
-    /** Divides the weights of a batch by their mean, so that the loss keeps its scale whatever the mismatch. */
+    /** Divides the weights of a batch by their mean, so that the loss keeps its scale regardless of the mismatch. */
     static final class BatchNormalization {
         private BatchNormalization() {}
 

@@ -6,8 +6,8 @@ import java.util.OptionalDouble;
 import java.util.TreeMap;
 
 /**
- * What the controls of a step remember from one version to the next, by name; published with the version, so that a learner
- * that starts again goes on as if nothing had happened. Immutable.
+ * State that the controls of a step keep from one version to the next, by name. It is published with the version, so
+ * that a restarted learner continues unchanged. Immutable.
  *
  * @param values by name
  */

@@ -7,10 +7,10 @@ import java.util.OptionalDouble;
  * The factor on the learning rate that a batch's response length asks for: {@code scale} if the batch's mean length is more
  * than {@code growth} times what it was {@code steps} steps ago, else 1.
  *
- * <p>Unit: optimiser step, that is, a batch that was trained on; one without a trained token is neither compared nor
- * remembered. The lengths of the last {@code steps} steps are remembered one by one. Before there are so many nothing is
- * compared, and nothing stands in for the length that is missing. A function of the batch and of what is remembered with the
- * version, so that a learner that starts again and a replay decide the same. Immutable.
+ * <p>Unit: optimiser step, that is, a batch that was trained on. A batch without a trained token is neither compared
+ * nor remembered. The lengths of the last {@code steps} steps are remembered one by one. Until enough lengths are
+ * remembered the guard compares nothing and substitutes no length. The decision is a function of the batch and of the
+ * state stored with the version, so a restarted learner and a replay decide the same. Immutable.
  */
 public final class LengthGuard {
     /** How many lengths are remembered, until there are enough; then it stays. */
@@ -41,7 +41,7 @@ public final class LengthGuard {
      * What the guard saw.
      *
      * @param tokens       mean response length of the batch
-     * @param tokensBefore what it was so many steps ago; empty while there are not so many
+     * @param tokensBefore mean response length {@code steps} steps ago; empty until enough lengths are remembered
      * @param remembered   how many steps before this one are remembered
      */
     public record Seen(double tokens, OptionalDouble tokensBefore, int remembered) {}

@@ -14,7 +14,7 @@ import java.util.Set;
 public interface Stage {
 
     /**
-     * What it is called in reports, unique in an algorithm: {@code m2po}. Its kind, unless it says otherwise.
+     * Returns the stage's name in reports, unique in an algorithm, such as {@code m2po}; by default its kind.
      */
     default String name() {
         return StageSettings.kindOf(getClass());
@@ -23,13 +23,17 @@ public interface Stage {
     /** What receives one verdict, weight or advantage as a whole. */
     CorrectionUnit unit();
 
-    /** What it reads of a batch beside its layout and rewards; where one of them is missing, the stage is refused. */
+    /**
+     * Returns what the stage reads of a batch in addition to its layout and rewards; if one of them is missing, the
+     * stage is refused.
+     */
     default Set<StageInput> inputs() {
         return Set.of();
     }
 
     /**
-     * What it reads if the batch has it, and does without if not, which it reports. Whoever can make it ready should.
+     * Returns optional inputs: the stage reads them if the batch has them, and otherwise works without and reports
+     * that. Callers that can provide them should.
      */
     default Set<StageInput> optionalInputs() {
         return Set.of();

@@ -12,8 +12,8 @@ import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A batch on its way through the stages: its facts, and what has been decided so far. Each stage gets its outcome from the
- * method with which it acts.
+ * A batch on its way through the stages: its facts, and the decisions so far. The method that a stage calls to act
+ * returns the stage's outcome.
  *
  * <p>Used by one thread.
  */
@@ -195,9 +195,9 @@ public final class StageBatch {
     }
 
     /**
-     * Takes tokens out of the update; acted on is what was taken.
+     * Takes tokens out of the update; the removed tokens count as acted on.
      *
-     * @param keep one per packed token: 1 to keep it as it is, 0 to mask it
+     * @param keep one per packed token: 1 to keep the token unchanged, 0 to mask it
      */
     public StageOutcome mask(Stage by, byte[] keep, Map<String, Double> values) {
         TokenBatch before = left;

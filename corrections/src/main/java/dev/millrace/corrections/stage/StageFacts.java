@@ -14,11 +14,11 @@ import java.util.Set;
 import java.util.TreeSet;
 
 /**
- * A batch as it comes to the stages: the layout under the sequences' own masks, and whatever else is known, each under its
- * name. What is not known is absent, and asking for it is refused; nothing stands in for it.
+ * Input of the stages: the layout under the sequences' own masks, and all other known facts, each under its name. An
+ * unknown fact is absent and has no substitute; a request for it throws.
  *
- * <p>Vectors have one element per packed token. Arrays are the caller's and are not copied: nobody writes to them while the
- * facts are in use. Immutable under that condition.
+ * <p>Vectors have one element per packed token. The caller owns the arrays, which are not copied, and must not write to
+ * them while the facts are in use. Immutable under that condition.
  */
 public final class StageFacts {
     private static final Set<StageInput> VECTORS = Set.of(

@@ -1,6 +1,6 @@
 package dev.millrace.corrections.stage;
 
-/** What a stage may read of a batch beside its layout and its rewards. */
+/** What a stage may read of a batch in addition to its layout and its rewards. */
 public enum StageInput {
     /** Log-probs by the generator's engine at the version that sampled. */
     BEHAVIOR("behavior log-probs"),
@@ -45,7 +45,7 @@ public enum StageInput {
         this.text = text;
     }
 
-    /** In a sentence. */
+    /** Returns the wording for messages. */
     public String text() {
         return text;
     }

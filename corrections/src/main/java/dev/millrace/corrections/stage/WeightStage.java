@@ -9,7 +9,10 @@ import java.util.OptionalDouble;
  */
 public interface WeightStage extends Stage {
 
-    /** The same over another pair of policies: what is left for weights to correct follows from the objective. */
+    /**
+     * Returns the same stage for another pair of policies; the objective determines the gap that weights have to
+     * correct.
+     */
     WeightStage comparing(RatioKind ratio);
 
     /** The bound at which a weight is truncated; empty where none is. */

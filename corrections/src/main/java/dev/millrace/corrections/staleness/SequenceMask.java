@@ -16,13 +16,13 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * Off-policy sequence masking: a sequence is rejected when its advantage is negative and the policy has drifted from
- * it, {@code A < 0 and mean over trained tokens of (log behavior - log current) > threshold}.
+ * Off-policy sequence masking: rejects a sequence whose advantage is negative and from which the policy has drifted,
+ * {@code A < 0 and mean over trained tokens of (log behavior - log current) > threshold}.
  *
- * <p>A wrong answer the policy no longer gives teaches little and pushes its probabilities further into a region
- * where they are unreliable; a right answer is kept however old it is. The mean is the k1 estimate of KL(behavior ||
- * current) per token, so length plays no part; it may be negative. {@code behavior} are the log-probs of the
- * inference engine, not a recomputation: engine mismatch counts as drift.
+ * <p>A wrong answer that the policy no longer gives teaches little, and it pushes probabilities further into a region
+ * where they are unreliable. A right answer is kept at any age. The mean is the k1 estimate of KL(behavior || current)
+ * per token, so length plays no part; it may be negative. {@code behavior} are the log-probs of the inference engine,
+ * not a recomputation: engine mismatch counts as drift.
  *
  * <p>Unit: sequence. Source: DeepSeek-AI, <i>DeepSeek-V3.2</i>, arXiv 2512.02556, section on scaling GRPO, which does
  * not publish the threshold. Their advantage is one number per sequence; here it is given as such.

@@ -15,8 +15,8 @@ import java.util.Set;
  * Weights that fall with staleness: {@code w_t · 2^(-s_t / half-life)}, s_t the versions between the one that sampled the
  * token and the current one.
  *
- * <p>A heuristic damping beside importance weights, not one itself: it says nothing of how far the policy moved, only of how
- * many updates it had. Unit: token, by the version that sampled it. Immutable and thread-safe.
+ * <p>A heuristic damping on top of importance weights, not an importance weight itself: it reflects how many updates
+ * the policy had, not how far it moved. Unit: token, by the version that sampled it. Immutable and thread-safe.
  *
  * @param halfLifeVersions versions in which a weight halves; positive and finite
  */
@@ -49,7 +49,7 @@ public record StalenessDamping(double halfLifeVersions) implements Stage {
         return Set.of(StageInput.VERSIONS);
     }
 
-    /** Multiplies the weights so far; the mean factor is over what is left, and absent where nothing is. */
+    /** Multiplies the weights so far. The mean factor is over the remaining tokens, and absent if there are none. */
     @Override
     public StageOutcome apply(StageBatch batch) {
         TokenBatch left = batch.left();

@@ -51,8 +51,9 @@ public record ExactTrustRegionMask(double maxTokenKl) implements MaskStage {
     }
 
     /**
-     * Compares behavior with proximal. The bounds on the surrogate's error are of what is kept, with the largest KL that was
-     * measured there in the place of the bound; {@code certified} is 0 where top-k distributions give a lower bound of it only.
+     * Compares behavior with proximal. The bounds on the surrogate's error are for the kept tokens and use the largest
+     * KL measured there instead of the configured bound. {@code certified} is 0 where top-k distributions give only a
+     * lower bound of it.
      */
     @Override
     public StageOutcome apply(StageBatch batch) {

@@ -80,7 +80,7 @@ public record SampledTrustRegionMask(double maxAbsLogRatio, double meanK3) imple
         return StageFacts.policies(RatioKind.ANCHOR);
     }
 
-    /** Compares proximal with behavior. The bound on the surrogate's error is an estimate, of what is kept. */
+    /** Compares proximal with behavior. The bound on the surrogate's error is an estimate for the kept tokens. */
     @Override
     public StageOutcome apply(StageBatch batch) {
         LogRatio ratio = batch.facts().ratio(RatioKind.ANCHOR);

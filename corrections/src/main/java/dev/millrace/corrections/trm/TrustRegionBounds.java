@@ -49,7 +49,7 @@ public final class TrustRegionBounds {
      * {@code 4 sum_t D_t min(1, (T - t) epsilon, sqrt((T - t) delta / 2))}, where {@code D_t} is the mean total
      * variation distance over the contexts the behavior policy visits at position t.
      *
-     * <p>It takes what was measured at each position in the place of the worst case there; with the worst case
+     * <p>It uses the value measured at each position instead of the worst case. With the worst case
      * {@code D_t = sqrt(delta / 2)} everywhere it is {@link #pinskerMarginal} or less. From samples,
      * {@code D_t = E|rho_t - 1| / 2}: {@link PositionalTotalVariation}.
      *

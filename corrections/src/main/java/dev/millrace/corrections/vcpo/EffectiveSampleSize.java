@@ -4,12 +4,12 @@ package dev.millrace.corrections.vcpo;
  * Effective sample size of importance weights, {@code ESS = (sum w)^2 / sum w^2}, and its ratio to their number.
  *
  * <p>Unit: sequence (one weight per sequence). The ratio is in (0, 1]: 1 when all weights are equal, {@code 1/n} when
- * one of them is everything. Both sums are taken relative to the largest weight, in log space, so neither overflows
- * nor vanishes however long the sequences are, and scaling all weights by a constant changes nothing.
+ * one of them is everything. Both sums are taken relative to the largest weight, in log space. So neither overflows nor
+ * vanishes for sequences of any length, and scaling all weights by a constant changes nothing.
  *
- * <p>This is what {@link ReferenceEffectiveSampleSize} is not: that one adds 1e-8 to the denominator (which drives
- * the ratio of uniformly small weights to 0), counts sequences without a trained token as perfectly on-policy, and
- * yields NaN when a weight overflows.
+ * <p>{@link ReferenceEffectiveSampleSize} differs: it adds 1e-8 to the denominator, which drives the ratio of uniformly
+ * small weights to 0. It also counts sequences without a trained token as perfectly on-policy, and yields NaN when a
+ * weight overflows.
  *
  * @param weights how many weights
  * @param ess between 1 and {@code weights}

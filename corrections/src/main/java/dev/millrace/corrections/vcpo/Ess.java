@@ -14,17 +14,12 @@ import java.util.OptionalDouble;
 import java.util.Set;
 
 /**
- * How the step size follows the effective sample size of the sequences' weights, proximal over behavior whatever the update's
- * weights compare: the learning rate of the step is multiplied by {@code min(1, ratio / base)} under {@link Rule#LINEAR}, and by its
- * square root under {@link Rule#SQRT}. {@code ratio} is the step's ESS ratio and {@code base} that of on-policy data.
+ * How the step size follows the effective sample size of the sequences' weights. These are always proximal over
+ * behavior, independent of the ratio that the update's weights use. The sample size is reported under every rule. It is
+ * absent if no token remains, and the step is then not damped.
  *
- * <p>The factor is in (0, 1]: an update that rests on few effective samples is damped, none is amplified. The noise of a mean
- * falls with the square root of the sample size, which speaks for the square root; the linear rule damps more. The paper measured
- * on-policy ratios of 1.0 on single-turn and 0.55 on multi-turn tasks: that number is the base, and a base of 1 damps such a task even
- * when it is on-policy. The sample size is reported under every rule; without a sequence there is none, and the step is not damped.
- *
- * <p>Unit: batch. {@link #truncatedAt} says where the update's weights are truncated; without it there is no sample size of
- * truncated ones.
+ * <p>Unit: batch. {@link #truncatedAt} sets the bound at which the update's weights are truncated; without it there is
+ * no sample size of truncated weights.
  *
  * @param rule rule for the step scale
  * @param weights weights of the sample size
@@ -50,11 +45,11 @@ public record Ess(Rule rule, Weights weights, double baseRatio) implements Stage
         }
     }
 
-    /** Of which weights the sample size is taken. */
+    /** The weights that the sample size is computed from. */
     public enum Weights {
-        /** As they are: shows the outliers that truncation hides, and damps by them. */
+        /** Untruncated: shows the outliers that truncation hides, and damps by them. */
         RAW,
-        /** Truncated as the update's are: damps by what is left in the update. */
+        /** Truncated like the update's weights: damps by the sample size that the update really has. */
         TRUNCATED
     }
 
@@ -82,10 +77,11 @@ public record Ess(Rule rule, Weights weights, double baseRatio) implements Stage
     }
 
     /**
-     * The stage beside weights that are truncated there.
+     * Returns the stage for weights that are truncated at {@code cap}.
      *
      * @param cap of the stage that weighs, see {@link dev.millrace.corrections.stage.WeightStage#cap}
-     * @throws IllegalArgumentException if the sample size of truncated weights scales the step, and nothing truncates them
+     * @throws IllegalArgumentException if the sample size of truncated weights scales the step, but no stage truncates
+     *     weights
      */
     public Stage truncatedAt(OptionalDouble cap) {
         if (cap.isEmpty() && rule != Rule.NONE && weights == Weights.TRUNCATED) {
@@ -96,7 +92,7 @@ public record Ess(Rule rule, Weights weights, double baseRatio) implements Stage
         return new CappedEss(this, cap);
     }
 
-    /** Without truncated weights. */
+    /** Applies the rule without truncated weights. */
     @Override
     public StageOutcome apply(StageBatch batch) {
         return truncatedAt(OptionalDouble.empty()).apply(batch);
@@ -137,7 +133,7 @@ public record Ess(Rule rule, Weights weights, double baseRatio) implements Stage
         return rule.follow(Math.min(1.0, essRatio / baseRatio));
     }
 
-    /** The sample size beside the weights of an algorithm, which say where they are truncated. */
+    /** The sample size together with the bound at which an algorithm's weights are truncated. */
     record CappedEss(Ess ess, OptionalDouble cap) implements Stage {
         @Override
         public String name() {

@@ -14,12 +14,12 @@ import java.util.Set;
  * Importance weights, one per token, towards a policy between the sampler and proximal: {@code min(rho^((d - 1) / d), cap)} for
  * a token sampled d versions before, and 1 for one of the current version.
  *
- * <p>A token one version old keeps weight 1, an old one has nearly its whole ratio: the log-linear policy of
- * {@link ProximalApproximation} takes the numerator's place, so that fresh tokens bring no variance. What is left of the gap is
- * the objective's trust region to bound. Compares proximal with behavior only.
+ * <p>A token one version old keeps weight 1; an old one has nearly its whole ratio. The log-linear policy of
+ * {@link ProximalApproximation} replaces the numerator, so that fresh tokens bring no variance. The objective's trust
+ * region bounds the rest of the gap. Compares proximal with behavior only.
  *
- * <p>Unit: token. Source: A-3PO (arXiv 2512.06547), whose interpolated policy is the anchor of its loss; here it is that of the
- * weights.
+ * <p>Unit: token. Source: A-3PO (arXiv 2512.06547). There the interpolated policy is the anchor of the loss; here it is
+ * the numerator of the weights.
  *
  * @param interpolation {@code loglinear}, or {@code linear} in the probabilities
  * @param threshold largest weight, finite, at least 1

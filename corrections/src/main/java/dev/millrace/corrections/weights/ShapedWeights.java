@@ -8,12 +8,13 @@ import java.util.OptionalDouble;
 /**
  * Shaped importance weights, one per token: {@code w_t = rho_t / (rho_t + gamma)}.
  *
- * <p>Increasing, concave and below 1, so nothing has to be truncated; with a small gamma, tokens that the target finds
- * unlikely keep a weight near 1 until their ratio falls to about gamma. On-policy tokens weigh {@code 1 / (1 + gamma)},
- * not 1: the loss is scaled a little, and the caller may normalise.
+ * <p>The weight is increasing, concave and below 1, so nothing has to be truncated. With a small gamma, tokens that the
+ * target finds unlikely keep a weight near 1 until their ratio falls to about gamma. On-policy tokens weigh
+ * {@code 1 / (1 + gamma)}, not 1: the loss is scaled a little, and the caller may normalise.
  *
  * <p>Source: Yan et al., "Learning to Reason under Off-Policy Guidance" (arXiv 2504.14945), LUFFY's policy shaping,
- * gamma 0.1. There the denominator of the ratio is 1 for demonstrations; here it is whatever the ratio's sampler says.
+ * gamma 0.1. There the denominator of the ratio is 1 for demonstrations; here it is the probability under the ratio's
+ * sampler.
  *
  * @param gamma ratio with weight one half, positive, finite
  * @param batchNormalize divide weights by their batch mean

@@ -11,8 +11,8 @@ import java.util.OptionalDouble;
  * One ratio for everything, capped on one side only: {@code w_t = min(current/behavior, cap)}.
  *
  * <p>The weight does the work of the correction and of the trust region at once: there is no proximal policy, no lower
- * bound, and no clipping beside it. So it takes the full ratio, which is proximal/behavior where a step starts, and refuses any
- * other, which would leave a part of the gap uncorrected without saying so.
+ * bound, and no additional clipping. So it takes the full ratio, which is proximal/behavior at the start of a step. It
+ * refuses any other ratio, which would silently leave a part of the gap uncorrected.
  *
  * <p>Source: Wu et al., "LlamaRL" (arXiv 2505.24034), AIPO, with a cap of 2 to 10.
  *

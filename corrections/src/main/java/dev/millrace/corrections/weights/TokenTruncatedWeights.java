@@ -10,8 +10,8 @@ import dev.millrace.corrections.ratio.TokenBlock;
 /**
  * Truncated importance weights, one per token: {@code w_t = min(rho_t, cap)}.
  *
- * <p>Low variance whatever the length, at the price of a bias: a token's weight ignores how unlikely the tokens before
- * it have become. Ratios are bounded to {@code e^-20} and {@code e^20}; those below the cap are right to
+ * <p>Low variance at any length, at the price of a bias: a token's weight ignores how unlikely the tokens before it
+ * have become. Ratios are bounded to {@code e^-20} and {@code e^20}; those below the cap are right to
  * {@value BlockExp#EXP_RELATIVE_ERROR} before they are rounded to float.
  *
  * <p>Source: Yao et al., "Your Efficient RL Framework Secretly Brings You Off-Policy RL Training" (2025), token-level

@@ -80,7 +80,7 @@ class OutcomeAdvantageTest {
     @Test
     void shouldNormaliseEachComponentBeforeAddingThem() {
         TokenBatch pair = new TokenBatch(new int[] {0, 1, 2}, new byte[] {1, 1}, new int[] {0, 0});
-        // the components become ∓1/√2 and ±1/√2 whatever their scale, so the heavier weight decides
+        // the components become ∓1/√2 and ±1/√2 at any scale, so the heavier weight decides
         double[] unequal = Gdpo.perSequence(pair, new double[][] {{0, 100}, {0.1, 0}}, new double[] {1, 0.5});
 
         assertThat(unequal).containsExactly(new double[] {-Math.sqrt(0.5), Math.sqrt(0.5)}, within(1e-6));

@@ -124,7 +124,7 @@ class AlgorithmTest {
         assertThat(decision.weights()[7]).isEqualTo(1f);
     }
 
-    /** Weights are for the engine's error alone, but the batch is as far off policy as it is. */
+    /** Weights correct only the engine's error, but the batch remains off policy. */
     @Test
     void shouldDampAStaleBatchAroundTheOldPolicyToo() {
         Algorithm clipped = PLAIN.with(a -> a.objective(PpoClip.defaults()));

@@ -8,7 +8,7 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 
 class EvaluationFiguresTest {
-    /** Four prompts with four responses each, of which none, one, three and all are correct. */
+    /** Four prompts with four responses each: none, one, three and all of them correct. */
     private static final List<PromptCounts> FOUR = List.of(
             new PromptCounts(4, 0, 0.4, 40, 4),
             new PromptCounts(4, 1, 1.6, 24, 0),

@@ -39,7 +39,7 @@ class SyntheticRunsTest {
         return logProbs;
     }
 
-    /** Log ratios of mean -spread^2/2, so that the mean ratio is 1 as it is between real policies. */
+    /** Log ratios of mean -spread^2/2, so that the mean ratio is 1, as between real policies. */
     private float[] apart(float[] from, double spread) {
         float[] to = new float[from.length];
         for (int t = 0; t < to.length; t++) {

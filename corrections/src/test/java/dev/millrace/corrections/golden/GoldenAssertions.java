@@ -33,7 +33,7 @@ public final class GoldenAssertions {
         assertMatches(golden, golden.expected(), actual);
     }
 
-    /** As {@link #assertMatches(GoldenCase, Map)}, for one field of {@code expected} and whatever is below it. */
+    /** As {@link #assertMatches(GoldenCase, Map)}, for one field of {@code expected} and everything below it. */
     public static void assertFieldMatches(GoldenCase golden, String field, Object actual) {
         GoldenAssertions run = new GoldenAssertions(golden);
         run.compare(

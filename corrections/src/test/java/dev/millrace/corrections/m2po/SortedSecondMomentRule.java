@@ -6,7 +6,7 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 
-/** The M2PO rule as it is written: sort everything, sum suffixes exactly, cut at the first one below the threshold. */
+/** The literal M2PO rule: sort everything, sum suffixes exactly, cut at the first one below the threshold. */
 final class SortedSecondMomentRule {
     private SortedSecondMomentRule() {}
 

@@ -3,7 +3,7 @@ package dev.millrace.corrections.objective;
 /**
  * An objective with its naive twin.
  *
- * @param detaches whether the formula stops a gradient somewhere besides the importance weights
+ * @param detaches whether the formula also stops a gradient outside the importance weights
  * @param sequenceAdvantages whether it is defined for one advantage per sequence only
  */
 record TwinnedObjective(

@@ -4,7 +4,7 @@ import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.ratio.LogRatio;
 import java.util.Arrays;
 
-/** The referee: one rule, token by token, as it is written down. */
+/** Reference implementation: applies one rule literally, token by token. */
 public final class NaiveRejection {
     private NaiveRejection() {}
 

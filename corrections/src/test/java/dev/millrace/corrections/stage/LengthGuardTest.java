@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Test;
 class LengthGuardTest {
     private final LengthGuard guard = new LengthGuard(Surge.defaults());
 
-    /** After {@code steps} batches of these lengths, the last of which is given again and again. */
+    /** Returns the state after {@code steps} batches of these lengths; the last length repeats. */
     private ControlState after(int steps, double... lengths) {
         ControlState state = ControlState.initial();
         for (int i = 0; i < steps; i++) {
