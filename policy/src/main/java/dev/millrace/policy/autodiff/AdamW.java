@@ -107,7 +107,7 @@ public final class AdamW {
         return new State(steps, first(), second(), Optional.ofNullable(masters));
     }
 
-    /** Goes on from a state of the same shape, which is copied. */
+    /** Restores a copy of a state of the same shape. */
     public void restore(State state) {
         adopt(new State(
                 state.steps(),
@@ -116,7 +116,10 @@ public final class AdamW {
                 state.masters().map(TensorSet::copy)));
     }
 
-    /** Goes on from a state of the same shape, which becomes this optimiser's own; before the first step, every state is zeros and of any. */
+    /**
+     * Restores a state of the same shape and takes ownership of it. A state before the first step is all zeros and may
+     * have any shape.
+     */
     public void adopt(State state) {
         if (state.steps() == 0) {
             first = null;

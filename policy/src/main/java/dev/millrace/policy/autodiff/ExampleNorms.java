@@ -20,18 +20,19 @@ import java.util.stream.IntStream;
 /**
  * The squared norm of every example's own gradient, from one backward pass over all of them.
  *
- * <p>Rows are tokens, and the rows of an example are its alone: what weight W receives from example b is a sum over b's
- * rows, {@code G_b = Σ_t dy_t x_t^T} for a linear layer {@code y = x W^T}, {@code Σ_t dy_t} for its bias, {@code Σ_t dy_t x̂_t} for
- * the scale of a norm, {@code dy_t} at the row that token t looked up for an embedding. So the pass has to find the gradients of
- * activations only, and {@code |G_b|²} is had of them in one of two ways, chosen for each weight by its owner:
+ * <p>Rows are tokens, and each row belongs to one example, so example b contributes to weight W a sum over b's rows.
+ * For a linear layer {@code y = x W^T} it is {@code G_b = Σ_t dy_t x_t^T}. It is {@code Σ_t dy_t} for the layer's bias
+ * and {@code Σ_t dy_t x̂_t} for the scale of a norm. For an embedding it is {@code dy_t} at the row that token t looked
+ * up. So the pass only computes the gradients of activations. {@code |G_b|²} follows from them in one of two ways,
+ * chosen for each weight by its owner:
  *
  * <pre>
  *   whole   Σ_ij (Σ_t dy_ti x_tj)²                 n·in·out products, in·out numbers an example
  *   Gram    Σ_tu (dy_t · dy_u) (x_t · x_u)         n²·(in+out) products, n² numbers an example
  * </pre>
  *
- * <p>The cheaper of the two also bounds memory by that of the activations: {@code min(n², in·out) <= n (in+out)}. A weight that is
- * used twice, such as a tied embedding, receives a sum, so the products of its parts are counted in:
+ * <p>The cheaper of the two also bounds memory by that of the activations: {@code min(n², in·out) <= n (in+out)}. A
+ * weight that is used twice, such as a tied embedding, receives a sum, so its norm includes the products of the parts:
  * {@code |A + C|² = |A|² + 2 A·C + |C|²}.
  */
 public final class ExampleNorms {

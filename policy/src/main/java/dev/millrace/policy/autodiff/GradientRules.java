@@ -321,8 +321,8 @@ final class GradientRules {
         /**
          * Appends nodes that turn {@code dy} into contributions for {@code node}'s operands, and adds them to {@code backward}.
          *
-         * @param dy gradient of the node's first result; null only for rules of operators with several results, none of
-         *     which is the first, received a gradient
+         * @param dy gradient of the node's first result; null only for operators with several results, if only results
+         *     other than the first received a gradient
          */
         void propagate(Node node, Value dy, Backward backward);
     }

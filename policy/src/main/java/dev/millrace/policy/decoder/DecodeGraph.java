@@ -17,22 +17,22 @@ import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The graph that generates: a loop over token steps with the choice of the token inside, over slots that hold a sequence
- * each.
+ * The generating graph: a loop over token steps that also samples the tokens, for slots that hold one sequence each.
  *
- * <p>Every step feeds each slot's last token, at position {@code past}, and chooses the next: the forced one, or one sampled
- * by inverse CDF from one uniform number. Inputs beside the weights, with N slots, T steps and capacity C:
- * {@link #STEPS} int64 scalar T (at most the sliding window, if the decoder has one), {@link #LAST_TOKEN} and {@link #PAST} int64 [N], {@link #FORCED} int64 [T, N] (negative:
- * sample), {@link #UNIFORMS} [T, N] in [0, 1), {@link #INVERSE_TEMPERATURE} [N, 1], {@link #COS} and {@link #SIN} [C + T or
- * more, headSize/2], {@link #cache} [N, kvHeads, C, headSize] of which a slot's first {@code past} rows are read; with
- * truncation also {@link #TOP_K}, {@link #TOP_P} and {@link #MIN_P} [N, 1], and {@link #RECORDS_KEPT} [N, 1] where kept tokens are recorded (1
- * for a slot that does). Outputs: {@link #TOKENS}, {@link #LOG_PROBS},
- * {@link #TEMPERATURE_LOG_PROBS}, {@link #ENTROPIES} [T, N], and {@link #window} [N, kvHeads, T, headSize], the keys and
- * values of this call, which the caller appends to the cache. On request also {@link #KEPT_COUNTS} [T, N] and
- * {@link #KEPT_IDS}, the tokens that each draw was made from, step after step and slot after slot; {@link #TOP_IDS},
- * {@link #TOP_LOG_PROBS} [T, N, k] and {@link #TOP_REMAINDERS} [T, N], the likeliest tokens and all others together.
- * Of a mixture of experts, for each layer {@link RoutingPorts#experts} int64 and {@link RoutingPorts#weights} [T, N, experts of a
- * token]: the routing of the token that each step fed.
+ * <p>Every step feeds each slot's last token, at position {@code past}, and chooses the next: the forced one, or one
+ * sampled by inverse CDF from one uniform number. N is the number of slots, T of steps, C the capacity. Inputs in
+ * addition to the weights: {@link #STEPS} int64 scalar T (at most the sliding window, if the decoder has one);
+ * {@link #LAST_TOKEN} and {@link #PAST} int64 [N]; {@link #FORCED} int64 [T, N] (negative: sample); {@link #UNIFORMS}
+ * [T, N] in [0, 1); {@link #INVERSE_TEMPERATURE} [N, 1]; {@link #COS} and {@link #SIN} [C + T or more, headSize/2];
+ * {@link #cache} [N, kvHeads, C, headSize], where a slot's first {@code past} rows are read. Inputs with truncation:
+ * {@link #TOP_K}, {@link #TOP_P} and {@link #MIN_P} [N, 1], and {@link #RECORDS_KEPT} [N, 1] if kept tokens are
+ * recorded (1 for a slot that records). Outputs: {@link #TOKENS}, {@link #LOG_PROBS}, {@link #TEMPERATURE_LOG_PROBS},
+ * {@link #ENTROPIES} [T, N]; {@link #window} [N, kvHeads, T, headSize], the keys and values of this call, which the
+ * caller appends to the cache. Optional outputs: {@link #KEPT_COUNTS} [T, N] and {@link #KEPT_IDS}, the tokens that
+ * each draw was made from, step after step and slot after slot; {@link #TOP_IDS}, {@link #TOP_LOG_PROBS} [T, N, k] and
+ * {@link #TOP_REMAINDERS} [T, N], the likeliest tokens and all others together. Outputs of a mixture of experts, for
+ * each layer: {@link RoutingPorts#experts} int64 and {@link RoutingPorts#weights} [T, N, experts of a token], the
+ * routing of the token that each step fed.
  */
 public final class DecodeGraph {
     public static final String STEPS = "steps";
@@ -127,7 +127,7 @@ public final class DecodeGraph {
             states.add(new Loop.State(
                     graph.constant(),
                     Shape.of(Dim.symbol("K_before")),
-                    Shape.of(Dim.symbol("K")))); // grows as it is filled
+                    Shape.of(Dim.symbol("K")))); // grows with every step
         }
 
         Loop loop = Loop.append(graph, steps, TRIPS, states, (body, number, entering) -> {
@@ -356,7 +356,7 @@ public final class DecodeGraph {
                     new Notes(null, top(ops, logProbs, probs)));
         }
 
-        /** The remainder is a sum of what is left, since a difference to 1 would be nothing but rounding where little is. */
+        /** Sums the remaining probabilities: a difference to 1 would be pure rounding error if little remains. */
         private @Nullable Top top(Operators ops, Value logProbs, Value probs) {
             if (top == 0) {
                 return null;
@@ -370,11 +370,12 @@ public final class DecodeGraph {
     }
 
     /**
-     * Samples from the likeliest tokens only: first the {@code k} likeliest (top-k), then of these, renormalised, the fewest
-     * whose probabilities reach {@code p} (top-p, Holtzman et al., 2020), and of these those that have at least {@code m} times the
-     * probability of the likeliest (min-p, Nguyen et al., 2024). What remains is renormalised again; ties go to the smaller id.
+     * Samples from the likeliest tokens only. First it keeps the {@code k} likeliest (top-k). Of these, renormalised,
+     * it keeps the fewest whose probabilities reach {@code p} (top-p, Holtzman et al., 2020). Of these it keeps tokens
+     * with at least {@code m} times the probability of the likeliest (min-p, Nguyen et al., 2024). The kept tokens are
+     * renormalised again; ties go to the smaller id.
      *
-     * <p>A forced token outside of what remains has a log-prob of minus infinity, which is the truth about it.
+     * <p>A forced token that was not kept has a log-prob of minus infinity, its true value.
      */
     static final class TruncatedChoice implements TokenChoice {
         static final Dim KEPT_OF_A_STEP = Dim.symbol("K_of_a_step");

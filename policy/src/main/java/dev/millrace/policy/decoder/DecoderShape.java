@@ -140,7 +140,9 @@ public record DecoderShape(
                 DecoderTraits.PLAIN);
     }
 
-    /** Numbers of the largest matrix, all of which are as long or as wide as the residual stream. */
+    /**
+     * Returns the element count of the largest matrix. One axis of every matrix has the width of the residual stream.
+     */
     private static double largest(
             int vocabSize, int hiddenSize, long queryWidth, int intermediateSize, Experts experts) {
         long others = experts.present() ? Math.max(experts.width(), experts.count()) : intermediateSize;
@@ -153,7 +155,7 @@ public record DecoderShape(
                 > maxTensorElements;
     }
 
-    /** The same decoder whose tensors have at most so many numbers. */
+    /** Returns the same decoder with tensors of at most {@code mostElements} elements. */
     public DecoderShape within(int mostElements) {
         return new DecoderShape(
                 vocabSize,

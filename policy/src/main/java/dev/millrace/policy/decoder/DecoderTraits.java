@@ -48,7 +48,7 @@ public record DecoderTraits(
         this(ropeScaling, outputBias, mlpBias, queryKeyNorm, slidingWindow, fullLayers, Experts.NONE);
     }
 
-    /** Whether a token of this layer sees only so many tokens. */
+    /** Whether a token of this layer sees only the tokens within the sliding window. */
     public boolean isWindowed(int layer) {
         return slidingWindow > 0 && layer >= fullLayers;
     }

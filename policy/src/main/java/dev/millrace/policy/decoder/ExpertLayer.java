@@ -7,11 +7,11 @@ import dev.millrace.policy.onnx.Value;
 import java.util.Map;
 
 /**
- * {@link Experts} written into a graph: each expert computes the rows that were routed to it and no others.
+ * {@link Experts} written into a graph: each expert computes only the rows that were routed to it.
  *
- * <p>Every expert gets two rows of zeros behind its own, whose results are dropped again: the kernels take another way through a product
- * of a single row, with other roundings, and a token's results must not depend on how many others its expert has. A row's sum goes over
- * its experts by their number, whatever order the router has them in.
+ * <p>Every expert gets two rows of zeros after its own, whose results are dropped. Without them a single row would take
+ * another code path in the product kernels, with other roundings, and a token's results must not depend on how many
+ * tokens its expert has. A row's sum goes over its experts in the order of their numbers, not in the router's order.
  */
 final class ExpertLayer {
     private static final long PADDING = 2;

@@ -1,8 +1,8 @@
 package dev.millrace.policy.decoder;
 
 /**
- * A mixture of experts in the place of each layer's SwiGLU: many small ones, of which a router chooses a few for every token, as Qwen3's
- * has it:
+ * A mixture of experts that replaces each layer's SwiGLU with many small ones. A router chooses a few of them for every
+ * token, as in Qwen3:
  *
  * <pre>
  *   p = softmax(router h)     S = the {@code perToken} experts of largest p     w_e = p_e, or p_e / sum of p over S

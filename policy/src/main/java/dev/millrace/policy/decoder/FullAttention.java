@@ -9,8 +9,8 @@ import java.util.List;
 /**
  * Causal attention of whole sequences: {@code softmax(q k^T / sqrt(headSize) + mask) v}, query heads grouped over key heads.
  *
- * <p>Keys are never repeated: the query heads of one group are laid end to end and meet their key head in one product, which
- * also makes the gradient of the keys a sum over the group without further nodes.
+ * <p>Keys are never repeated. The query heads of one group are concatenated and multiplied with their key head in one
+ * product. This also makes the gradient of the keys a sum over the group without further nodes.
  */
 final class FullAttention implements Attention {
     private final DecoderShape shape;

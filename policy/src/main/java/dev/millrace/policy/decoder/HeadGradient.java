@@ -16,11 +16,14 @@ import java.util.Map;
 import java.util.Objects;
 
 /**
- * The way forward and back through the last norm and the head, of some wanted rows: {@link LayerGradient#INPUT} [B*L, hidden], what the last layer
- * made, {@link SequenceGraph#ROWS} int64 [S] and what {@link SequenceGraph} takes for as many rows make its outputs for them, {@link #ROW_GRADIENT} [S,
- * hidden], and add to the gradients of the {@link #trained} tensors as a layer does.
+ * Forward and backward pass through the last norm and the head, for some wanted rows. Inputs:
+ * {@link LayerGradient#INPUT} [B*L, hidden], the last layer's output; {@link SequenceGraph#ROWS} int64 [S]; and the
+ * inputs of {@link SequenceGraph} for S rows. Outputs: those of {@link SequenceGraph} for these rows, and
+ * {@link #ROW_GRADIENT} [S, hidden]. The pass adds to the gradients of the {@link #trained} tensors like
+ * {@link LayerGradient}.
  *
- * <p>Rows that do not fit into memory go one chunk after the other: logits, and all that is as wide, are there of one chunk at a time.
+ * <p>Rows that do not fit into memory are processed in chunks: logits, and all values as wide, exist for one chunk at a
+ * time.
  */
 public final class HeadGradient {
     /** What flows into each wanted row. */

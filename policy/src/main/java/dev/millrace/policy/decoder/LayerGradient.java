@@ -19,12 +19,15 @@ import java.util.Set;
 import java.util.stream.Collectors;
 
 /**
- * The way forward and back through one layer. The same two graphs serve every layer of a decoder, each fed with its own weights.
+ * Forward and backward pass through one layer. The same two graphs serve every layer of a decoder, fed with that
+ * layer's weights.
  *
- * <p>Forward: {@link #INPUT} [B*L, hidden], the positions and masks of {@link SequenceGraph} (the mask always as {@link SequenceGraph#MASK}) and the
- * weights make {@link #OUTPUT}, of a mixture of experts with {@link RoutingPorts#replayed} of layer 0, and leave {@link #kept} values for the way back. Backward: these, {@link #INPUT} and {@link #OUTPUT_GRADIENT}
- * make {@link #INPUT_GRADIENT}, and add to the gradient of each {@link #trained} tensor: {@link #gradientOf} is {@link #sumOf} with this layer's
- * part, so that both can be the same memory, and no part is ever there by itself. Tensors have the names of the first layer.
+ * <p>Forward inputs: {@link #INPUT} [B*L, hidden], the positions and masks of {@link SequenceGraph} (the mask always as
+ * {@link SequenceGraph#MASK}), the weights, and for a mixture of experts {@link RoutingPorts#replayed} of layer 0.
+ * Forward outputs: {@link #OUTPUT}, and the {@link #kept} values for the backward pass. Backward inputs: the kept
+ * values, {@link #INPUT} and {@link #OUTPUT_GRADIENT}. Backward outputs: {@link #INPUT_GRADIENT}, and an addition to
+ * the gradient of each {@link #trained} tensor. {@link #gradientOf} is {@link #sumOf} plus this layer's part; both can
+ * be the same memory, so the part is never stored separately. Tensors have the names of the first layer.
  */
 public final class LayerGradient {
     public static final String INPUT = "x";
@@ -47,15 +50,15 @@ public final class LayerGradient {
         this.parts = parts;
     }
 
-    /** What the way back has of the way forward. */
+    /** Which forward values the backward pass can use. */
     public enum Activations {
-        /** Everything that costs a product of matrices. */
+        /** All values that cost a matrix product. */
         KEPT,
-        /** The layer's input alone: the way back goes forward again first, for about a third more time. */
+        /** Only the layer's input: the backward pass first repeats the forward pass, for about a third more time. */
         RECOMPUTED
     }
 
-    /** @param lora of the adapters that are differentiated by; empty for all weights of a layer */
+    /** @param lora shape of the adapters to differentiate by; empty for all weights of a layer */
     public static LayerGradient of(DecoderShape shape, Optional<LoraShape> lora, Activations activations) {
         GraphBuilder graph = new GraphBuilder("layer");
         Transformer transformer = Transformer.declare(shape, graph);
@@ -127,9 +130,10 @@ public final class LayerGradient {
     }
 
     /**
-     * The lengths of a layer's axes, of which only a router decides some: as where every expert has as many tokens.
+     * Returns the lengths of a layer's axes. Lengths that a router decides are taken as if every expert had the same
+     * number of tokens.
      *
-     * @param given of the symbols B and L, and any more
+     * @param given lengths of the symbols B and L, and of any others
      */
     public static Map<String, Long> lengths(DecoderShape shape, Map<String, Long> given) {
         Map<String, Long> lengths = new LinkedHashMap<>(given);
@@ -138,7 +142,7 @@ public final class LayerGradient {
         return lengths;
     }
 
-    /** The tensors that gradients are found of, by their names in the first layer. */
+    /** Returns the tensors that get gradients, by their names in the first layer. */
     public List<String> trained() {
         return trained;
     }
@@ -151,17 +155,17 @@ public final class LayerGradient {
         return parts.second();
     }
 
-    /** Names of what the way forward leaves for the way back, beside its result. */
+    /** Returns the names of the values that the forward pass keeps for the backward pass, in addition to its result. */
     public List<String> kept() {
         return parts.kept().stream().map(Value::name).toList();
     }
 
-    /** What a tensor's gradient is before it is added to. */
+    /** Returns the input name of a tensor's gradient before the addition. */
     public static String sumOf(String tensor) {
         return "sum." + tensor;
     }
 
-    /** The same with what was added. */
+    /** Returns the output name of a tensor's gradient after the addition. */
     public static String gradientOf(String tensor) {
         return "gradient." + tensor;
     }

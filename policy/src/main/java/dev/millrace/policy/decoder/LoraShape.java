@@ -6,12 +6,13 @@ import java.util.List;
 import java.util.Locale;
 
 /**
- * Sizes of a low-rank adapter (Hu et al., 2021): a linear layer {@code W} of {@code [out, in]} becomes {@code W + (alpha / rank) B A}, with A
- * of {@code [rank, in]} and B of {@code [out, rank]}. Everything else of the decoder stays as it is.
+ * Sizes of a low-rank adapter (Hu et al., 2021): a linear layer {@code W} of {@code [out, in]} becomes
+ * {@code W + (alpha / rank) B A}, with A of {@code [rank, in]} and B of {@code [out, rank]}. The rest of the decoder
+ * stays unchanged.
  *
  * @param rank          at least 1
- * @param alpha         with the rank the scale of what is added; finite and above 0
- * @param targetModules the linear layers that get one, of {@link #MODULES}, each once
+ * @param alpha {@code alpha / rank} scales the added product; finite and above 0
+ * @param targetModules the linear layers that get an adapter, of {@link #MODULES}, each once
  */
 public record LoraShape(int rank, double alpha, List<String> targetModules) {
     /** Every linear layer of a decoder's block, as Hugging Face names them, in the order of {@link DecoderShape#tensors()}. */

@@ -15,15 +15,16 @@ import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
 
 /**
- * The graph that takes known tokens in: keys and values of many tokens at once, and nothing about what could follow them. It
- * has no head, and of the last layer only the keys and values.
+ * The prefill graph: computes keys and values of many known tokens at once, without predicting the next token. It has
+ * no head, and only the keys and values of the last layer.
  *
- * <p>Inputs beside the weights, with B sequences, L new tokens of each, P tokens in front of them and S = P + L:
- * {@link #TOKENS} and {@link #POSITIONS} int64 [B, L], {@link #COS} and {@link #SIN} [any, headSize/2] of which the positions
- * are rows, {@link #MASK} and {@link #WINDOW_MASK} [B, 1, L, S] as {@link SequenceGraph} has them (past tokens first), and
- * {@link DecodeGraph#cache} [B, kvHeads, P, headSize] for each layer. Outputs: {@link DecodeGraph#window} [B, kvHeads, L,
- * headSize], and of a mixture of experts, for each layer but the last, {@link RoutingPorts#experts} int64 and
- * {@link RoutingPorts#weights} [B*L, experts of a token]. What is padding is masked by the caller, and its rows of the outputs are not to be read.
+ * <p>B is the number of sequences, L of new tokens in each, P of tokens before them, and S = P + L. Inputs in addition
+ * to the weights: {@link #TOKENS} and {@link #POSITIONS} int64 [B, L]; {@link #COS} and {@link #SIN} [any, headSize/2],
+ * indexed by the positions; {@link #MASK} and {@link #WINDOW_MASK} [B, 1, L, S] as in {@link SequenceGraph} (past
+ * tokens first); {@link DecodeGraph#cache} [B, kvHeads, P, headSize] for each layer. Outputs:
+ * {@link DecodeGraph#window} [B, kvHeads, L, headSize]. Outputs of a mixture of experts, for each layer but the last:
+ * {@link RoutingPorts#experts} int64 and {@link RoutingPorts#weights} [B*L, experts of a token]. The caller masks
+ * padding and must not read its rows of the outputs.
  */
 public final class PrefillGraph {
     public static final String TOKENS = "tokens";

@@ -165,7 +165,10 @@ public sealed interface RopeScaling {
             return frequencies;
         }
 
-        /** The pair, counted from 0 and between two of them, that turns so many times within the first training's positions. */
+        /**
+         * Returns the fractional index, from 0, of the pair that makes {@code turns} turns within the positions of the
+         * original training.
+         */
         private double pairThatTurns(double turns, double theta, int headSize) {
             return headSize
                     * StrictMath.log(originalMaxPositions / (turns * 2 * Math.PI))

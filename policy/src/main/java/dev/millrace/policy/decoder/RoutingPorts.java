@@ -10,11 +10,12 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * A graph's routing as its inputs and outputs: {@link #replayed} int64 [B, L, experts of a token] in front of each layer, the experts to
- * be taken or {@link #OWN_CHOICE} for the router's own, and {@link #experts} int64 and {@link #weights} float32 of as many rows behind
- * it.
+ * A graph's routing as inputs and outputs. Input of each layer: {@link #replayed} int64 [B, L, experts of a token], the
+ * experts to use, or {@link #OWN_CHOICE} for the router's own choice. Outputs of each layer: {@link #experts} int64 and
+ * {@link #weights} float32 with the same number of rows.
  *
- * <p>What is replayed are the ids. Their weights are the pass's own, of these experts, so that a gradient reaches the router.
+ * <p>Only the ids are replayed. The pass computes the weights of these experts itself, so that a gradient reaches the
+ * router.
  */
 public final class RoutingPorts implements Routing {
     /** In the place of an id: the router decides. */

@@ -23,7 +23,7 @@ import org.jspecify.annotations.Nullable;
 record RowSoftmax(Value logits, Value all, Value probs, Value logProbs, Value entropies, Value sumSquaredProbs) {
 
     /**
-     * What is known of rows beside their logits.
+     * Inputs for the rows in addition to their logits.
      *
      * @param targets            int64 [rows], ids or places among the kept
      * @param inverseTemperature [rows, 1]
@@ -36,7 +36,7 @@ record RowSoftmax(Value logits, Value all, Value probs, Value logProbs, Value en
             @Nullable Value kept,
             @Nullable Value keptMask) {
 
-        /** As inputs of a graph, of so many rows. */
+        /** Declares them as inputs of a graph with {@code count} rows. */
         static Inputs declare(GraphBuilder graph, Dim count, Vocabulary vocabulary) {
             boolean cut = vocabulary == Vocabulary.CUT;
             Shape kept = Shape.of(count, Dim.symbol("M"));

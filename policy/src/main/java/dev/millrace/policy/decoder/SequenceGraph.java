@@ -21,20 +21,22 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
 /**
- * The graph that reads whole sequences: log-prob, entropy and sum of squared probabilities per wanted token. {@link LayerGradient} and {@link HeadGradient}
- * go through the same layers and back.
+ * The graph that scores whole sequences: log-prob, entropy and sum of squared probabilities per wanted token.
+ * {@link LayerGradient} and {@link HeadGradient} compute the same layers forward and backward.
  *
- * <p>Inputs beside the weights, with B sequences padded on the right to length L and R wanted tokens: {@link #TOKENS} int64
- * [B, L], {@link #POSITIONS} int64 [B, L], {@link #COS} and {@link #SIN} [L, headSize/2], {@link #MASK} [L, L]
- * if a layer sees everything before a token, {@link #WINDOW_MASK} [L, L] if one sees a window, {@link #ROWS} int64 [R] (for each wanted token the flat index in [B, L] of the token before it), {@link #TARGETS} int64
- * [R], {@link #INVERSE_TEMPERATURE} [R, 1]. Only wanted rows reach the head, so prompts and padding cost no logits.
+ * <p>B sequences are padded on the right to length L; R tokens are wanted. Inputs in addition to the weights:
+ * {@link #TOKENS} int64 [B, L]; {@link #POSITIONS} int64 [B, L]; {@link #COS} and {@link #SIN} [L, headSize/2];
+ * {@link #MASK} [L, L] if a layer sees everything before a token; {@link #WINDOW_MASK} [L, L] if one sees a window;
+ * {@link #ROWS} int64 [R] (for each wanted token the flat index in [B, L] of the token before it); {@link #TARGETS}
+ * int64 [R]; {@link #INVERSE_TEMPERATURE} [R, 1]. Only wanted rows reach the head, so prompts and padding cost no
+ * logits.
  *
- * <p>Of a mixture of experts the routing of each layer goes in and out by {@link RoutingPorts}.
+ * <p>With a mixture of experts, {@link RoutingPorts} are the inputs and outputs for the routing of each layer.
  *
- * <p>A graph that is {@link Vocabulary#CUT} takes the softmax over the tokens alone that each row was drawn from, M of them at
- * most: {@link #KEPT} int64 [R, M], {@link #KEPT_MASK} [R, M] (0, or far below any logit where a row has fewer), and
- * {@link #TARGETS} are places among them. Of the vocabulary only the logits are computed then: softmax, entropy and
- * their gradients are M wide.
+ * <p>A graph that is {@link Vocabulary#CUT} takes the softmax only over the at most M tokens that each row was drawn
+ * from: {@link #KEPT} int64 [R, M] and {@link #KEPT_MASK} [R, M] (0, or far below any logit where a row has fewer).
+ * {@link #TARGETS} are indices into them. Only the logits span the whole vocabulary then: softmax, entropy and their
+ * gradients are M wide.
  */
 public final class SequenceGraph {
     public static final String TOKENS = "tokens";
@@ -258,11 +260,11 @@ public final class SequenceGraph {
     }
 
     /**
-     * Names of the matrices whose gradients' norms are cheaper to have through Gram matrices, at so many rows a sequence:
-     * {@code n (in + out) <= in out}.
+     * Returns the names of the matrices whose gradient norms are cheaper through Gram matrices:
+     * {@code n (in + out) <= in out}, with n rows per sequence.
      *
      * @param length padded tokens of a sequence
-     * @param scored wanted tokens of a sequence, which alone reach the head
+     * @param scored wanted tokens of a sequence, the only ones that reach the head
      */
     public static Set<String> cheaperByGram(DecoderShape shape, int length, int scored) {
         String head = shape.head().name();

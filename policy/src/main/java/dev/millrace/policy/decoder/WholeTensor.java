@@ -7,16 +7,17 @@ import java.util.Locale;
 import java.util.stream.IntStream;
 
 /**
- * A tensor as equations and files have it, and the tensors that hold it: itself, or, of a matrix of more numbers than one of them may have, ranges of its
- * rows, all of them as long as they can be with the same number of ranges. Ranges are named {@code name[0]}, {@code name[1]} and so on, with as many digits as
- * the last one has, so that their names sort as they lie. One behind the other they are the whole, byte for byte.
+ * A tensor as equations and files have it, and the pieces that hold it. A matrix with more elements than one piece may
+ * have is split into ranges of its rows. There are as few ranges as possible, of nearly equal length. Ranges are named
+ * {@code name[0]}, {@code name[1]} and so on, padded to the digits of the last one, so that their names sort in row
+ * order. Concatenated they are the whole tensor, byte for byte.
  *
  * @param name   as in a Hugging Face checkpoint
  * @param dims   axis lengths, outermost first
- * @param pieces in the order of their rows; one of the same name where it is not cut
+ * @param pieces in the order of their rows; a single piece of the same name if the tensor is not split
  */
 public record WholeTensor(String name, List<Long> dims, List<TensorSpec> pieces) {
-    /** Far more than any model needs, and few enough for whatever is said of a model that there is none of. */
+    /** Far more than any model needs, and few enough to bound the piece count of a shape that no real model has. */
     private static final int MOST_PIECES = 64;
 
     public WholeTensor {
@@ -25,9 +26,9 @@ public record WholeTensor(String name, List<Long> dims, List<TensorSpec> pieces)
     }
 
     /**
-     * Cut as little as it has to be.
+     * Returns the tensor, split into as few pieces as possible.
      *
-     * @param most numbers of a piece
+     * @param most largest element count of a piece
      * @throws IllegalArgumentException if a row alone has more, or there would be too many pieces
      */
     static WholeTensor of(int most, String name, long... dims) {

@@ -22,13 +22,13 @@ public final class AdapterExport {
     private final LoraAdapter adapter;
     private final String base;
 
-    /** @param base name or path of the model that the adapter is put upon */
+    /** @param base name or path of the adapter's base model */
     public AdapterExport(LoraAdapter adapter, String base) {
         this.adapter = adapter;
         this.base = base;
     }
 
-    /** In which all tensors are written, as safetensors files name it. */
+    /** Returns the type of all written tensors, as safetensors files name it. */
     public String type() {
         return adapter.parameters().dtype().name();
     }

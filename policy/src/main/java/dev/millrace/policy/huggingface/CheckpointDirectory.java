@@ -34,11 +34,11 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * A decoder on disk as Hugging Face lays it out: {@code config.json} beside one or several {@code *.safetensors}. Where there is a
- * {@code model.safetensors.index.json}, the files that it names are the decoder, and no other file is read.
+ * A decoder on disk in Hugging Face's layout: {@code config.json} and one or several {@code *.safetensors}. If there is
+ * a {@code model.safetensors.index.json}, only the files that it names are read.
  *
- * <p>Reading converts float16 and bfloat16 to float32, exactly. Writing gives one {@code model.safetensors} of float32, put
- * in place last and at once, so that a reader finds a whole checkpoint or none.
+ * <p>Reading converts float16 and bfloat16 to float32, exactly. Writing creates one {@code model.safetensors} of
+ * float32. It is moved into place last and atomically, so that a reader finds a whole checkpoint or none.
  */
 public final class CheckpointDirectory {
     private static final String CONFIG = "config.json";
@@ -49,7 +49,7 @@ public final class CheckpointDirectory {
     private static final String DERIVED_SUFFIX = ".rotary_emb.inv_freq";
 
     private static final int MOST_CONFIG_BYTES = 1 << 20;
-    /** So many tensors are named in a message. */
+    /** Largest number of tensors that a message names. */
     private static final int NAMED = 8;
 
     private static final int COMPARED_AT_ONCE = 1 << 18;
@@ -69,7 +69,7 @@ public final class CheckpointDirectory {
         this(directory, TensorSpec.MOST_ELEMENTS);
     }
 
-    /** @param maxTensorElements of the shape that is read; files hold every tensor as a whole, whatever it is */
+    /** @param maxTensorElements limit of the shape that is read; files always hold every tensor as a whole */
     public CheckpointDirectory(Path directory, int maxTensorElements) {
         this.directory = directory;
         this.maxTensorElements = maxTensorElements;
@@ -78,7 +78,7 @@ public final class CheckpointDirectory {
     /**
      * Reads the description alone.
      *
-     * @throws CheckpointException if the model is not one of ours, naming the key
+     * @throws CheckpointException if the model is unsupported, naming the key
      */
     public DecoderShape shape() throws IOException {
         String source = directory.resolve(CONFIG).toString();
@@ -96,9 +96,9 @@ public final class CheckpointDirectory {
     }
 
     /**
-     * {@code config.json} as it is, also of a model that is none of ours.
+     * Returns the unchanged {@code config.json}, also of an unsupported model.
      *
-     * @throws CheckpointException if it is not there or not JSON
+     * @throws CheckpointException if it is missing or not JSON
      */
     public JsonNode config() throws IOException {
         Path path = directory.resolve(CONFIG);
@@ -234,7 +234,7 @@ public final class CheckpointDirectory {
         return layout;
     }
 
-    /** The files' tensors, each of which has its place in the decoder. */
+    /** The tensors of the files, each with its place in the decoder. */
     private final class Tensors implements AutoCloseable {
         private final List<SafetensorsFile> files = new ArrayList<>();
         private final Map<String, SafetensorsFile> fileOf = new HashMap<>();
@@ -356,7 +356,7 @@ public final class CheckpointDirectory {
             return Files.exists(index) ? indexed(index) : listed();
         }
 
-        /** The files that the index names, each of which must have the tensors that the index says it has. */
+        /** Returns the files that the index names. Each must have the tensors that the index lists for it. */
         private List<Path> indexed(Path index) throws IOException {
             JsonNode map = CheckpointDirectory.json(index, MOST_INDEX_BYTES, "index of a model")
                     .path("weight_map");

@@ -18,9 +18,10 @@ import java.util.TreeMap;
 import java.util.stream.Collectors;
 
 /**
- * A decoder to be written as a Hugging Face directory that was not there before: whole, or not at all.
+ * Writes a decoder as a new Hugging Face directory, completely or not at all.
  *
- * <p>Written as float32, or as what the weights are, it is loaded again bit for bit; to float16 and bfloat16 values are rounded, ties to even. Used once.
+ * <p>A directory written in float32 or in the type of the weights loads again bit for bit. For float16 and bfloat16,
+ * values are rounded, ties to even. Used once.
  */
 public final class CheckpointExport {
     /** The types that a decoder can be written in, as safetensors files name them. */
@@ -32,7 +33,7 @@ public final class CheckpointExport {
             Map.of("F32", "float32", "BF16", "bfloat16", "F16", "float16");
     private static final ObjectMapper JSON = new ObjectMapper();
 
-    /** What belongs to a model beside its weights: how text becomes tokens, how it is prompted, what one may do with it. */
+    /** Files that belong to a model in addition to its weights: tokenizer, prompt template, license and so on. */
     private static final List<String> COMPANIONS = List.of(
             "tokenizer.json",
             "tokenizer_config.json",
@@ -107,7 +108,8 @@ public final class CheckpointExport {
     }
 
     /**
-     * The same beside the files of a model whose weights are not at hand: with its config and tokenizer, and in the type that its config names.
+     * Returns the same export with the config and tokenizer of a model whose weights are not available, in the type
+     * that its config names.
      *
      * @param begun holds {@code config.json} of the same shape
      * @throws CheckpointException if it is of another shape, or cannot be read

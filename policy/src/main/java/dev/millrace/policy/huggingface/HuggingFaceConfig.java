@@ -21,7 +21,7 @@ final class HuggingFaceConfig {
     private static final int MOST_LAYERS = 10_000;
     private static final String FULL = "full_attention";
     private static final String SLIDING = "sliding_attention";
-    /** What transformers takes for a Mistral whose config leaves it out. */
+    /** The default of transformers for a Mistral config without the key. */
     private static final int MISTRAL_WINDOW = 4096;
 
     private static final String EXPERTS = "num_experts";
@@ -374,7 +374,7 @@ final class HuggingFaceConfig {
             return modelType;
         }
 
-        /** The one of {@code architectures} that has the head of a language model. */
+        /** Returns the {@code architectures} entry with a language model head. */
         String architecture() {
             return architecture;
         }

@@ -19,7 +19,7 @@ final class NewDirectory {
         void write(Path into) throws IOException;
     }
 
-    /** @throws CheckpointException if the directory is there; whatever is thrown, nothing is left then */
+    /** @throws CheckpointException if the directory exists; after any exception nothing is left behind */
     static void write(Path directory, Content content) throws IOException {
         if (Files.exists(directory, LinkOption.NOFOLLOW_LINKS)) {
             throw new CheckpointException(

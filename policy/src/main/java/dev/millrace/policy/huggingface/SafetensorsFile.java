@@ -101,10 +101,10 @@ final class SafetensorsFile implements AutoCloseable {
     }
 
     /**
-     * Reads some of a tensor's numbers as float32, whatever its float type in the file.
+     * Reads some of a tensor's elements as float32, converting from any float type in the file.
      *
-     * @param name  of one that was found to be what is {@link #require required}
-     * @param first of them, in the order in which they lie
+     * @param name of a tensor that passed {@link #require}
+     * @param first index of the first element, in file order
      * @throws CheckpointException if a number is not finite
      */
     void read(String name, long first, int count, FloatBuffer into) throws IOException {

@@ -29,7 +29,7 @@ final class SafetensorsWriter {
      * @param values one behind the other, each from position to limit; not changed
      */
     record Tensor(String name, List<Long> dims, String type, List<FloatBuffer> values) {
-        /** A whole one, whatever tensors of a set it lies in. */
+        /** Returns a whole tensor, joined from the pieces that hold it in the set. */
         static Tensor of(WholeTensor whole, String name, String type, TensorSet from) {
             return new Tensor(
                     name,

@@ -175,7 +175,7 @@ public final class GraphBuilder {
         return Collections.unmodifiableList(nodes);
     }
 
-    /** How many nodes there are so far: what comes later is another way than what was before. */
+    /** Returns the number of nodes so far. {@link #cut} takes it as the end of the forward pass. */
     public int size() {
         return nodes.size();
     }
@@ -191,12 +191,12 @@ public final class GraphBuilder {
     }
 
     /**
-     * This graph as a way forward and a way back; see {@link GraphPart#cut}.
+     * Splits this graph into a forward and a backward pass; see {@link GraphPart#cut}.
      *
-     * @param forward   the first so many nodes are the way forward
-     * @param results   of the way forward
-     * @param gradients of the way back
-     * @param again     nodes of the way forward that the way back computes again
+     * @param forward number of leading nodes that form the forward pass
+     * @param results of the forward pass
+     * @param gradients of the backward pass
+     * @param again nodes of the forward pass that the backward pass recomputes
      */
     public GraphPart.Cut cut(
             int forward, Map<String, Value> results, Map<String, Value> gradients, Predicate<Node> again) {

@@ -44,7 +44,7 @@ public final class GraphPart {
         this.namesTaken = namesTaken;
     }
 
-    /** Two parts of a graph, the first of which leaves what the second needs of it. */
+    /** Two parts of a graph. The first outputs the {@code kept} values that the second needs from it. */
     public record Cut(GraphPart first, GraphPart second, List<Value> kept) {}
 
     /**
@@ -89,13 +89,13 @@ public final class GraphPart {
     }
 
     /**
-     * Cuts a graph that goes forward and then back.
+     * Cuts a graph into its forward and its backward pass.
      *
-     * @param forwardNodes the first so many nodes are the way forward
-     * @param results      of the way forward
-     * @param gradients    of the way back
-     * @param again        nodes of the way forward that are computed a second time where the way back needs them; what it needs of any other
-     *     is kept
+     * @param forwardNodes number of leading nodes that form the forward pass
+     * @param results of the forward pass
+     * @param gradients of the backward pass
+     * @param again nodes of the forward pass that the backward pass recomputes where it needs them; other values that
+     *     it needs are kept
      */
     static Cut cut(
             GraphBuilder graph,
@@ -153,9 +153,9 @@ public final class GraphPart {
     }
 
     /**
-     * The memory that a run takes beside its inputs, as far as it can be known: the bytes of all values that are there at the same
-     * time, at most, when the nodes run in their order, each value is freed after its last reader, views share the memory of what they view,
-     * and an elementwise operator writes over what nobody reads any more.
+     * Estimates the memory that a run takes in addition to its inputs: the peak bytes of all values that exist at the
+     * same time. Assumes that nodes run in their order and that each value is freed after its last reader. Views share
+     * the memory of the viewed value. An elementwise operator overwrites an operand that has no further reader.
      *
      * @param lengths   of the symbols of the axes
      * @param elsewhere outputs that are written into memory of the caller's

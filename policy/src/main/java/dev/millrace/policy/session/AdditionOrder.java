@@ -3,8 +3,9 @@ package dev.millrace.policy.session;
 import java.util.concurrent.CancellationException;
 
 /**
- * The order in which several threads add to the parts of one sum: to each part in the order of their tickets, so that its bits do not depend on
- * who is quicker. Whoever holds ticket n adds to every part; tickets must be taken up in their order, or nobody comes to the end. Thread-safe.
+ * Orders the additions of several threads to the parts of one sum. Each part is added to in ticket order, so that its
+ * bits do not depend on thread timing. The holder of a ticket must add to every part, and tickets must be taken in
+ * order, otherwise the threads deadlock. Thread-safe.
  */
 final class AdditionOrder {
     private final int[] due;

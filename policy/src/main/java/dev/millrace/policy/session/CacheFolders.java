@@ -5,13 +5,13 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
-/** The folders that a user's cache may be in. What lies there is checked by whoever reads it, and may be removed at any time. */
+/** The folders that a user's cache may be in. Readers must verify the files there, which may be removed at any time. */
 public final class CacheFolders {
     private CacheFolders() {}
 
     /**
-     * Those to try, the best first: {@code millrace} in {@code XDG_CACHE_HOME}, or in {@code .cache} of the home folder, and then a folder of the
-     * user's in the temporary one. They need not be there.
+     * Returns the folders to try, the best first: {@code millrace} in {@code XDG_CACHE_HOME} or in {@code .cache} of
+     * the home folder, then a per-user folder in the temporary folder. They need not exist.
      */
     public static List<Path> roots() {
         List<Path> roots = new ArrayList<>();

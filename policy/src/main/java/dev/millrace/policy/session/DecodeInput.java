@@ -3,10 +3,10 @@ package dev.millrace.policy.session;
 import java.util.Arrays;
 
 /**
- * What a {@link DecodeSession} shall do in one call: per slot how many steps, and per step a forced token or a uniform
+ * Input of one {@link DecodeSession} call: per slot the number of steps, and per step a forced token or a uniform
  * number to sample with.
  *
- * <p>Made once and reused: {@link #clear}, then fill. A slot left idle keeps its sequence as it is. Not thread-safe.
+ * <p>Made once and reused: {@link #clear}, then fill. An idle slot keeps its sequence unchanged. Not thread-safe.
  */
 public final class DecodeInput {
     private static final int UNSET = -2;

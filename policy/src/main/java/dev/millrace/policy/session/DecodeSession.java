@@ -17,19 +17,19 @@ import java.util.Optional;
 /**
  * Generates for many sequences at once, one per slot, a few tokens per call: continuous batching.
  *
- * <p>Slots are independent. In every step of a call each active slot appends one token to its sequence, either a forced one
- * (what an environment said) or a sampled one. Prompts, and whatever else is long and known, go in by {@link #prefill}, many
- * tokens at once and without the head. The loop over the steps, the key/value cache's use and the sampling are in the graph: one call
- * crosses into ONNX Runtime once.
+ * <p>Slots are independent. In every step of a call each active slot appends one token to its sequence, either a forced
+ * one (what an environment said) or a sampled one. Use {@link #prefill} for prompts and other long known text: it
+ * appends many tokens at once and skips the head. The loop over the steps, the use of the key/value cache and the
+ * sampling are in the graph: one call crosses into ONNX Runtime once.
  *
- * <p>Weights may change with every call. Sequences in flight go on with the keys and values they have, which earlier weights
- * computed; only what is appended from then on is the new weights' work. Not thread-safe: one owner.
+ * <p>Weights may change with every call. Sequences in flight keep the keys and values that earlier weights computed;
+ * the new weights only compute the tokens appended from then on. Not thread-safe: one owner.
  */
 public final class DecodeSession implements AutoCloseable {
     private static final float KEEP_ALL = 2f;
     /**
-     * Slots go through the graph in steps of so many: few sizes for the runtime to plan for, and never a single row of many,
-     * for which the kernels take another way through a product, with other roundings.
+     * Slots go through the graph in multiples of this number. The runtime then plans for few sizes, and a batch of many
+     * slots never shrinks to a single row, where the kernels take another code path with other roundings.
      */
     private static final int ROW_STEP = 8;
 
@@ -59,7 +59,7 @@ public final class DecodeSession implements AutoCloseable {
      * @param slots          as above
      * @param capacityTokens as above
      * @param tokensPerCall  as above
-     * @param prepared       what the engine computes in; whoever loads weights may prepare them there
+     * @param prepared weights in the engine's precision; loaders may prepare weights there
      */
     public DecodeSession(
             Engine engine,
@@ -113,7 +113,7 @@ public final class DecodeSession implements AutoCloseable {
         return tokensPerCall;
     }
 
-    /** Begins a new sequence in a slot, with its first token; whatever was there is forgotten. */
+    /** Begins a new sequence in a slot, with its first token; discards the slot's previous sequence. */
     public void reset(int slot, int firstToken) {
         held.reset(slot, firstToken);
     }
@@ -129,11 +129,11 @@ public final class DecodeSession implements AutoCloseable {
     }
 
     /**
-     * Appends known tokens to some sequences, many at once and without a word about them: as if they had been forced, but
-     * without the head, and a piece at a time instead of a token. The same pieces leave the same keys and values, bit for bit,
-     * whatever else is in the call; cut elsewhere they differ in the last bits.
+     * Appends known tokens to some sequences, many at once and without outputs: as if they had been forced, but without
+     * the head, and a piece at a time instead of a token. The same pieces give the same keys and values, bit for bit,
+     * independent of the other sequences in the call. Pieces split at other positions differ in the last bits.
      *
-     * @param known at most one for a slot
+     * @param known at most one per slot
      * @throws IllegalArgumentException if a slot would outgrow its capacity, has no sequence or comes twice, or a token is outside
      *     the vocabulary; nothing is appended then
      */
@@ -167,11 +167,11 @@ public final class DecodeSession implements AutoCloseable {
     }
 
     /**
-     * Begins a sequence in a slot with tokens that were taken from this session or another one of the same shape and precision; whatever
-     * was there is forgotten.
+     * Begins a sequence in a slot with a prefix that was taken from this session or another one of the same shape and
+     * precision; discards the slot's previous sequence.
      *
      * @param tokens    of the prefix, the first ones, at least 1
-     * @param nextToken the token of the sequence behind them
+     * @param nextToken the token of the sequence after them
      */
     public void resume(int slot, HeldPrefix prefix, int tokens, int nextToken) {
         if (tokens < 1 || tokens > prefix.tokens() || tokens >= capacityTokens) {
@@ -190,7 +190,7 @@ public final class DecodeSession implements AutoCloseable {
         }
     }
 
-    /** Memory that a {@link HeldPrefix} of so many tokens takes. */
+    /** Returns the bytes of a {@link HeldPrefix} with this number of tokens. */
     public long prefixBytes(int tokens) {
         return 2L * shape.layers() * shape.kvHeads() * shape.headSize() * Float.BYTES * tokens;
     }

@@ -18,16 +18,19 @@ import java.util.Map;
 /**
  * Compiles graphs for one device: the one place where ONNX Runtime is configured.
  *
- * <p>One thread inside an operator is the default: on few cores sessions with pools of their own fight each other, and only
- * with one thread is a log-prob the same, bit for bit, whatever else is in the batch. Parallelism belongs to the callers:
- * several sessions, or several threads in one {@link ScoringSession}. Worker threads, if any, never spin. Immutable and
- * thread-safe.
+ * <p>One thread inside an operator is the default: on few cores, sessions with pools of their own compete with each
+ * other. Only with one thread is a log-prob the same, bit for bit, independent of the rest of the batch. Parallelism
+ * belongs to the callers: several sessions, or several threads in one {@link ScoringSession}. Worker threads, if any,
+ * never spin. Immutable and thread-safe.
  */
 public final class Engine {
     private static final String CUDA_LIBRARIES =
             " (its provider needs CUDA 12's cudart, cublas, cublasLt and curand, and cuDNN 9, on the library path)";
 
-    /** Whether the C library gives freed tensors back, as the launcher has it do; otherwise it would hold more of them than the runtime. */
+    /**
+     * Whether the C library returns freed tensors to the system, as the launcher configures it; otherwise it would hold
+     * more memory than the runtime.
+     */
     private static final boolean GIVES_BACK = System.getenv("MALLOC_MMAP_THRESHOLD_") != null;
 
     private final Device device;
@@ -94,9 +97,10 @@ public final class Engine {
     }
 
     /**
-     * Loads a graph whose inputs have sizes of every kind, and large ones. The runtime would plan the memory of each size ahead,
-     * and hold what it planned beside what it took before it had a plan: nearly twice as much. Nor does such a session keep memory of its own between
-     * calls, which grows in powers of two and which the sessions beside it cannot have, where what is freed goes back to the system.
+     * Loads a graph whose inputs have many different sizes, some of them large. Memory planning is off: the runtime
+     * would plan for each size and hold the planned memory in addition to the memory from before the plan, nearly twice
+     * as much. Where freed memory goes back to the system, such a session also has no arena. An arena grows in powers
+     * of two and keeps memory between calls that other sessions cannot use.
      */
     OrtSession compileForAnySize(ModelProto model) {
         return compile(model, false, Map.of());

@@ -14,12 +14,12 @@ import java.util.concurrent.ConcurrentHashMap;
 /**
  * The norm of each sequence's own gradient, {@code |d(Σ_t c_t log π(y_t)) / dW|} over all weights W, for many sequences at once.
  *
- * <p>Costs about what the batch's gradient costs, and no gradient is ever held: what is in memory beside the activations of a
- * micro-batch is no larger than these. Which way a weight's norm is taken depends on the padded length, so the first
- * micro-batch of a new kind compiles a graph; there are no more kinds than a decoder has sizes of matrices.
+ * <p>Costs about as much as the batch's gradient, but never holds a gradient: memory in addition to the activations of
+ * a micro-batch is at most as large as these. The padded length decides how a weight's norm is computed, so the first
+ * micro-batch of a new kind compiles a graph. There are at most as many kinds as a decoder has sizes of matrices.
  *
- * <p>Micro-batches go in a fixed order through the caller's thread: the same call gives the same bits. Safe for several threads at
- * once; the weights are read in place and must not change during a call.
+ * <p>The caller's thread runs micro-batches in a fixed order: the same call gives the same bits. Safe for several
+ * threads at once; the weights are read in place and must not change during a call.
  */
 public final class GradientNormSession implements AutoCloseable {
     private final SequenceRunner runner;
@@ -41,8 +41,8 @@ public final class GradientNormSession implements AutoCloseable {
     }
 
     /**
-     * What so many sequences take beside the weights, all of whose tokens are scored: an estimate, as {@link PassMemory}'s. Their logits are there at
-     * once, with all that is as wide.
+     * Estimates the bytes that this number of sequences with all tokens scored takes in addition to the weights, like
+     * {@link PassMemory}. All their logits, and all values as wide, exist at once.
      *
      * @param length tokens of each; padded as a pass pads them
      */

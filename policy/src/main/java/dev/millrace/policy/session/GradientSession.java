@@ -12,16 +12,16 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * The gradient {@code d(sum_t c_t log pi(y_t) + sum_t e_t H_t) / dW} of a batch, for coefficients of the caller's choice, by all weights or by those of
- * an adapter alone. The latter is the gradient of {@code W + scale * (B A)}: that an adapter's values may be rounded to a narrower type
- * is passed over, as it is of weights.
+ * The gradient {@code d(sum_t c_t log pi(y_t) + sum_t e_t H_t) / dW} of a batch, for coefficients of the caller's
+ * choice, by all weights or only by those of an adapter. The latter is the gradient of {@code W + scale * (B A)}. It
+ * ignores that the values of an adapter or of weights may be rounded to a narrower type.
  *
- * <p>Where a sequence has kept tokens, {@code pi} is the softmax over these, and what was not kept gets no gradient.
+ * <p>Where a sequence has kept tokens, {@code pi} is the softmax over these, and other tokens get no gradient.
  *
- * <p>Any objective over log-probs is a pair of such coefficients: differentiate it by each log-prob (and entropy) in plain
- * Java. Micro-batches go through one layer after the other and back, and each layer's part is added in the gradient's own memory: there is
- * no second copy of it. Additions have a fixed order, so that the same call gives the same bits, whatever the number of threads. Thread-safe;
- * the weights are read in place and must not change during a call.
+ * <p>Any objective over log-probs is a pair of such coefficients: differentiate it by each log-prob (and entropy) in
+ * plain Java. Micro-batches go through one layer after the other and back, and each layer adds its part in the
+ * gradient's own memory, without a second copy. Additions have a fixed order, so that the same call gives the same bits
+ * for any number of threads. Thread-safe; the weights are read in place and must not change during a call.
  */
 public final class GradientSession implements AutoCloseable {
     private final Engine engine;
@@ -44,10 +44,11 @@ public final class GradientSession implements AutoCloseable {
     }
 
     /**
-     * @param lora        of adapters by which alone is differentiated, of weights that have such a one; empty for all weights
-     * @param limit       of a micro-batch: bounds memory, and decides the order of summation
+     * @param lora shape of the adapter, the only tensors differentiated, for weights with such an adapter; empty for
+     *     all weights
+     * @param limit limit of a micro-batch: bounds memory, and decides the order of summation
      * @param logits      likewise
-     * @param activations what the way back has of the way forward
+     * @param activations which forward values the backward pass keeps or recomputes
      */
     public GradientSession(
             Engine engine,

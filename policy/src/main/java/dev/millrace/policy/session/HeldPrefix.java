@@ -3,8 +3,9 @@ package dev.millrace.policy.session;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Keys and values of the first tokens of a sequence, taken out of a {@link DecodeSession}, with which a session of the same shape goes on
- * as the first one would have: bit for bit, since nothing is computed again. Holds memory of its own. Immutable.
+ * Keys and values of the first tokens of a sequence, copied from a {@link DecodeSession}. A session of the same shape
+ * can resume from them, bit for bit like the first one, since nothing is recomputed. Holds memory of its own.
+ * Immutable.
  */
 public final class HeldPrefix {
     private final int tokens;

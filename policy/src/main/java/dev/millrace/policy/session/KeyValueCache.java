@@ -59,8 +59,8 @@ final class KeyValueCache implements AutoCloseable {
     }
 
     /**
-     * The first rows of some slots, one slot behind the other: [slots, kvHeads, padded, headSize] of a buffer that the next call
-     * for the same part uses again. Rows beyond a slot's own are whatever was there.
+     * Gathers the first rows of some slots, slot after slot: [slots, kvHeads, padded, headSize] in a buffer that the
+     * next call for the same part reuses. Rows beyond a slot's own hold stale values.
      *
      * @param part 2 * layer, or 2 * layer + 1 for the values
      * @param held rows of each slot
@@ -92,7 +92,7 @@ final class KeyValueCache implements AutoCloseable {
      * Writes rows of a slot.
      *
      * @param at     first of them
-     * @param values [any, kvHeads, length, headSize], of which the {@code index}-th is the slot's
+     * @param values [any, kvHeads, length, headSize]; the {@code index}-th entry is the slot's
      */
     void put(int part, int slot, int at, float[] values, int index, int length, int rows) {
         int headSize = shape.headSize();
@@ -129,10 +129,10 @@ final class KeyValueCache implements AutoCloseable {
     }
 
     /**
-     * Gives a slot rows that were taken.
+     * Restores rows that {@link #take} returned into a slot.
      *
-     * @param taken so many
-     * @param rows  the first of them
+     * @param taken number of rows taken
+     * @param rows number of leading rows to restore
      */
     void give(int slot, float[][] parts, int taken, int rows) {
         for (int i = 0; i < parts.length; i++) {

@@ -84,7 +84,7 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length, int width, i
                 batch, sequences, length, width, (most + SMALLEST_LENGTH - 1) / SMALLEST_LENGTH * SMALLEST_LENGTH, 1);
     }
 
-    /** The same rectangle with its rows cut into equal parts of at most so many. */
+    /** Returns the same rectangle with its rows split into equal chunks of at most {@code mostRows}. */
     MicroBatch inChunks(int mostRows) {
         int scored = scoredCount();
         return new MicroBatch(

@@ -217,7 +217,7 @@ final class NativeLibraries {
         return true;
     }
 
-    /** The empty folders that killed processes left; one that is not empty stays, whoever it belongs to. */
+    /** Removes the empty folders that killed processes left behind; folders that are not empty stay. */
     static void removeLeft(Path temporary) {
         Instant before = Instant.now().minus(LEFT_AFTER);
         try (DirectoryStream<Path> left = Files.newDirectoryStream(temporary, LEFT + "*")) {

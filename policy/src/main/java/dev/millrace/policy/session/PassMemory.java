@@ -10,8 +10,8 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * What a micro-batch takes on its way forward and back, beside weights, gradients and the process itself: an estimate, found by going
- * through the nodes of the very graphs that run. Immutable.
+ * Estimates the memory of a micro-batch's forward and backward pass, without weights, gradients and the process itself,
+ * from the nodes of the graphs that run. Immutable.
  */
 public final class PassMemory {
     private final DecoderShape shape;
@@ -37,7 +37,7 @@ public final class PassMemory {
     }
 
     /**
-     * Bytes at most of so many sequences, all of whose tokens are scored.
+     * Returns the most bytes that this number of sequences takes if all their tokens are scored.
      *
      * @param length tokens of each; padded as a pass pads them
      */

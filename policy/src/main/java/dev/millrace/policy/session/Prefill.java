@@ -30,7 +30,10 @@ final class Prefill {
     private final int tableRows;
     private final int tokenBudget;
 
-    /** The graph of all slots of a shape, whoever fills them; compiled when it is first needed: who only forces tokens has none. Thread-safe. */
+    /**
+     * The graph for all slots of a shape, shared by its users and compiled on first use: a session that only forces
+     * tokens has none. Thread-safe.
+     */
     static final class Graph implements AutoCloseable {
         private final Engine engine;
         private final DecoderShape shape;

@@ -31,12 +31,12 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Weights in the form that an engine of a {@link Precision} reads, made once for each: in float32 the weights themselves, in
- * bfloat16 their nearest, and as eight-bit integers with scales beside.
+ * Weights in the form that an engine of a {@link Precision} reads, computed once for each: in float32 the weights
+ * themselves, in bfloat16 the nearest values, or eight-bit integers with scales.
  *
- * <p>Weights that are prepared must not be written afterwards, unless they are forgotten before they are read again. What is made of
- * them is kept as long as they are. Thread-safe: who
- * loads weights prepares them, so that who generates need not wait for it.
+ * <p>Prepared weights must not be written afterwards, unless they are forgotten before they are read again. The
+ * prepared form is kept as long as the weights. Thread-safe: the loading thread prepares weights, so that the
+ * generating thread need not wait.
  */
 public final class PreparedWeights {
     private static final int ROWS = 32;
@@ -89,7 +89,7 @@ public final class PreparedWeights {
     }
 
     /**
-     * Compiles a graph for weights of this form; the caller closes it when no more weights are prepared.
+     * Compiles a graph for weights of this form; the caller closes it once it prepares no further weights.
      *
      * @param plansMemory whether its inputs have few sizes
      */
@@ -227,7 +227,7 @@ public final class PreparedWeights {
                     return;
                 }
             }
-            OrtSession made = compile(weights); // not under the lock: who generates goes on meanwhile
+            OrtSession made = compile(weights); // outside the lock, so that generation continues meanwhile
             synchronized (this) {
                 if (closed || ran.containsKey(weights)) {
                     close(made);

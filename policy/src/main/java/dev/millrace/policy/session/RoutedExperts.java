@@ -9,16 +9,17 @@ import java.nio.FloatBuffer;
 import java.util.Arrays;
 
 /**
- * Through which experts the tokens of a sequence went, in each layer, and with which weights: [tokens][layers][experts of a token].
+ * The experts that the tokens of a sequence used in each layer, and their weights: [tokens][layers][experts of a
+ * token].
  *
- * <p>Tokens are those that were fed, from the first on: the last one of a finished sequence never is. The id
- * {@value RoutingPorts#OWN_CHOICE} stands where nothing was noted, for instance in the last layer of a prompt's tokens, which nothing is
- * computed from. The arrays are not copied.
+ * <p>Tokens are those that were fed, from the first on; the last one of a finished sequence never is. The id
+ * {@value RoutingPorts#OWN_CHOICE} marks entries that were not recorded, for instance in the last layer of a prompt's
+ * tokens, whose output is not used. The arrays are not copied.
  *
  * @param layers   of the model
  * @param perToken experts of a token in a layer
  * @param ids      of the experts, from 0
- * @param weights  beside them; 0 where nothing was noted
+ * @param weights of these experts; 0 where not recorded
  */
 @SuppressWarnings("ArrayRecordComponent") // compared by nobody; two of the same values are not the same routing
 public record RoutedExperts(int layers, int perToken, byte[] ids, float[] weights) {
@@ -33,10 +34,10 @@ public record RoutedExperts(int layers, int perToken, byte[] ids, float[] weight
     }
 
     /**
-     * From packed bytes and little-endian numbers.
+     * Reads packed bytes and little-endian floats.
      *
-     * @param ids     stays as it is
-     * @param weights stays as it is
+     * @param ids not changed
+     * @param weights not changed
      */
     public static RoutedExperts of(int layers, int perToken, ByteBuffer ids, ByteBuffer weights) {
         byte[] ofExperts = new byte[ids.remaining()];
@@ -47,7 +48,7 @@ public record RoutedExperts(int layers, int perToken, byte[] ids, float[] weight
         return new RoutedExperts(layers, perToken, ofExperts, ofWeights);
     }
 
-    /** Nothing is noted of so many tokens yet. */
+    /** Returns a routing of this number of tokens with nothing recorded yet. */
     static RoutedExperts unknown(DecoderShape shape, int tokens) {
         int perToken = shape.traits().experts().perToken();
         int size = Math.multiplyExact(Math.multiplyExact(tokens, shape.layers()), perToken);
@@ -56,22 +57,22 @@ public record RoutedExperts(int layers, int perToken, byte[] ids, float[] weight
         return new RoutedExperts(shape.layers(), perToken, ids, new float[size]);
     }
 
-    /** Tokens that something may be noted of. */
+    /** Returns the number of tokens that have entries. */
     public int tokens() {
         return ids.length / (layers * perToken);
     }
 
-    /** Where the experts of a token in a layer begin. */
+    /** Returns the index where the experts of a token in a layer begin. */
     public int at(int token, int layer) {
         return (token * layers + layer) * perToken;
     }
 
-    /** Whether something is noted of a token in a layer. */
+    /** Whether the routing of a token in a layer is recorded. */
     public boolean isNoted(int token, int layer) {
         return ids[at(token, layer)] != RoutingPorts.OWN_CHOICE;
     }
 
-    /** Of so many tokens: the first ones, and none is noted of what there is beyond. */
+    /** Returns the routing of the first {@code tokens} tokens; tokens beyond this routing are not recorded. */
     public RoutedExperts of(int tokens) {
         int size = at(tokens, 0);
         byte[] some = Arrays.copyOf(ids, size);
@@ -82,9 +83,9 @@ public record RoutedExperts(int layers, int perToken, byte[] ids, float[] weight
     }
 
     /**
-     * Refuses what is no routing of such a model.
+     * Refuses a routing that does not fit such a model.
      *
-     * @param what to call it in a refusal
+     * @param what name of the routing in the error
      */
     public void require(DecoderShape shape, String what) {
         Experts experts = shape.traits().experts();

@@ -13,7 +13,7 @@ interface RowLimit {
      */
     int sequences(int paddedLength);
 
-    /** As many as have so many padded tokens together; one longer sequence goes alone. */
+    /** Allows as many sequences as fit into a budget of padded tokens; a longer sequence runs alone. */
     static RowLimit tokens(int budget) {
         if (budget < 1) {
             throw new IllegalArgumentException("tokenBudget must be at least 1: tokenBudget=" + budget);
@@ -21,7 +21,7 @@ interface RowLimit {
         return length -> Math.max(1, budget / length);
     }
 
-    /** As many as another limit lets through, and as fit into memory. Thread-safe. */
+    /** Allows as many sequences as another limit allows and memory holds. Thread-safe. */
     final class ByMemory implements RowLimit {
         private final RowLimit most;
         private final PassBytes estimate;

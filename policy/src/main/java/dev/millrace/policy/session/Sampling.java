@@ -1,16 +1,16 @@
 package dev.millrace.policy.session;
 
 /**
- * How a slot's tokens are drawn: {@code softmax(logits / temperature)}, of it the {@code topK} likeliest tokens, of these
- * the fewest that reach probability {@code topP}, and of these the tokens that are at least {@code minP} times as likely as the
- * likeliest.
+ * How a slot's tokens are drawn from {@code softmax(logits / temperature)}. Three filters apply in turn: the
+ * {@code topK} likeliest tokens, of these the fewest that reach probability {@code topP}, and of these the tokens that
+ * are at least {@code minP} times as likely as the likeliest.
  *
- * @param temperature finite and above 0; for the likeliest token always, say {@code topK} 1
+ * @param temperature finite and above 0; to always draw the likeliest token, set {@code topK} to 1
  * @param topK        0 keeps all
  * @param topP        above 0; 1 keeps all
  * @param minP        at most 1; 0 keeps all
- * @param recordsKept whether each draw says which tokens were left to be drawn from; these are the distribution then, of
- *     which {@code topLogProbs} are taken, too
+ * @param recordsKept whether each draw records the tokens that it was drawn from; these are then also the distribution
+ *     for {@code topLogProbs}
  * @param topLogProbs how many of the likeliest tokens each draw names with their log-probs; 0 names none
  */
 public record Sampling(float temperature, int topK, float topP, float minP, boolean recordsKept, int topLogProbs) {

@@ -74,9 +74,9 @@ public final class ScoringSession implements AutoCloseable {
     /**
      * Scores a batch, and k further tokens at each of its scored positions. The first call with a k compiles a graph.
      *
-     * @param entries per sequence k token ids for each scored token, one token after the other, all of a token's different; what is
-     *     said of a token with repeated ids is of no use
-     * @throws IllegalArgumentException if there are not so many, or one is outside of the vocabulary
+     * @param entries per sequence k token ids for each scored token, one token after the other; ids of one token must
+     *     differ, since results for repeated ids are meaningless
+     * @throws IllegalArgumentException if the number of ids is wrong, or one is outside of the vocabulary
      */
     public EntryScores scoreEntries(
             Weights weights, SequenceBatch batch, float[] temperatures, int[][] entries, int k) {
@@ -110,7 +110,7 @@ public final class ScoringSession implements AutoCloseable {
         return new EntryScores(scores, k, logProbs, remainders);
     }
 
-    /** What a batch's log-probs are, and through which experts its tokens went on the way. */
+    /** The scores of a batch, and the routing of its tokens. */
     public record Routed(TokenScores scores, RoutedExperts[] routing) {}
 
     /**

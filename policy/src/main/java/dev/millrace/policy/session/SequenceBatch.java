@@ -4,12 +4,12 @@ import dev.millrace.policy.decoder.DecoderShape;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Ragged token sequences, and from where on each token's log-prob is wanted.
+ * Ragged token sequences, each with the index of the first token to score.
  *
- * <p>Results are packed: sequence after sequence, one value per token {@code firstScored .. length-1}, environment tokens
- * included (the caller masks them). A sequence that was drawn from a cut vocabulary may have its {@link SampledSupport} beside:
- * whatever a session finds out about it is then of the softmax over these. The arrays are not copied and must not change while a
- * session reads them.
+ * <p>Results are packed: sequence after sequence, one value per token {@code firstScored .. length-1}, environment
+ * tokens included (the caller masks them). A sequence that was drawn from a cut vocabulary may carry its
+ * {@link SampledSupport}; a session then computes its results from the softmax over these tokens. The arrays are not
+ * copied and must not change while a session reads them.
  */
 public final class SequenceBatch {
     private final int[][] tokens;

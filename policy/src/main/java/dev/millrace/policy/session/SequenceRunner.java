@@ -97,7 +97,7 @@ final class SequenceRunner implements AutoCloseable {
         this.tables = new LengthTables(shape);
     }
 
-    /** Feeds more tensors of a micro-batch, beside those every sequence graph takes. */
+    /** Feeds further tensors of a micro-batch, in addition to those of every sequence graph. */
     @FunctionalInterface
     interface Extra {
         void feed(MicroBatch micro, Feeds feeds);

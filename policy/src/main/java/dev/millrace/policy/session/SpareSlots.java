@@ -4,11 +4,11 @@ import dev.millrace.policy.weights.Weights;
 import java.util.List;
 
 /**
- * Slots beside those of a {@link DecodeSession}, in which the sequences of its slots are computed again under other weights, while they go on in
- * theirs: nothing is sampled here.
+ * Additional slots of a {@link DecodeSession}. They recompute the sequences of its slots under other weights while the
+ * session continues with its own. Nothing is sampled here.
  *
- * <p>One thread at a time; it may be another one than the session's, at the same time, but for what is marked as the session's owner's. At most two
- * versions' weights are run between them. To be closed before the session.
+ * <p>Used by one thread at a time, which may run concurrently with the session's thread, except for methods marked for
+ * the session's owner. Both together run at most two versions' weights. Close it before the session.
  */
 public final class SpareSlots implements AutoCloseable {
     private final HeldSlots own;
@@ -19,7 +19,7 @@ public final class SpareSlots implements AutoCloseable {
         this.session = session;
     }
 
-    /** Begins a sequence with its first token; whatever was there is forgotten. */
+    /** Begins a sequence with its first token; discards the previous one. */
     public void reset(int spare, int firstToken) {
         own.reset(spare, firstToken);
     }

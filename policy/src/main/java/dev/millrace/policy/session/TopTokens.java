@@ -4,7 +4,7 @@ package dev.millrace.policy.session;
  * The likeliest tokens at a position, the likeliest first, and all others as one.
  *
  * @param ids       all different
- * @param logProbs  beside {@code ids}; minus infinity of a token that could not be drawn
- * @param remainder log of the probability of all others together; minus infinity where nothing is left
+ * @param logProbs one per id; minus infinity for a token that could not be drawn
+ * @param remainder log of the probability of all others together; minus infinity if there are none
  */
 public record TopTokens(int[] ids, float[] logProbs, float remainder) {}

@@ -10,9 +10,9 @@ public enum WeightPlacement {
      */
     FED,
     /**
-     * Compiled into the graphs when a version is loaded, beside sampling: the runtime packs them for its products, or copies them to the
-     * device once. Takes twice the weights' float32 bytes for each resident version (one copy for prompts, one for tokens) and a compilation for
-     * each version.
+     * Compiled into the graphs when a version is loaded, while sampling continues: the runtime packs them for its
+     * products, or copies them to the device once. Takes twice the weights' float32 bytes for each resident version
+     * (one copy for prompts, one for tokens) and a compilation for each version.
      */
     PACKED;
 

@@ -6,8 +6,8 @@ import dev.millrace.policy.onnx.proto.ModelProto;
 import dev.millrace.policy.weights.Weights;
 
 /**
- * A compiled graph and how weights get into it. Run by one thread, or by two with no more than two versions' weights between them, while another
- * may {@link #prepare} weights.
+ * A compiled graph and its way to read weights. Run by one thread, or by two that together use at most two versions'
+ * weights, while another may {@link #prepare} weights.
  */
 interface WeightedGraph extends AutoCloseable {
     /** Makes what a call with these weights needs, if there is anything to make. */

@@ -26,9 +26,9 @@ import org.apache.commons.codec.digest.DigestUtils;
 /**
  * A {@code tokenizer.json} read by Hugging Face's own library, with the special tokens that it puts around a text.
  *
- * <p>The model may know more ids than the file has tokens for, since their number is often rounded up; these stand for no text.
- * Nothing is cut: a text that is too long is refused where it is too long. The native library lies in the jar; nothing is
- * loaded from anywhere else. It lives as long as the process, since whoever decodes may come at any time.
+ * <p>The model may know more ids than the file has tokens for, since their number is often rounded up; these stand for
+ * no text. Texts are never truncated; a text that is too long is refused. The native library is in the jar, and nothing
+ * is loaded from elsewhere. It stays loaded until the process ends, since a decode may come at any time.
  */
 public final class HuggingFaceTokenizer implements Tokenizer {
     static {
@@ -298,7 +298,7 @@ public final class HuggingFaceTokenizer implements Tokenizer {
             }
         }
 
-        /** Whether each byte of a text is in a token, and no token takes the white space beside it. */
+        /** Whether each byte of a text is in a token, and no token strips the white space around it. */
         private static boolean coversAll(JsonNode file) {
             for (JsonNode added : file.path("added_tokens")) {
                 if (added.path("lstrip").asBoolean() || added.path("rstrip").asBoolean()) {

@@ -14,7 +14,8 @@ import org.apache.commons.codec.digest.DigestUtils;
 /**
  * One token per symbol of a fixed list, the id being its place in the list.
  *
- * <p>Encoding takes the longest symbol that fits at each place, so that {@code "<eos>"} may stand beside {@code "<"}.
+ * <p>Encoding takes the longest symbol that fits at each place, so that {@code "<eos>"} and {@code "<"} can both be
+ * symbols.
  */
 public final class SymbolTokenizer implements Tokenizer {
     private final List<String> symbols;

@@ -10,8 +10,8 @@ import java.util.Map;
 import java.util.Objects;
 
 /**
- * The weights that adapters are put upon: never written again, and held in the bytes of their type, so that those of bfloat16 take half of what
- * {@link Weights} take. Thread-safe.
+ * The base weights of adapters: read-only, and held in the bytes of their type, so that bfloat16 takes half the memory
+ * of {@link Weights}. Thread-safe.
  */
 public final class FrozenWeights {
     private final DecoderShape shape;

@@ -6,11 +6,12 @@ import java.nio.FloatBuffer;
 import java.util.SplittableRandom;
 
 /**
- * A low-rank adapter: A and B of every weight that it changes, and the weights that it is put upon.
+ * A low-rank adapter: A and B of every weight that it changes, and its base weights.
  *
- * <p>What decodes, scores and is differentiated has {@code W + scale * (B A)}, float32, merged by this class alone: each element is the sum over
- * the rank in ascending order, then scaled, then added to W. The same adapter and the same W give the same bits everywhere. What
- * is merged is not rounded to W's type: W is a value of it, so anything below half its last bit would vanish.
+ * <p>Decoding, scoring and differentiation use {@code W + scale * (B A)} in float32. Only this class merges it: each
+ * element is the sum over the rank in ascending order, then scaled, then added to W. The same adapter and the same W
+ * give the same bits everywhere. The merged value is not rounded to W's type: W is a value of that type, so rounding
+ * would drop any change below half its last bit.
  */
 public final class LoraAdapter {
     private final LoraShape shape;
@@ -29,8 +30,8 @@ public final class LoraAdapter {
     }
 
     /**
-     * As PEFT begins: A uniform between {@code -1/sqrt(in)} and {@code 1/sqrt(in)} (Kaiming's with a = sqrt(5)), B zero, so that it changes nothing. The
-     * same seed gives the same bits everywhere.
+     * Returns an adapter with PEFT's initial values: A uniform between {@code -1/sqrt(in)} and {@code 1/sqrt(in)}
+     * (Kaiming's with a = sqrt(5)), B zero, so that it changes nothing. The same seed gives the same bits everywhere.
      */
     public static LoraAdapter initial(LoraShape shape, FrozenWeights base, long seed) {
         LoraAdapter adapter = zeros(shape, base);
@@ -51,7 +52,7 @@ public final class LoraAdapter {
         return shape;
     }
 
-    /** What it is put upon. */
+    /** Returns the base weights. */
     public FrozenWeights base() {
         return base;
     }

@@ -8,10 +8,10 @@ import java.nio.ShortBuffer;
 import java.util.List;
 
 /**
- * Named tensors whose values are of one type: what a step changes, and what a version is on the wire. In memory they are float32, whatever the
- * type; whoever writes them rounds.
+ * Named tensors with values of one type: the tensors that a step changes and that a version has on the wire. In memory
+ * they are always float32; writers must round to the type.
  *
- * <p>As thread-safe as a {@link TensorSet}, whose memory this is.
+ * <p>As thread-safe as the {@link TensorSet} that holds the memory.
  */
 public final class Parameters {
     private static final int BLOCK = 4096;
@@ -35,12 +35,12 @@ public final class Parameters {
         return tensors.specs();
     }
 
-    /** What the values are. */
+    /** Returns the type of the values. */
     public Dtype dtype() {
         return dtype;
     }
 
-    /** All tensors as a set, float32 whatever the values are; shares the memory. */
+    /** Returns all tensors as a set, always float32; shares the memory. */
     public TensorSet tensors() {
         return tensors;
     }
@@ -51,10 +51,10 @@ public final class Parameters {
     }
 
     /**
-     * One tensor's little-endian bytes in its type: what goes onto the wire and into a digest. Not to be written; of float32 a
-     * view, otherwise in memory of its own.
+     * Returns one tensor's little-endian bytes in its type, for the wire and for digests. Read-only use: a view for
+     * float32, otherwise a copy.
      *
-     * @throws IllegalStateException if a value is none of the type
+     * @throws IllegalStateException if the type cannot represent a value
      */
     public ByteBuffer bytes(String name) {
         return dtype == Dtype.F32 ? tensors.bytes(name) : narrowed(name, tensor(name));

@@ -11,9 +11,9 @@ import java.util.Map;
 /**
  * Named float32 tensors, each in one direct little-endian buffer that ONNX Runtime reads in place.
  *
- * <p>The set owns its buffers and never replaces them; views handed out share the memory. Whoever writes a tensor must
- * be the only one using the set at that moment: nothing here synchronises, and a reader beside a writer sees half of
- * each. To hand tensors to another thread while going on writing, hand over a {@link #copy()}.
+ * <p>The set owns its buffers and never replaces them; views handed out share the memory. A writer must have exclusive
+ * use of the set: nothing here synchronises, and a concurrent reader sees partly written tensors. To share tensors with
+ * another thread and continue writing, share a {@link #copy()}.
  */
 public final class TensorSet {
     private final List<TensorSpec> specs;

@@ -12,13 +12,14 @@ import org.jspecify.annotations.Nullable;
 /**
  * The parameters of one decoder: float32 tensors under their Hugging Face names, in direct little-endian buffers.
  *
- * <p>Their {@link Dtype} says which values they are and what goes onto the wire. Weights of a narrower type than float32 hold nothing but
- * values of it; whoever writes them rounds. Weights with a {@link LoraAdapter} are what that makes of the weights that it is put upon: the adapter
- * is then what a step changes and what goes onto the wire ({@link #trained}), and {@link #merge} makes the weights follow it.
+ * <p>Their {@link Dtype} is the type of the values and of the bytes on the wire. Weights of a narrower type than
+ * float32 hold only values of that type; writers must round. Weights with a {@link LoraAdapter} are its base weights
+ * merged with it. Then a step changes the adapter, and only the adapter goes onto the wire ({@link #trained});
+ * {@link #merge} updates the weights from it.
  *
  * <p>Sessions read the buffers in place at every call, so a write is a weight swap. One owner may write (the optimiser,
- * or a loader), and only while no session call with these weights is running; nothing here synchronises. Weights that other
- * threads read are frozen by agreement: publish a {@link #copy()} and go on writing to your own.
+ * or a loader), and only while no session call with these weights is running; nothing here synchronises. Weights that
+ * other threads read are frozen by agreement: publish a {@link #copy()} and continue writing to your own.
  */
 public final class Weights {
     private final DecoderShape shape;
@@ -52,10 +53,10 @@ public final class Weights {
     }
 
     /**
-     * These weights as what an adapter is put upon: the memory becomes the result's, whose values are float32, whatever the type of these. Made to follow
-     * the adapter by {@link #merge}, which whoever fills that calls.
+     * Returns weights with an adapter that reuse this memory; their values are float32, independent of this type. The
+     * caller fills the adapter and then calls {@link #merge}.
      *
-     * @param put upon exactly these weights
+     * @param put adapter whose base is exactly these weights
      */
     public Weights with(LoraAdapter put) {
         if (adapter != null || !put.base().shape().equals(shape)) {
@@ -115,32 +116,35 @@ public final class Weights {
         return shape;
     }
 
-    /** What the values are. */
+    /** Returns the type of the values. */
     public Dtype dtype() {
         return parameters.dtype();
     }
 
-    /** All tensors as a set, float32 whatever the values are; shares the memory. */
+    /** Returns all tensors as a set, always float32; shares the memory. */
     public TensorSet tensors() {
         return parameters.tensors();
     }
 
-    /** All tensors, with what their values are; shares the memory. */
+    /** Returns all tensors with the type of their values; shares the memory. */
     public Parameters parameters() {
         return parameters;
     }
 
-    /** What makes these weights out of others; empty if they are by themselves. */
+    /** Returns the adapter that is merged into these weights; empty for plain weights. */
     public Optional<LoraAdapter> adapter() {
         return Optional.ofNullable(adapter);
     }
 
-    /** What a step changes, and what a version of these weights is: the adapter's tensors, or all. Whoever writes an adapter's calls {@link #merge}. */
+    /**
+     * Returns the tensors that a step changes and that a version contains: the adapter's, or all. Call {@link #merge}
+     * after writing an adapter's.
+     */
     public Parameters trained() {
         return adapter == null ? parameters : adapter.parameters();
     }
 
-    /** Makes the weights what the adapter says by now; without one they are. */
+    /** Merges the current adapter values into the weights; without an adapter does nothing. */
     public void merge() {
         if (adapter != null) {
             adapter.mergeInto(parameters.tensors());
@@ -174,12 +178,15 @@ public final class Weights {
         }
     }
 
-    /** Independent weights with the same values; what an adapter is put upon is shared. */
+    /** Returns independent weights with the same values; an adapter's base is shared. */
     public Weights copy() {
         return new Weights(shape, parameters.copy(), adapter == null ? null : adapter.copy());
     }
 
-    /** Independent weights of a type, each value the nearest of it, ties to even; without an adapter, whose work is in the values. */
+    /**
+     * Returns independent weights of a type, each value rounded to the nearest, ties to even; an adapter stays merged
+     * into the values and is dropped.
+     */
     public Weights as(Dtype type) {
         return new Weights(shape, parameters.as(type), null);
     }

@@ -2,7 +2,7 @@
  * Parameters and gradients as named float32 tensors.
  *
  * <p>Order of iteration is always that of {@link dev.millrace.policy.decoder.DecoderShape#tensors()}. One owner writes;
- * whoever hands tensors to another thread hands over a copy.
+ * to share tensors with another thread, share a copy.
  */
 @NullMarked
 package dev.millrace.policy.weights;

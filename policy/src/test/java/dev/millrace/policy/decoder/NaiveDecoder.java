@@ -230,7 +230,7 @@ public final class NaiveDecoder {
         return Arrays.stream(values).map(this::kept).toArray();
     }
 
-    /** Rounded to 8 significant bits, halves to even, where the precision keeps no more. */
+    /** Rounds to 8 significant bits, halves to even, if the precision is bfloat16. */
     private double kept(double value) {
         if (precision != Precision.BF16 || value == 0) {
             return value;

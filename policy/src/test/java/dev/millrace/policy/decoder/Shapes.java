@@ -28,7 +28,7 @@ public final class Shapes {
             true,
             new DecoderTraits(new RopeScaling.Yarn(4, 24, 3, 1, 1.2, true), true, true, true, 6, 1));
 
-    /** Four experts of which a token goes through three, in both layers. */
+    /** Four experts, three of them per token, in both layers. */
     public static final DecoderShape EXPERTS = new DecoderShape(
             11,
             16,

@@ -19,7 +19,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.FieldSource;
 
-/** Files hold every tensor as a whole, whatever tensors it lies in here. */
+/** Files hold every tensor as a whole, even if several tensors hold it in memory. */
 class CutCheckpointTest {
     static final List<DecoderShape> SHAPES =
             List.of(Shapes.TIED, Shapes.GROUPED_UNTIED_BIASED, Shapes.ONE_KEY_HEAD, Shapes.EXPERTS);

@@ -30,7 +30,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.FieldSource;
 
-/** Every family's own files, read by us and computed beside a twin that is written from the published equations. */
+/** Every family's own files, read here and compared with a twin that is written from the published equations. */
 class FamiliesTest {
     private static final double WITHIN = 1e-4;
     private static final int[] LENGTHS = {3, 17, 40, 9, 2};
@@ -332,7 +332,7 @@ class FamiliesTest {
         return ones;
     }
 
-    /** Takes in the tokens in front of each cut, so many of each sequence in a call. */
+    /** Prefills the tokens before each cut, {@code piece} tokens of each sequence per call. */
     private static void takeIn(DecodeSession session, Weights weights, int[][] tokens, int[] cut, int piece) {
         for (int from = 1; from < 40; from += piece) {
             List<KnownTokens> known = new ArrayList<>();

@@ -21,7 +21,10 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.FieldSource;
 
-/** The families that llama.cpp computes too, beside what it computed; {@code src/test/foreign} says how that was recorded. */
+/**
+ * Compares the families that llama.cpp supports with its recorded results; {@code src/test/foreign} describes the
+ * recording.
+ */
 class ForeignEngineTest {
     private static final double WITHIN = 2e-5;
     private static final ObjectMapper JSON = new ObjectMapper();

@@ -27,7 +27,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.FieldSource;
 
-/** Decoders whose matrices lie in several tensors, beside the same decoders whose matrices lie in one each. */
+/** Compares decoders whose matrices are split into several tensors with the same decoders unsplit. */
 class CutTensorsTest {
     static final List<DecoderShape> SHAPES = Shapes.VARIED;
     /** Cuts every matrix of every shape above, and all of their embeddings and heads but one into more than two. */

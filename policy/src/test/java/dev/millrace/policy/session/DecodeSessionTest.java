@@ -118,7 +118,7 @@ class DecodeSessionTest {
                 assertThat(here.token(step, 0)).isEqualTo(there.token(step, 1));
                 assertThat(here.logProb(step, 0)).isEqualTo(there.logProb(step, 1));
             }
-            second.resume(1, held, 4, known[3]); // as if there had been no more than its beginning
+            second.resume(1, held, 4, known[3]); // as if the prefix had only its first 4 tokens
             assertThat(second.position(1)).isEqualTo(5);
             assertThat(second.prefixBytes(11))
                     .isEqualTo(2L * shape.layers() * shape.kvHeads() * shape.headSize() * 4 * 11);

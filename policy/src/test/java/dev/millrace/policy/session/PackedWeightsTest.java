@@ -16,7 +16,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.FieldSource;
 
-/** Graphs with the weights inside beside those that are fed them. */
+/** Compares graphs with compiled-in weights to graphs that are fed the weights. */
 class PackedWeightsTest {
     static final List<DecoderShape> SHAPES = Shapes.VARIED;
     private static final int SLOTS = 3;

@@ -14,7 +14,10 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.FieldSource;
 
-/** What is taken in agrees with what is forced: every family's test has that. Here is what its callers rely on beside it. */
+/**
+ * Tests the further guarantees that callers of prefill rely on. The test of every family checks that prefilled tokens
+ * agree with forced ones.
+ */
 class PrefillTest {
     static final List<DecoderShape> SHAPES = Shapes.VARIED;
 
@@ -85,7 +88,7 @@ class PrefillTest {
         }
     }
 
-    /** Takes in some of the sequences, so many tokens of each in a call. */
+    /** Prefills some of the sequences, {@code piece} tokens of each per call. */
     private static void takeIn(DecodeSession session, Weights weights, int[][] tokens, int piece, int first, int end) {
         for (int s = first; s < end; s++) {
             session.reset(s, tokens[s][0]);

@@ -73,7 +73,7 @@ class RecordedDrawsTest {
         List<Sampling> samplings = List.of(
                 new Sampling(1.2f, 5, 1, 0, true, 0),
                 new Sampling(1.2f, 0, 0.7f, 0, true, 0),
-                new Sampling(1.2f, 5, 1, 0, false, 0), // beside the others, and records nothing
+                new Sampling(1.2f, 5, 1, 0, false, 0), // runs with the others, but records nothing
                 Sampling.of(1.2f));
         Drawn drawn = draw(shape, weights, samplings);
         for (int s = 0; s < samplings.size(); s++) {
