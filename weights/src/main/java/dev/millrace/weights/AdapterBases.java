@@ -3,11 +3,11 @@ package dev.millrace.weights;
 import dev.millrace.policy.weights.FrozenWeights;
 import dev.millrace.policy.weights.Weights;
 
-/** The weights that adapters are put upon, once in a process: its roles hold the same. Thread-safe. */
+/** The base weights of adapters, shared by all roles of a process. Thread-safe. */
 public final class AdapterBases {
     private AdapterBases() {}
 
-    /** Plain weights of a version as such; the caller may go on writing to its own. */
+    /** Returns the plain weights of a version as a frozen base; the caller may continue writing to its own. */
     public static FrozenWeights of(Weights version) {
         String sha256 = VersionHash.of(version);
         return Shared.BASES.get(sha256, () -> new FrozenWeights(version, sha256));

@@ -1,12 +1,14 @@
 package dev.millrace.weights;
 
-/** What a role does that follows the newest version when one is missing on the log or not what its manifest says. */
+/**
+ * What a role that follows the newest version does if a version is missing on the log or does not match its manifest.
+ */
 public enum BrokenVersionPolicy {
     /**
-     * It goes on with the version it has, says which link is broken, and takes up the next version that can be put
-     * together: the next anchor at the latest.
+     * The role continues with its current version, reports the broken link, and loads the next complete version: the
+     * next anchor at the latest.
      */
     WAIT,
-    /** It stops with the sentence that names the link. */
+    /** The role stops with an error that names the link. */
     STOP
 }

@@ -65,7 +65,7 @@ record EncodedTensor(
                 .orElseGet(() -> whole(tensor));
     }
 
-    /** What goes onto the log; to be asked for once for all of a tensor's chunks. */
+    /** Returns the bytes for the log. Call it once for all of a tensor's chunks. */
     ByteBuffer data() {
         return source.get();
     }

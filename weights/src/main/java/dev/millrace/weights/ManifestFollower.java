@@ -47,12 +47,15 @@ final class ManifestFollower implements AutoCloseable {
     private final int keptManifests;
     private final LongConsumer onForeign;
     private ManifestHistory history;
-    /** Of a log that is read again; null otherwise. Belongs to the thread. */
+    /** The chain of a log that is read again; null otherwise. Belongs to the thread. */
     private @Nullable ManifestHistory rebuilt;
-    /** Where the log ended when what is being read now was begun to be read. Belongs to the thread. */
+    /** The log's end offsets when the current read began. Belongs to the thread. */
     private Map<TopicPartition, Long> ends = Map.of();
 
-    /** The rest of a fetch is of no use, for the log is read from its beginning again. Belongs to the thread. */
+    /**
+     * True if the rest of a fetch must be ignored because the log is read from its beginning again. Belongs to the
+     * thread.
+     */
     private boolean restarted;
     /** Offset of the last record of each partition. Belongs to the thread. */
     private final Map<Integer, Long> readUpTo = new HashMap<>();
@@ -62,12 +65,12 @@ final class ManifestFollower implements AutoCloseable {
     private long foreign;
     private @Nullable Throwable failure;
     private volatile boolean closed;
-    /** For whoever waits in vain: how far the thread has come. */
+    /** The thread's progress, for the message of a wait that times out. */
     private volatile String progress = "nothing of it was read yet";
 
     /**
-     * @param onForeign told the offset of each manifest that does not extend the chain, and of whatever else lies under a key of
-     *     the run, on the thread that follows
+     * @param onForeign receives, on the following thread, the offset of each manifest that does not extend the chain,
+     *     and of every other record under a key of the run
      */
     ManifestFollower(LogConnection connection, int keptManifests, LongConsumer onForeign) {
         this.onForeign = onForeign;
@@ -99,7 +102,7 @@ final class ManifestFollower implements AutoCloseable {
                     becomeCaughtUp();
                 }
             });
-        } catch (RuntimeException | Error e) { // an error too: whoever waits must not wait for a thread that is gone
+        } catch (RuntimeException | Error e) { // errors too: callers must not wait for a thread that has ended
             fail(e);
         }
     }
@@ -325,8 +328,9 @@ final class ManifestFollower implements AutoCloseable {
     }
 
     /**
-     * The versions of older epochs that are the policy's past in this one: those before the versions from which it and its ancestors
-     * went on. They can be loaded; none of them is ever the newest. What the older epochs published after the branch is passed over.
+     * The versions of older epochs that this epoch inherits: those before the versions from which it and its ancestors
+     * branched. They can be loaded, but are never the newest. Versions that an older epoch published after the branch
+     * are skipped.
      *
      * <p>Not thread-safe.
      */

@@ -15,12 +15,12 @@ import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The chain of a policy's manifests in one epoch: what extends it is taken, and everything else is none of its versions.
+ * The chain of a policy's manifests in one epoch. Accepts manifests that extend the chain and ignores all others.
  *
- * <p>The first is version 0, or in a later epoch the version that the claim names as its parent. The next one counts on by
- * one, names the one before it as its parent, and, where it is a delta, is one against what is on the chain. A manifest that
- * is ahead waits for those before it: one that was written again under its key lies behind its successors once the log is
- * compacted. At most so many of the newest are kept whole.
+ * <p>The first is version 0, or in a later epoch the version that the claim names as its parent. Each next one has the
+ * next number, names the one before it as its parent, and, if it is a delta, has its base on the chain. A manifest that
+ * is ahead waits for those before it: after compaction, a manifest that was rewritten under its key lies behind its
+ * successors. At most {@code kept} of the newest are kept whole.
  *
  * <p>Not thread-safe.
  */
@@ -30,7 +30,7 @@ final class ManifestHistory {
     private final NavigableMap<Long, Taken> byVersion = new TreeMap<>();
     private final NavigableMap<Long, List<Taken>> ahead = new TreeMap<>();
     private @Nullable Taken tip;
-    /** What the newest version, an adapter, is put upon, where it is older than those that are kept. */
+    /** The base of the newest version, an adapter, if the base is older than the kept versions. */
     private @Nullable Taken base;
 
     private long forgottenUpTo = -1;
@@ -38,20 +38,20 @@ final class ManifestHistory {
     private boolean settled;
 
     /**
-     * @param offset where on the log it lies
-     * @param stateOffset where the copy lies that came with the optimiser's state; {@code offset} where no such copy came
+     * @param offset its offset on the log
+     * @param stateOffset offset of the copy that has the optimiser's state; {@code offset} if there is no such copy
      */
     private record Taken(PolicyVersion manifest, long offset, long stateOffset) {
         Taken(PolicyVersion manifest, long offset) {
             this(manifest, offset, offset);
         }
 
-        /** The same with the state that a copy of it came with. */
+        /** Returns the same manifest with the optimiser's state of a copy. */
         Taken withStateOf(Taken copy) {
             return new Taken(copy.manifest(), offset, copy.offset());
         }
 
-        /** The same as of before an offset that lies behind it. */
+        /** Returns the manifest as it was before a later offset. */
         Taken before(long end) {
             return stateOffset < end ? this : new Taken(withoutState(manifest), offset);
         }
@@ -74,7 +74,7 @@ final class ManifestHistory {
     /**
      * Takes a manifest of this epoch if it extends the chain.
      *
-     * @param offset where on the log it lies
+     * @param offset its offset on the log
      * @return why it does not, as a clause; empty if it does, or is a copy of one that did
      */
     Optional<String> add(PolicyVersion manifest, long offset) {
@@ -259,7 +259,7 @@ final class ManifestHistory {
                 taken.offset());
     }
 
-    /** Whether exactly this manifest is on the chain, as far as it is kept. */
+    /** Whether exactly this manifest is on the chain, as far as the chain is kept. */
     boolean has(PolicyVersion manifest) {
         Taken taken = byVersion.get(manifest.getVersion());
         return taken == null

@@ -10,12 +10,12 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Loads each newest version as soon as it is published, so that whoever samples or scores never waits for a load.
+ * Loads each newest version right after its publication, so that sampling and scoring never wait for a load.
  *
- * <p>A thread of its own loads; versions that are overtaken before their turn are skipped. {@link #current()} may be
- * called between any two tokens: it reads a volatile field. What becomes of a version that is missing on the log, or not
- * what its manifest says, is decided by {@link BrokenVersionPolicy}: passed over with a warning, or thrown by
- * {@link #current()}, as is always a feed that has stopped.
+ * <p>A thread of its own loads; versions that are outdated before their turn are skipped. {@link #current()} may be
+ * called between any two tokens: it reads a volatile field. {@link BrokenVersionPolicy} decides about a version that is
+ * missing on the log or does not match its manifest: it is skipped with a warning, or {@link #current()} throws.
+ * {@link #current()} also throws once the feed has stopped.
  */
 public final class NewestWeights implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(NewestWeights.class);
@@ -69,7 +69,7 @@ public final class NewestWeights implements AutoCloseable {
         thread.start();
     }
 
-    /** The newest version that is loaded. Never waits. */
+    /** Returns the newest loaded version. Never waits. */
     public Loaded current() {
         if (failure != null) {
             throw new IllegalStateException("new versions are no longer loaded: " + failure.getMessage(), failure);
@@ -78,14 +78,14 @@ public final class NewestWeights implements AutoCloseable {
     }
 
     /**
-     * From now on a further version is read only after {@link #readOn} was called with the current one: for who may hold one
-     * beside it, and must not hold a third.
+     * From now on the next version is read only after {@link #readOn} was called with the current one. For callers that
+     * may hold one further version in addition to the current one, but not a third.
      */
     public void readOneAhead() {
         readsOneAhead = true;
     }
 
-    /** The current version is the only one that is held: what is newer may be read. Never waits. */
+    /** Tells that the caller holds only this version, so that a newer one may be read. Never waits. */
     public void readOn(long version) {
         if (readsOneAhead && readOnAfter != version) {
             synchronized (turn) {
@@ -95,7 +95,7 @@ public final class NewestWeights implements AutoCloseable {
         }
     }
 
-    /** Waits until nothing but the current version is held. */
+    /** Waits until only the current version is held. */
     private void awaitTurn() {
         try {
             synchronized (turn) {

@@ -28,14 +28,14 @@ final class OptimizerTensors {
         return tensors;
     }
 
-    /** What a state's tensors are on the log, in order. */
+    /** Returns the specs of a state's tensors on the log, in order. */
     static List<TensorSpec> specs(AdamW.State state) {
         return named(state).stream()
                 .map(tensor -> new TensorSpec(tensor.name(), tensor.dims()))
                 .toList();
     }
 
-    /** Size of the state after a step of so many parameters. */
+    /** Returns the bytes of the state of this number of parameters after a step. */
     static long bytes(long parameters, Dtype dtype) {
         return (dtype == Dtype.F32 ? 2L : 3L) * Float.BYTES * parameters;
     }

@@ -23,17 +23,17 @@ import org.apache.kafka.common.errors.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The published versions of a run's policy: which there are, and their weights, verified.
+ * The published versions of a run's policy, with verified weights.
  *
  * <p>A thread of its own follows {@code policy-versions} (read_committed, from the beginning, in no group), so that
- * {@link #newest()} and {@link #manifest} answer at once. Loading reads chunks or objects from where the manifest says
- * they lie, from the version's anchor on, and checks every hash; loads take turns on one consumer.
+ * {@link #newest()} and {@link #manifest} answer at once. Loading reads the chunks or objects that the manifests name,
+ * from the version's anchor on, and checks every hash. Loads take turns on one consumer.
  *
- * <p>Records of another run, epoch or policy are refused and counted, records that cannot be decoded likewise, and so are
- * manifests that do not extend the chain, such as another one of a version that is on it; none of them stops the feed. What
- * does, such as a broker that refuses us, is thrown by every later call.
+ * <p>The feed refuses and counts records of another run, epoch or policy, records that cannot be decoded, and manifests
+ * that do not extend the chain, such as a second manifest of a version on it. These do not stop the feed. An error that
+ * stops it, such as a broker that rejects the client, is thrown by every later call.
  *
- * <p>Thread-safe. Whoever made the feed closes it.
+ * <p>Thread-safe. The creator of the feed closes it.
  */
 public final class PolicyFeed implements AutoCloseable {
     private static final Duration GIVEN_UP_CHECK = Duration.ofMillis(100);
@@ -51,10 +51,10 @@ public final class PolicyFeed implements AutoCloseable {
     }
 
     /**
-     * As {@link #PolicyFeed(LogConnection, WeightsConfig)}, for who puts {@code policy-versions} in order.
+     * As {@link #PolicyFeed(LogConnection, WeightsConfig)}, for the role that cleans up {@code policy-versions}.
      *
-     * @param onForeign told the offset of each manifest that does not extend the run's chain, and of whatever else lies under a
-     *     key of the run, on the thread that follows
+     * @param onForeign receives, on the following thread, the offset of each manifest that does not extend the run's
+     *     chain, and of every other record under a key of the run
      */
     public PolicyFeed(LogConnection connection, WeightsConfig config, LongConsumer onForeign) {
         this.startLimit = connection.limit(config.readTimeoutMs());
@@ -97,12 +97,12 @@ public final class PolicyFeed implements AutoCloseable {
     }
 
     /**
-     * The newest version after everything that could be read when this feed was made has been read; empty if there was
-     * none.
+     * Returns the newest version, after reading everything that was readable when this feed was created; empty if there
+     * was none.
      *
-     * <p>A commit is answered a moment before what it commits can be read. A caller that must know that there is no
-     * newer version, such as a learner that starts, therefore first initialises a producer under the transactional id of
-     * whoever publishes: that waits for the end of the last transaction.
+     * <p>A commit returns a moment before its records can be read. A caller that must know that there is no newer
+     * version, such as a starting learner, therefore first initialises a producer under the publisher's transactional
+     * id. This waits for the end of the last transaction.
      *
      * @throws VersionUnavailableException if the log could not be read to its end within {@code read_timeout_ms}
      */
@@ -305,9 +305,8 @@ public final class PolicyFeed implements AutoCloseable {
                     Map.of(
                             "auto.offset.reset",
                             "none",
-                            // after a version's last chunk the consumer asks for more; the next read begins when that
-                            // has
-                            // come back
+                            // after a version's last chunk the consumer sends a further fetch; the next read starts
+                            // only when it returns
                             "fetch.max.wait.ms",
                             10,
                             "max.partition.fetch.bytes",

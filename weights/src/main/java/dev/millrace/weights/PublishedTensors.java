@@ -9,8 +9,8 @@ import dev.millrace.schemas.TensorLocation;
 import java.util.List;
 
 /**
- * The tensors that a manifest names at one location. Whoever reads brings the bytes as they lie there; {@link TensorVerifier} proves
- * that they are them.
+ * The tensors that a manifest names at one location. Readers deliver the raw bytes; {@link TensorVerifier} verifies
+ * them.
  */
 record PublishedTensors(PolicyVersion manifest, TensorLocation location) {
 
@@ -18,7 +18,7 @@ record PublishedTensors(PolicyVersion manifest, TensorLocation location) {
      * Refuses tensors that the caller has no use for.
      *
      * @param expected the tensors that the caller can use, in order
-     * @param dtype what their values must be
+     * @param dtype required type of their values
      * @throws CorruptVersionException if the manifest names other tensors, the same with other dims, or impossible sizes
      */
     void require(List<TensorSpec> expected, Dtype dtype) {

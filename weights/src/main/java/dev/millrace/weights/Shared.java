@@ -9,30 +9,30 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What roles of one process hold at the same time: each is in memory once, as long as somebody holds it. Nobody may write it.
+ * Objects that the roles of a process share: each is in memory once, as long as a role holds it. Read-only.
  *
- * <p>Thread-safe; who asks while another loads the same waits for that.
+ * <p>Thread-safe; a thread that requests an object during its load waits for that load.
  */
 final class Shared<T> {
     /** Versions, by cluster, run, number and content. */
     static final Shared<Weights> VERSIONS = new Shared<>();
-    /** What adapters are put upon, by content. */
+    /** Base weights of adapters, by content. */
     static final Shared<FrozenWeights> BASES = new Shared<>();
 
     private final Map<String, Place<T>> places = new ConcurrentHashMap<>();
 
     private Shared() {}
 
-    /** Where one is, if it is; its monitor is held while it is loaded. */
+    /** Holder of one object; its monitor is held during the load. */
     private static final class Place<T> {
         private WeakReference<@Nullable T> held = new WeakReference<>(null);
     }
 
     /**
-     * The one of a name.
+     * Returns the shared object with an identity, loading it if no role holds it.
      *
-     * @param identity two of the same identity are the same bits
-     * @param loader asked if nobody holds it; what it throws is thrown, and the next who asks tries again
+     * @param identity objects with the same identity have the same bits
+     * @param loader called if no role holds the object; its exception is passed on, and the next call tries again
      */
     T get(String identity, Supplier<T> loader) {
         places.entrySet()

@@ -10,17 +10,17 @@ import java.util.function.BiConsumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Puts the chunks of one version back together, and hands each tensor on as soon as it is whole.
+ * Reassembles the chunks of one version, and passes each complete tensor on.
  *
- * <p>Chunks of one tensor must come in order and without a gap or an overlap; tensors may follow each other in any way.
- * That they are what the manifest says is found out by {@link TensorVerifier}.
+ * <p>Chunks of one tensor must come in order and without a gap or an overlap; chunks of different tensors may
+ * interleave. {@link TensorVerifier} checks them against the manifest.
  */
 final class TensorAssembly {
     private final PublishedTensors published;
     private final BiConsumer<String, ByteBuffer> whole;
     private final Map<String, Target> targets = new LinkedHashMap<>();
 
-    /** How far one tensor has come. */
+    /** Progress of one tensor. */
     private static final class Target {
         final TensorEntry entry;
         /** From the first chunk to the last. */
@@ -40,8 +40,8 @@ final class TensorAssembly {
     }
 
     /**
-     * @param published already known to be what the caller can use
-     * @param whole takes what the chunks hold of a tensor, by name, once it is there; not verified yet
+     * @param published already checked by {@link PublishedTensors#require}
+     * @param whole receives a complete tensor's encoded bytes, by name; not verified yet
      */
     TensorAssembly(PublishedTensors published, BiConsumer<String, ByteBuffer> whole) {
         this.whole = whole;
@@ -51,7 +51,7 @@ final class TensorAssembly {
         }
     }
 
-    /** Takes a chunk if it is of this version, and passes over every other. */
+    /** Takes a chunk of this version; ignores all others. */
     void accept(WeightChunk chunk, long offset) {
         if (!isOurs(chunk)) {
             return;

@@ -9,12 +9,13 @@ import java.nio.ByteOrder;
 import java.util.Optional;
 
 /**
- * What changed between two tensors, exactly: {@code apply(base, encode(base, next))} is {@code next}, bit for bit.
+ * The exact difference of two tensors: {@code apply(base, encode(base, next))} is {@code next}, bit for bit.
  *
- * <p>A value's bits, taken as an int32, or int16 where values are half as wide, differ from the base's by {@code d = next - base}
- * (wrapping), which is small when the value moved little, whatever its sign; zigzag {@code (d << 1) ^ (d >> 31)}, or {@code >> 15},
- * makes small differences of either sign small numbers. Their bytes are sorted into planes, the highest first, since the high bytes are nearly all zero, and each
- * block of {@value #BLOCK_VALUES} values is one zstd frame:
+ * <p>A value's bits, read as an int32 (int16 for half-width values), differ from the base's by {@code d = next - base}
+ * (wrapping). The difference is small when the value moved little, for either sign of the value. Zigzag
+ * {@code (d << 1) ^ (d >> 31)}, or {@code >> 15}, maps small differences of either sign to small numbers. Their bytes
+ * are sorted into planes, the highest first, since the high bytes are nearly all zero. Each block of
+ * {@value #BLOCK_VALUES} values is one zstd frame:
  *
  * <pre>
  * for each block of values, in order:
@@ -22,8 +23,8 @@ import java.util.Optional;
  *   n bytes   zstd frame of 4 or 2 planes: highest bytes of all zigzag values of the block, ..., lowest bytes
  * </pre>
  *
- * <p>Values that did not change cost next to nothing, so there is no list of positions. Nothing is assumed of what the
- * bits mean: NaNs keep their payload, and -0 is not 0.
+ * <p>Unchanged values cost almost no bytes, so there is no list of positions. The encoding assumes nothing about the
+ * meaning of the bits: NaNs keep their payload, and -0 is not 0.
  */
 final class TensorDelta {
     static final int BLOCK_VALUES = 1 << 18;
@@ -45,8 +46,7 @@ final class TensorDelta {
         byte[] planes = new byte[Math.min(BLOCK_VALUES * width, next.remaining())];
         byte[] frame = new byte[Integer.BYTES + (int) Zstd.compressBound(planes.length)];
         ByteBuffer size = ByteBuffer.wrap(frame).order(ByteOrder.LITTLE_ENDIAN);
-        // grows with what the delta is: the tensor's own size would be held beside tensor and base for a few percent of
-        // it
+        // grows with the delta: preallocating the tensor's size would hold a third copy for a few percent of it
         ByteArrayOutputStream delta = new ByteArrayOutputStream(frame.length);
         while (to.hasRemaining()) {
             int values = Math.min(BLOCK_VALUES, to.remaining() / width);

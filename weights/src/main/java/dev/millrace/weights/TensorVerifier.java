@@ -13,10 +13,11 @@ import java.util.function.BiConsumer;
 import java.util.function.Function;
 
 /**
- * Takes the tensors of one location as they were read, makes tensors of them, applying deltas to their base, and hands each on once its
- * SHA-256 was right. They are handed on in the manifest's order, whatever the order they come in; one that comes early waits.
+ * Decodes the tensors of one location, applies deltas to their base, and passes each tensor on once its SHA-256 is
+ * verified. Tensors are passed on in the manifest's order; a tensor that arrives early waits.
  *
- * <p>What was handed on counts only after {@link #finish()}, which knows whether all of it was right together. Used once, by one thread.
+ * <p>Tensors passed on are valid only after {@link #finish()}, which verifies all of them together. Used once, by one
+ * thread.
  */
 final class TensorVerifier {
     private final PublishedTensors published;

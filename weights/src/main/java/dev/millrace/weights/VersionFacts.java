@@ -5,7 +5,7 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What a manifest says about a version besides its tensors; see {@link dev.millrace.schemas.PolicyVersion}.
+ * The fields of a version's manifest without its tensors; see {@link dev.millrace.schemas.PolicyVersion}.
  *
  * @param version          0 for the initial weights
  * @param batchId          the batch that made it; -1 for the initial weights
@@ -13,8 +13,9 @@ import org.jspecify.annotations.Nullable;
  * @param rolloutsConsumed in all batches so far
  * @param tokensTrained    in all batches so far
  * @param publishedAtMs    Unix milliseconds
- * @param controls         what the learner's step controls remember, by name
- * @param parentEpoch      of an epoch's first version the older epoch whose version of this number it is; null for every other
+ * @param controls state of the learner's step controls, by name
+ * @param parentEpoch for an epoch's first version, the older epoch that it takes the version of this number from; null
+ *     for every other version
  */
 public record VersionFacts(
         long version,
@@ -61,7 +62,7 @@ public record VersionFacts(
     }
 
     /**
-     * What an epoch begins with that goes on from a version.
+     * Returns the facts of the first version of an epoch that continues from an older epoch's version.
      *
      * @param parent the manifest of that version
      */

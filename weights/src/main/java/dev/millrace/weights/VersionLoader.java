@@ -89,7 +89,7 @@ public final class VersionLoader {
         return weights;
     }
 
-    /** What an adapter is put upon, with one of zeros; those who hold the same base share it. */
+    /** Returns an adapter's base with an adapter of zeros; adapters of the same base share it. */
     private Weights adapted(PolicyVersion manifest, LoraShape lora, LongFunction<@Nullable Weights> atHand) {
         AdapterBase of = manifest.getAdapter();
         AtomicReference<@Nullable Weights> loaded = new AtomicReference<>();
@@ -261,12 +261,12 @@ public final class VersionLoader {
         try {
             assembly.accept(chunks.deserialize(topic, value), offset);
         } catch (MalformedRecordException e) {
-            // whoever wrote this is no learner; if a chunk of ours is missing for it, the assembly names it
+            // not written by a learner; if a real chunk is missing because of it, the assembly names that chunk
             LOG.warn("passed over {}-{}@{}: {}", topic, partition, offset, e.getMessage());
         }
     }
 
-    /** Reads what lies of a version in an object store: tensor after tensor, in the manifest's order. */
+    /** Reads the part of a version that is in an object store: tensor after tensor, in the manifest's order. */
     static final class StoredTensors {
         private static final long MOST_BYTES = Integer.MAX_VALUE - 8; // of a Java array
 
@@ -274,8 +274,8 @@ public final class VersionLoader {
         private final Optional<ObjectStore> store;
 
         /**
-         * @param key by which it is configured
-         * @param store empty if the configuration names none; reading then says so
+         * @param key configuration key of the store
+         * @param store empty if none is configured; reading then throws
          */
         StoredTensors(String key, Optional<ObjectStore> store) {
             this.key = key;
@@ -283,7 +283,7 @@ public final class VersionLoader {
         }
 
         /**
-         * Hands on what lies there, tensor after tensor, in heap buffers that belong to the taker; not verified yet.
+         * Passes on the object's tensors one after the other, in heap buffers that the receiver owns; not verified yet.
          *
          * @throws VersionUnavailableException if the object is not there or cannot be read
          * @throws CorruptVersionException if it is shorter or longer than the manifest says

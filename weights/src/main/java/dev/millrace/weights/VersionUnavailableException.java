@@ -1,9 +1,9 @@
 package dev.millrace.weights;
 
 /**
- * A version cannot be had: it is not published yet, no longer kept, or its chunks are gone from the log.
+ * A version is unavailable: it is not published yet, no longer kept, or its chunks are gone from the log.
  *
- * <p>Nothing is wrong with the log. A caller that can do without this version goes on without it, and says so.
+ * <p>The log itself is intact. A caller that can do without this version continues without it, and reports that.
  */
 public final class VersionUnavailableException extends RuntimeException {
     private static final long serialVersionUID = 1L;

@@ -42,15 +42,16 @@ import org.apache.kafka.common.serialization.Serializer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Writes a version into a transaction that the caller has begun and will commit: the chunks of the weights, those of
- * the optimiser's state, and, once the broker has said where these lie, the manifest. Where the configuration names an
- * object store, weights and optimiser's state are objects there, each put before the manifest that names it is sent.
+ * Writes a version into a transaction that the caller has begun and will commit. It sends the chunks of the weights and
+ * of the optimiser's state and, once the broker has acknowledged their offsets, the manifest. With a configured object
+ * store, weights and optimiser's state are objects there, each stored before the manifest that names it is sent.
  *
- * <p>Weights go as deltas against their parent between two anchors. The optimiser's state goes with some versions only, and then whole:
- * only a learner that starts reads it, and only the newest; its moments change in nearly every bit (a delta of the second moment
- * takes 70 to 90 % of it, of the first 85 to 92 %), so a chain would save little and make that start read all of it.
+ * <p>Weights go as deltas against their parent between two anchors. Only some versions have the optimiser's state, and
+ * then whole: only a starting learner reads it, and only the newest. Its moments change in nearly every bit (a delta
+ * takes 70 to 90 % of the second moment and 85 to 92 % of the first). So a chain of deltas would save little, and the
+ * starting learner would have to read all of it.
  *
- * <p>Until the caller commits, no reader sees any of it; if it aborts or dies, none ever does. Used by one thread, the
+ * <p>Readers see the version only after the caller commits, and never if it aborts or crashes. Used by one thread, the
  * producer's owner.
  */
 public final class VersionWriter {
@@ -63,7 +64,7 @@ public final class VersionWriter {
     private final Optional<ObjectStore> stateStore;
     private final Serializer<WeightChunk> chunkSerializer;
     private final Serializer<PolicyVersion> manifestSerializer;
-    /** What the next version may be a delta against; null before there is one. */
+    /** The base that the next version may be a delta against; null before there is one. */
     private @Nullable Base base;
     /** The last manifest, and the time of its record. */
     private @Nullable PolicyVersion sent;
@@ -73,7 +74,7 @@ public final class VersionWriter {
     /**
      * A version that was published.
      *
-     * @param tensors copies of what went onto the wire, by name
+     * @param tensors copies of the published bytes, by name
      */
     private record Base(PolicyVersion published, List<TensorSpec> specs, Dtype dtype, Map<String, ByteBuffer> tensors) {
         boolean isLike(Parameters weights) {
@@ -97,7 +98,7 @@ public final class VersionWriter {
     }
 
     /**
-     * Says what was committed last, so that the next version can be a delta against it. Without this call, and whenever
+     * Sets the last committed version, so that the next one can be a delta against it. Without this call, and whenever
      * the chain since the last anchor has become {@code anchor_every} versions long, a version is written whole.
      *
      * @param weights of that version; copied
@@ -107,7 +108,7 @@ public final class VersionWriter {
             return;
         }
         if (weights.adapter().isPresent() && published.getAdapter() == null) {
-            base = null; // what the adapter is put upon: the next version is none of its kind
+            base = null; // the adapter's base: the next version is of another kind
             return;
         }
         Parameters values = weights.trained();
@@ -115,7 +116,7 @@ public final class VersionWriter {
         Map<String, ByteBuffer> tensors = base != null && base.isLike(values) ? base.tensors() : new LinkedHashMap<>();
         for (TensorSpec spec : values.specs()) {
             ByteBuffer bytes = values.bytes(spec.name());
-            // beside the heap, which would need as much room again to move them in
+            // off-heap: on the heap, moving them would need the same room again
             tensors.computeIfAbsent(spec.name(), absent -> ByteBuffer.allocateDirect(bytes.remaining()))
                     .clear()
                     .put(bytes)
@@ -138,8 +139,8 @@ public final class VersionWriter {
     }
 
     /**
-     * Sends one version without the optimiser's state, as {@link #write}: whoever goes on from it learns again from the newest
-     * version that has one.
+     * Sends one version without the optimiser's state, as {@link #write}. A learner that continues from it trains again
+     * from the newest version that has one.
      *
      * @param optimizerSteps taken so far
      */
@@ -182,10 +183,10 @@ public final class VersionWriter {
     }
 
     /**
-     * Sends the optimiser's state of a version that was published without it, and its manifest once more, with the state: then
-     * training can go on from there.
+     * Sends the optimiser's state of a version that was published without it, and its manifest again, now with the
+     * state, so that training can continue from there.
      *
-     * @return the manifest as it is now
+     * @return the new manifest
      * @throws KafkaException as {@link #write}
      */
     public PolicyVersion writeState(PolicyVersion published, AdamW.State optimizer) {
@@ -199,13 +200,13 @@ public final class VersionWriter {
                 .build();
         PolicyVersion manifest =
                 PolicyVersion.newBuilder(published).setOptimizer(location).build();
-        // compaction leaves the copy alone, and who reads it then must find the version's own time
+        // compaction keeps only the copy, so its record must have the version's own time
         boolean isOurs = sent != null && sent.getVersion() == manifest.getVersion();
         send(manifest, isOurs ? sentAtMs : published.getPublishedAtMs());
         return manifest;
     }
 
-    /** Puts a part where it is to lie, or sends it on its way there; the place is known when that is acknowledged. */
+    /** Stores a part, or starts sending it; the location is known once the broker acknowledges it. */
     private Supplier<TensorLocation.Builder> begin(long version, VersionObject.Part part, Encoded encoded) {
         boolean isWeights = part == VersionObject.Part.WEIGHTS;
         Optional<ObjectStore> store = isWeights ? weightStore : stateStore;
@@ -229,9 +230,9 @@ public final class VersionWriter {
     }
 
     /**
-     * What goes onto the log of one version.
+     * The encoded tensors of one version for the log.
      *
-     * @param sha256 of the values of all tensors in their order; where they go whole, found when it is asked for
+     * @param sha256 of the values of all tensors in their order; computed on demand if the tensors are whole
      */
     private record Encoded(List<EncodedTensor> tensors, Supplier<String> sha256) {
         static Encoded whole(List<NamedTensor> tensors) {
@@ -243,7 +244,10 @@ public final class VersionWriter {
         }
     }
 
-    /** Tensor by tensor: of rounded weights a delta needs one tensor's values beside its base, and no copy of all. */
+    /**
+     * Encodes tensor by tensor: for rounded weights a delta needs one tensor's values and its base, not a copy of all
+     * values.
+     */
     private Encoded encoded(VersionFacts facts, Parameters weights, int anchorEvery) {
         Base base = this.base;
         List<TensorSpec> specs = weights.specs();
@@ -266,7 +270,7 @@ public final class VersionWriter {
         return new Encoded(List.copyOf(tensors), () -> sha256);
     }
 
-    /** A run's adapters are put upon what it began with. */
+    /** Returns the base of a run's adapters: the weights that the run began with. */
     private static AdapterBase base(LoraAdapter adapter) {
         LoraShape shape = adapter.shape();
         return new AdapterBase(

@@ -9,11 +9,11 @@ import java.util.function.LongFunction;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The versions used last, loaded, at most so many of them; the least recently used one makes room.
+ * LRU cache of loaded versions with a fixed capacity.
  *
- * <p>Thread-safe. Threads that ask for the same version at once share one load. The weights are shared by everyone who
- * asks and must not be written; one that made room stays usable for whoever still holds it. A load that failed is not
- * remembered, so that the next call tries again.
+ * <p>Thread-safe. Concurrent requests for the same version share one load. All callers share the weights and must not
+ * write them. An evicted version stays usable for its holders. A failed load is not cached, so that the next call tries
+ * again.
  */
 public final class WeightCache {
     private final LongFunction<Weights> loader;

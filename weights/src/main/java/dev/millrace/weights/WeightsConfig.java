@@ -133,13 +133,16 @@ public record WeightsConfig(
                 sendTimeoutMs);
     }
 
-    /** How many of the newest manifests a reader must know that reads a version so far back: those of its anchor's chain, too. */
+    /**
+     * Returns how many of the newest manifests a reader must know to read a version this far back, including those of
+     * its anchor's chain.
+     */
     int manifestsBackTo(long versionsBack) {
         int chain = anchorEvery == 0 ? LONG_CHAIN : anchorEvery;
         return (int) Math.min(Integer.MAX_VALUE, Math.max(0, versionsBack) + chain + 1L);
     }
 
-    /** The same for a reader that knows so many manifests. */
+    /** Returns this configuration for a reader that knows this number of manifests. */
     WeightsConfig knowing(int manifests) {
         return new WeightsConfig(
                 store,

@@ -145,7 +145,7 @@ class CutVersionsIT {
         return made;
     }
 
-    /** Of a gradient that is the same for every number of a whole tensor's, whatever tensors it lies in. */
+    /** Steps with a gradient that depends only on the position in the whole tensor, not on how the tensor is split. */
     private static void step(AdamW optimizer, Weights weights) {
         Gradients gradients = new Gradients(weights.shape());
         for (WholeTensor whole : weights.shape().wholes()) {

@@ -488,7 +488,7 @@ class VersionsOnTheLogIT {
         }
     }
 
-    /** A writer that starts again goes on with the chain; one that knows no base begins a new one. */
+    /** A restarted writer continues the chain; a writer without a base begins a new one. */
     @Test
     void shouldGoOnWithTheChainOfAKilledLearner() {
         List<Weights> published =
@@ -689,7 +689,7 @@ class VersionsOnTheLogIT {
         return publishDrifting(writer, first, count, Weights.random(SHAPE, 7));
     }
 
-    /** Versions each of which is a little off the one before it; returns copies of what was published. */
+    /** Publishes versions that each differ a little from the one before; returns copies of the published weights. */
     private List<Weights> publishDrifting(VersionWriter writer, long first, int count, Weights from) {
         Weights weights = from.copy();
         List<Weights> published = new ArrayList<>();

@@ -23,9 +23,9 @@ import org.jspecify.annotations.Nullable;
  * Objects as files below one directory, which every role of a run sees under the same path: a shared file system, or one
  * machine.
  *
- * <p>An object is written beside its place, forced to the disk, and moved there at once; then the directory is forced. A
- * crash leaves the object, nothing, or a file that ends in {@value #PARTIAL}, which the next {@link #put} of that name
- * overwrites.
+ * <p>An object is written to a file next to its destination, forced to the disk, and moved there atomically; then the
+ * directory is forced. A crash leaves the object, nothing, or a file that ends in {@value #PARTIAL}, which the next
+ * {@link #put} of that name overwrites.
  */
 public final class FileObjectStore implements ObjectStore {
     static final String PARTIAL = ".partial";

@@ -14,29 +14,29 @@ import software.amazon.awssdk.services.s3.S3Client;
 /**
  * Holds weights that are too large for the cluster; the manifest on the log names them by URI (claim check).
  *
- * <p>This is what Millrace needs of a store, and what S3 and its kind offer: an object appears whole or not at all, can be
- * read as soon as {@link #put} has returned, and is never changed afterwards. An object is put before the transaction that
- * names it is committed, so a learner that is killed between the two leaves an object nobody names; whoever removes old
- * versions removes it as well.
+ * <p>Millrace needs the guarantees that S3 and similar stores offer: an object appears whole or not at all, can be read
+ * as soon as {@link #put} has returned, and is never changed afterwards. An object is stored before the transaction
+ * that names it is committed. So a learner that is killed between the two leaves an unreferenced object, which the
+ * removal of old versions also removes.
  *
- * <p>Implementations are thread-safe. All roles of a run are given the same store.
+ * <p>Implementations are thread-safe. All roles of a run use the same store.
  */
 public interface ObjectStore {
 
     /**
-     * Stores an object, durably; one that is there already with the same content is left as it is.
+     * Stores an object durably; an existing object with the same content is left unchanged.
      *
      * @param name    slash-separated, of letters, digits, '-', '_' and '.'
      * @param sha256  of the content, lower-case hex; checked against what is written
      * @param content one part after the other, from position to limit, not moved
-     * @return under which {@link #get} finds it
+     * @return URI for {@link #get}
      * @throws IOException if it cannot be stored, or the content has another hash
      */
     URI put(String name, String sha256, List<ByteBuffer> content) throws IOException;
 
     /**
-     * The content of an object, from its beginning; the caller closes it. Nothing is checked: whoever knows what it should
-     * be compares hashes.
+     * Returns the content of an object, from its beginning; the caller closes it. The store checks nothing; the caller
+     * must compare hashes.
      *
      * @throws java.nio.file.NoSuchFileException if there is no such object
      * @throws IllegalArgumentException if the URI is not one of this store
