@@ -19,12 +19,13 @@ import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.config.TopicConfig;
 
 /**
- * Says when Kafka's own limit on the size of the weights topic is about to take the best version on held-out prompts, and when it has.
+ * Raises an alarm before Kafka's size limit on the weights topic removes the best version on held-out prompts, and
+ * after it has.
  *
- * <p>{@link RetainedVersions} keeps that version and everything after it; the topic's {@code retention.bytes} knows of neither. Kafka
- * removes a segment only once as many bytes as the limit lie after it, so nothing is taken before all that was written since the
- * version's anchor is as much as the limit: {@value #AT_RISK} asks for attention from three quarters of it on. It goes by what the
- * cluster has, which may be another limit than the run's configuration. Used by one thread.
+ * <p>{@link RetainedVersions} keeps that version and everything after it; the topic's {@code retention.bytes} ignores
+ * this. Kafka removes a segment only once as many bytes as the limit lie after it. So it removes nothing before the
+ * bytes written since the version's anchor reach the limit. {@value #AT_RISK} is raised from three quarters of the
+ * limit on. The watch uses the cluster's limit, which may differ from the run's configuration. Used by one thread.
  */
 final class BestVersionWatch {
     static final String AT_RISK = "best-version-at-risk";
@@ -45,7 +46,7 @@ final class BestVersionWatch {
     }
 
     /**
-     * Looks once. A version that is no longer the best has no alarm, for whoever asks for the best is given another.
+     * Checks once. Lowers the alarm of a version that is no longer the best.
      *
      * @param best the best so far; empty where none was evaluated
      */

@@ -30,12 +30,12 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
 
 /**
- * Manifests on {@code policy-versions} that do not extend the run's chain, and what is written because of them.
+ * Manifests on {@code policy-versions} that do not extend the run's chain, and the records that repair the topic.
  *
- * <p>Each goes to the dead letters. Its key is then given back to whom it belongs, since of every key compaction keeps the last
- * record only: to the chain's own manifest of that version, which is written once more, or to nobody. A record behind which that
- * has happened is settled, so that each dead letter is written once, whenever a learner starts. Offsets are told by any thread; the rest
- * is one thread's.
+ * <p>Each one goes to the dead letters. Compaction keeps only the last record of a key, so the learner then writes the
+ * chain's own manifest of that version again, or a tombstone if the chain has none. A foreign record that is followed
+ * by such a record is settled, so that each dead letter is written once over all restarts. Any thread may add offsets;
+ * one thread does the rest.
  */
 public final class ForeignManifests {
     private static final String ALARM = "foreign-manifest";
@@ -45,15 +45,15 @@ public final class ForeignManifests {
     private final Duration limit;
     private final AvroSerde<PolicyVersion> serde;
     private final Set<Long> found = new ConcurrentSkipListSet<>();
-    /** Weights by hash that this learner has published: earlier, and since it began here. */
+    /** Hashes of the weights that this learner has published: before its restart, and since. */
     private final Set<String> earlier;
 
     private final Set<String> made = new HashSet<>();
     private long counted;
 
     /**
-     * @param earlier hashes of the weights that this learner published before it began again here
-     * @param limit of reading the topic without a step forward
+     * @param earlier hashes of the weights that this learner published before its restart
+     * @param longest time to read the topic without progress
      */
     public ForeignManifests(LogConnection connection, Set<String> earlier, Duration limit) {
         this.earlier = Set.copyOf(earlier);
@@ -63,32 +63,32 @@ public final class ForeignManifests {
         this.serde = AvroSerde.of(PolicyVersion.class, connection.registry());
     }
 
-    /** A manifest that does not extend the chain lies at this offset. */
+    /** Adds the offset of a manifest that does not extend the chain. */
     public void add(long offset) {
         found.add(offset);
     }
 
-    /** The learner has published this one. */
+    /** Records a manifest that the learner has published. */
     public void made(PolicyVersion manifest) {
         made.add(manifest.getWeights().getSha256());
     }
 
-    /** Hashes of the weights that it has published here. */
+    /** Returns the hashes of the weights that the learner has published since its restart. */
     public Set<String> made() {
         return Set.copyOf(made);
     }
 
-    /** Whether there are some that were not looked at. */
+    /** Whether all added manifests were handled. */
     public boolean isEmpty() {
         return found.isEmpty();
     }
 
     /**
-     * What is to be written, in one transaction, because of those that were told since the last call.
+     * Returns the records to write in one transaction for the manifests added since the last call.
      *
-     * @param newest version that the learner has: keys of later ones belong to nobody
-     * @return empty if {@code newest} itself is one of them, or another that the learner has made: the log was cut off behind its
-     *     back, a version of it was aborted, or somebody else has published that version before it
+     * @param newest the learner's newest version: keys of later versions get a tombstone
+     * @return empty if {@code newest} or another version that the learner published is among them: the log was
+     *     truncated, a version's transaction was aborted, or another writer published that version first
      */
     public Optional<List<ProducerRecord<byte[], byte[]>>> answers(PolicyFeed feed, PolicyVersion newest) {
         Set<Long> offsets = new TreeSet<>(found);
@@ -174,7 +174,7 @@ public final class ForeignManifests {
                 connection.topics().deadLetters());
     }
 
-    /** The record that the key belongs to. */
+    /** Returns the record that the key must have last. */
     private Optional<ProducerRecord<byte[], byte[]>> owner(
             PolicyFeed feed, VersionKey key, long newest, int partition) {
         if (key.version() > newest) {

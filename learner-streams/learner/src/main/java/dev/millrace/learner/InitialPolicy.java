@@ -7,10 +7,10 @@ import java.util.function.Supplier;
 /**
  * The policy that a run begins with.
  *
- * @param shape         of the decoder; a run that goes on must have the same
+ * @param shape of the decoder; a resumed run must have the same
  * @param tokenizerHash identity of the vocabulary; likewise
- * @param seed          of the run: by it an adapter is drawn, where one is trained
- * @param source        makes the initial weights; asked only if the run has no version yet
+ * @param seed of the run: an adapter, if one is trained, is initialised from it
+ * @param source creates the initial weights; called only if the run has no version yet
  */
 public record InitialPolicy(DecoderShape shape, String tokenizerHash, long seed, Supplier<Weights> source) {
 

@@ -8,8 +8,8 @@ import java.time.Clock;
 /**
  * The run that a learner trains, and its access to the run's log.
  *
- * @param initial the policy a fresh run begins with; a run that goes on must be of its shape and vocabulary
- * @param producers makes the producers of versions
+ * @param initial the policy of a fresh run; a resumed run must have its shape and vocabulary
+ * @param producers creates the producers of versions
  */
 public record LearnerContext(
         LogConnection connection,

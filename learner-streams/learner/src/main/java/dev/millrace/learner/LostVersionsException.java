@@ -10,7 +10,7 @@ final class LostVersionsException extends RuntimeException {
     private final Optional<String> remedy;
 
     /**
-     * Where it may be mended while the learner waits.
+     * Creates an exception for a loss that may be repaired while the learner waits.
      *
      * @param alarm the name of the condition
      */
@@ -21,10 +21,10 @@ final class LostVersionsException extends RuntimeException {
     }
 
     /**
-     * Where it is known what goes on in any case.
+     * Creates an exception for a loss with a command that always repairs it.
      *
      * @param alarm the name of the condition
-     * @param remedy the command that does
+     * @param remedy that command
      */
     LostVersionsException(String alarm, String message, String remedy) {
         super(message);
@@ -36,7 +36,7 @@ final class LostVersionsException extends RuntimeException {
         return alarm;
     }
 
-    /** What goes on in any case; empty where that is to be found out. */
+    /** Returns the command that always repairs the loss; empty if it must be diagnosed first. */
     Optional<String> remedy() {
         return remedy;
     }

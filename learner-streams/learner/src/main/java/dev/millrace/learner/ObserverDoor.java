@@ -6,7 +6,7 @@ import dev.millrace.api.plugin.Kind;
 import dev.millrace.api.step.StepObserver;
 import java.util.List;
 
-/** The door of those who are told of steps. */
+/** The extension point for observers of optimiser steps. */
 public final class ObserverDoor implements BuiltIn {
 
     @Override

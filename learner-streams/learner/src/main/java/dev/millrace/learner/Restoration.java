@@ -152,7 +152,7 @@ final class Restoration {
         return new TrainingState(weights, adam, checkpoint);
     }
 
-    /** The epoch was begun, and whoever began it did not come to publish its first version. */
+    /** Completes an epoch whose creator ended before it published the first version. */
     private TrainingState ofEpoch(VersionCommitter committer) {
         FirstVersion first;
         try {

@@ -5,20 +5,20 @@ import java.util.Collection;
 import java.util.OptionalLong;
 
 /**
- * Decides which versions are needed: those from the oldest on that
+ * The versions that are needed: all from the oldest version that
  *
  * <ul>
  *   <li>is among the newest {@code keep_versions},
- *   <li>a server serves, or has a token of in flight, for that rollout will be scored under it,
- *   <li>a rollout that is not scored yet was sampled by,
- *   <li>is a fixed policy, such as the reference of a KL term: whoever starts again loads it,
- *   <li>is the best of those evaluated on held-out prompts: it is what the run is for.
+ *   <li>a server serves or has a token of in flight, since that rollout will be scored under it,
+ *   <li>sampled a rollout that is not scored yet,
+ *   <li>is a fixed policy, such as the reference of a KL term, which a restart loads,
+ *   <li>is the best version evaluated on held-out prompts, the result of the run.
  * </ul>
  *
- * <p>A rollout that is scored needs no weights any more: its log-probs are in its score.
+ * <p>A scored rollout no longer needs weights: its log-probs are in its score.
  *
  * @param oldest the oldest version that is needed, at least 0
- * @param reason whose need that is, as a clause
+ * @param reason why that version is needed, as a clause
  */
 record RetainedVersions(long oldest, String reason) {
 

@@ -23,7 +23,7 @@ final class ServerBoard {
     private final LongSupplier nanos;
     private final Map<String, Heard> heard = new LinkedHashMap<>();
 
-    /** @param saidNanos when, by the clock that nobody sets */
+    /** @param saidNanos when, on the monotonic clock */
     private record Heard(Server server, long saidNanos) {}
 
     /** @param nanos a clock that only runs forward, such as {@link System#nanoTime} */
@@ -31,7 +31,7 @@ final class ServerBoard {
         this.nanos = nanos;
     }
 
-    /** @param nowMs what the clock says, by which words are dated */
+    /** @param nowMs the current time on the clock that dates the servers' messages */
     void hear(Server server, long nowMs) {
         long ageMs = Math.max(0, nowMs - server.heardMs());
         heard.put(server.name(), new Heard(server, nanos.getAsLong() - TimeUnit.MILLISECONDS.toNanos(ageMs)));

@@ -28,7 +28,7 @@ final class ServingVersions implements AutoCloseable {
     private final Clock clock;
     private final List<TopicPartition> partitions;
 
-    /** @param clock by which servers date what they say */
+    /** @param clock the clock that dates the servers' messages */
     ServingVersions(LogConnection connection, Clock clock) {
         this.clock = clock;
         this.run = connection.run();
@@ -37,7 +37,7 @@ final class ServingVersions implements AutoCloseable {
         this.partitions = log.fromBeginning(connection.topics().serving());
     }
 
-    /** Reads what is new, to the end as it was when this was called, or for as long as the limit. */
+    /** Reads new records up to the log's end at the time of the call, or until the limit has passed. */
     void update(Duration limit) {
         log.readTo(log.consumer().endOffsets(partitions), ReadLimit.within(limit), this::accept);
     }

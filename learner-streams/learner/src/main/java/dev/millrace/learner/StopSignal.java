@@ -4,30 +4,30 @@ import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
-/** That the learner is to end: given once, from any thread, to the one that runs it. */
+/** One-shot stop flag: set once, by any thread, for the thread that runs the learner. */
 final class StopSignal {
     private final CountDownLatch stopping = new CountDownLatch(1);
     private volatile boolean stopped;
-    /** Ends whatever the running thread waits for. */
+    /** Interrupts the running thread's wait. */
     private volatile Runnable wakeup = () -> {};
 
     boolean isStopped() {
         return stopped;
     }
 
-    /** Gives it, and ends what is waited for. */
+    /** Sets the flag and ends the current wait. */
     void stop() {
         stopped = true;
         stopping.countDown();
         wakeup.run();
     }
 
-    /** What ends the waits that come now; before the first of them. */
+    /** Sets the action that ends a wait; call it before the first wait. */
     void wakes(Runnable newWakeup) {
         wakeup = newWakeup;
     }
 
-    /** Waits until it is given, or the limit is over. An interrupt gives it too. */
+    /** Waits until the flag is set or the limit is over. An interrupt sets the flag too. */
     void await(Duration limit) {
         try {
             stopping.await(limit.toMillis(), TimeUnit.MILLISECONDS);

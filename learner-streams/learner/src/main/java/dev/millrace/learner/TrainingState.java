@@ -11,7 +11,7 @@ import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.weights.VersionFacts;
 
 /**
- * Where training stands: the weights and the optimiser as they are trained on, and the newest version as it is on the log.
+ * The state of training: the live weights and optimiser, and the newest version on the log.
  *
  * <p>The three agree except between a step and its commit. Used by one thread.
  */

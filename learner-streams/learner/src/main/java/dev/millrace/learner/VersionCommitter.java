@@ -34,9 +34,9 @@ import org.apache.kafka.common.serialization.Serializer;
  * Publishes versions: the chunks of weights and optimiser state, the manifest, the training-log record, dead letters of
  * refused batches, and the offset of the batch, in one transaction.
  *
- * <p>Made under one transactional id per run, so that making one fences every older one: when the constructor has
- * returned, whatever the older one had begun is aborted, and what it had committed can be read. After an exception the
- * committer is of no further use. Used by one thread.
+ * <p>Uses one transactional id per run, so that a new committer fences every older one. When the constructor has
+ * returned, the older one's open transaction is aborted and its committed records can be read. After an exception the
+ * committer must not be used again. Used by one thread.
  */
 public final class VersionCommitter implements AutoCloseable {
     /** The client's own, and the least that it takes. */
@@ -123,7 +123,7 @@ public final class VersionCommitter implements AutoCloseable {
     }
 
     /**
-     * Says where a learner that starts again goes on, so that what it makes next may be a delta against that.
+     * Sets the version that a restarted learner continues from, so that the next version can be a delta against it.
      *
      * @param checkpoint the newest version that has the optimiser's state
      */
@@ -133,17 +133,18 @@ public final class VersionCommitter implements AutoCloseable {
     }
 
     /**
-     * Bounds the time between two versions that have the optimiser's state, by what can be learnt again.
+     * Bounds the time between two versions that have the optimiser's state, so that the steps between them can be
+     * repeated.
      *
-     * @param longestMs in which nothing is removed that a version since the last of them was learnt from
-     * @param lastStep version with which training is to end
+     * @param longestMs time for which the log keeps the batches and trajectories since the last such version
+     * @param lastStep last version of the training
      */
     public void checkpointWithin(long longestMs, long lastStep) {
         checkpoints.within(longestMs, lastStep);
     }
 
     private PolicyVersion write(VersionFacts facts, Weights weights, AdamW.State optimizer) {
-        // what an adapter is put upon has no state of its own, and the adapter's begins with zeros
+        // an adapter's base has no optimiser state, and the adapter's state begins with zeros
         boolean isOfThese = optimizer.first().specs().equals(weights.trained().specs());
         VersionSize size = VersionSize.of(weights.shape(), weights.adapter().map(LoraAdapter::shape));
         return isOfThese && checkpoints.isDue(facts, size)
@@ -229,8 +230,8 @@ public final class VersionCommitter implements AutoCloseable {
     }
 
     /**
-     * Says of which batches the training log has the step already, since their versions were lost and are made again: where the
-     * weights are the same, it is not written twice.
+     * Sets the batches whose steps are already on the training log, because their lost versions are trained again. A
+     * step with the same weights is not written twice.
      *
      * @param hashes of the weights, by batch
      */
@@ -272,11 +273,11 @@ public final class VersionCommitter implements AutoCloseable {
     }
 
     /**
-     * Decides with which versions the optimiser's state goes: a run's or an epoch's first, the last that it is to make, and between them after
-     * so many versions or so long a time.
+     * Decides which versions include the optimiser's state: the first of a run or an epoch, the last one planned, and
+     * between them after a number of versions or a time.
      *
-     * <p>The time is there because what is learnt again must still be on the log: its batches and trajectories are removed by age. Used by one
-     * thread.
+     * <p>The time bound exists because repeated steps need their batches and trajectories, which the log removes by
+     * age. Used by one thread.
      */
     static final class CheckpointSchedule {
         private final WeightsConfig config;
@@ -290,8 +291,9 @@ public final class VersionCommitter implements AutoCloseable {
         }
 
         /**
-         * @param newLongestMs longest time between two, in which nothing is removed of what lies behind the first
-         * @param newLastStep version with which a run is to end, so that it goes on at once if it does go on
+         * @param newLongestMs longest time between two such versions, within which the log keeps everything written
+         *     after the first
+         * @param newLastStep last version of the run, so that a later resume can continue at once
          */
         void within(long newLongestMs, long newLastStep) {
             longestMs = newLongestMs;
@@ -304,7 +306,7 @@ public final class VersionCommitter implements AutoCloseable {
                 return every == 1; // otherwise it is known to be zeros
             }
             if (facts.parentEpoch() != null) {
-                return true; // a new epoch rests on nothing of an older one
+                return true; // a new epoch must not depend on records of an older one
             }
             return newest < 0
                     || facts.version() - newest >= every
@@ -312,7 +314,7 @@ public final class VersionCommitter implements AutoCloseable {
                     || facts.publishedAtMs() - newestAtMs >= longestMs;
         }
 
-        /** A version is on the log, or was found there. */
+        /** Records a version that was written or found on the log. */
         void published(PolicyVersion manifest) {
             if (Checkpoints.is(manifest)) {
                 newest = manifest.getVersion();

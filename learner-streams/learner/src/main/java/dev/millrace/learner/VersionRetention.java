@@ -52,11 +52,11 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Looks after published versions on a thread of its own: says who does not serve them, and removes those that nobody
- * needs, and watches that Kafka's own limit does not take the best one without a word.
+ * Manages published versions on a thread of its own: reports servers that do not serve them, removes versions that are
+ * not needed, and warns before Kafka's own limit removes the best one.
  *
- * <p>There is one, beside the learner that publishes. The learner does not wait for it and does not stop if it fails; it
- * then says why and tries again. Meters: {@code millrace.serving.unserved.seconds} by server, there only while it is an
+ * <p>There is one per publishing learner. The learner does not wait for it and does not stop if it fails; it then logs
+ * the reason and tries again. Meters: {@code millrace.serving.unserved.seconds} by server, present only during an
  * alarm, and {@code millrace.weights.oldest.version}.
  */
 public final class VersionRetention implements AutoCloseable {
@@ -289,11 +289,11 @@ public final class VersionRetention implements AutoCloseable {
         }
 
         /**
-         * Reads what is new and says what is oldest among what waits.
+         * Reads new records and returns the oldest version among the waiting rollouts.
          *
          * @return empty if every rollout on the log is scored
-         * @throws TimeoutException if the end was not reached, or the brokers did not answer, within the limit; what was read
-         *     is kept, and the next call goes on from there
+         * @throws TimeoutException if the end was not reached, or the brokers did not answer, within the limit; the
+         *     records read so far are kept, and the next call continues from there
          */
         OptionalLong oldestVersion(Duration limit) throws TimeoutException, InterruptedException {
             Map<TopicPartition, Long> ends = log.consumer().endOffsets(partitions, limit);

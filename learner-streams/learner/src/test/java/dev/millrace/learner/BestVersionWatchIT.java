@@ -110,7 +110,7 @@ class BestVersionWatchIT {
                 VersionRetention retention = new VersionRetention(
                         connection, CONFIG, List.of(), new SimpleMeterRegistry(), Clock.systemUTC())) {
             retention.start();
-            publish(4); // version 1 to 6 are three quarters of what is kept
+            publish(4); // versions 1 to 6 are three quarters of the kept bytes
             await(() -> connection.alarms().standing(BestVersionWatch.AT_RISK) == 1);
             Alarm atRisk = connection.alarms().standing().stream()
                     .filter(alarm -> alarm.name().equals(BestVersionWatch.AT_RISK))

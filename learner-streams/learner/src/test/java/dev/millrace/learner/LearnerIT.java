@@ -337,7 +337,7 @@ class LearnerIT {
                 KilledProducer producer = new KilledProducer(call, heard);
                 try {
                     run(log, 5, new SimpleMeterRegistry(), producer, weights(Dtype.F32, 3));
-                    done = true; // there was nothing left to do within so many calls
+                    done = true; // the run was complete before this call
                 } catch (KilledProducer.Killed e) {
                     lastCalls.add(producer.calls().get(call) + (heard ? " heard" : ""));
                 }
@@ -405,7 +405,10 @@ class LearnerIT {
         assertThat(log.connection().alarms().standing()).isEmpty();
     }
 
-    /** As an administrator does it who takes it for one that hangs: a marker on each partition, of which its writer is not told. */
+    /**
+     * Aborts like an administrator who believes that the transaction hangs: writes a marker to each partition without
+     * notifying the writer.
+     */
     private static void abortOpen(Admin admin, LogConnection connection) {
         try {
             List<TopicPartition> partitions =

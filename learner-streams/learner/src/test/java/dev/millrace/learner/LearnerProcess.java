@@ -91,7 +91,7 @@ final class LearnerProcess {
         notifyAll();
     }
 
-    /** Waits until it has said this so many times. */
+    /** Waits until the process has printed this {@code times} times. */
     synchronized void await(String moment, int times, long limitMs) throws InterruptedException {
         long deadline = System.nanoTime() + limitMs * 1_000_000;
         while (moments.stream().filter(moment::equals).count() < times) {

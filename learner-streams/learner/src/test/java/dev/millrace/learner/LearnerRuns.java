@@ -27,7 +27,7 @@ final class LearnerRuns implements BeforeAllCallback, BeforeEachCallback, AfterE
         this.batches = batches;
     }
 
-    /** With {@link #undisturbed()} after so many batches of six. */
+    /** Returns runs whose {@link #undisturbed()} covers this number of batches of six. */
     static LearnerRuns undisturbedOver(int batches) {
         return new LearnerRuns(batches);
     }

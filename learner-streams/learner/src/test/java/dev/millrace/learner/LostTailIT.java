@@ -12,7 +12,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
-/** What a power loss leaves of a run's topics, and that training goes on from there. */
+/** Tests that training continues from the topics that a power loss leaves. */
 @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class LostTailIT {
     @RegisterExtension

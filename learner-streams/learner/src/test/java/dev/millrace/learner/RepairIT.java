@@ -270,7 +270,7 @@ class RepairIT {
         }
     }
 
-    /** Without what is said of a topology that never ran: its group has no offsets. */
+    /** Ignores inconsistencies of a topology that never ran: its group has no offsets. */
     private static List<Inconsistency> named(Examined examined) {
         return examined.inconsistencies().stream()
                 .filter(each -> each.name().equals("foreign-manifest"))

@@ -61,7 +61,7 @@ final class RunningLearner implements AutoCloseable {
         }
     }
 
-    /** Trains on this thread until so many batches are consumed. */
+    /** Trains on this thread until this number of batches is consumed. */
     static void whenConsumed(SyntheticLog log, int batches) {
         whenConsumed(log, batches, LearnerIT.weights());
     }
@@ -109,7 +109,7 @@ final class RunningLearner implements AutoCloseable {
         }
     }
 
-    /** Begins so many transactions and no more. */
+    /** Returns a producer that fails after {@code left} begun transactions. */
     @SuppressWarnings("unchecked")
     private static Producer<byte[], byte[]> mortal(Producer<byte[], byte[]> producer, AtomicInteger left) {
         return (Producer<byte[], byte[]>) Proxy.newProxyInstance(
@@ -188,7 +188,7 @@ final class RunningLearner implements AutoCloseable {
         }
     }
 
-    /** Ends it in good order; whatever ended it before is thrown. */
+    /** Ends the learner cleanly; rethrows the error that ended it before. */
     @Override
     public void close() {
         learner.stop();

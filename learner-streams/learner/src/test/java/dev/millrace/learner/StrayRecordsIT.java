@@ -19,7 +19,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
-/** Records on the learner's topics that are none of the run's, or out of their order: none of them ends anything. */
+/** Tests that foreign or out-of-order records on the learner's topics do not stop it. */
 @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class StrayRecordsIT {
     /** Of {@code produce(12, 6)}: what is later is too stale to be trained on. */

@@ -53,7 +53,7 @@ public final class SyntheticRollouts implements AutoCloseable {
         this.random = new SplittableRandom(seed);
     }
 
-    /** The next trajectory: prompt of 2 to 4 tokens, response of 2 to 6 of which some are context. */
+    /** Returns the next trajectory: a prompt of 2 to 4 tokens and a response of 2 to 6, some of them context. */
     public Trajectory next() {
         int promptTokens = random.nextInt(2, 5);
         int[] tokens = random.ints(promptTokens + random.nextInt(2, 7), 0, SHAPE.vocabSize())

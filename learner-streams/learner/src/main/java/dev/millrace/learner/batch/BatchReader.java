@@ -352,7 +352,10 @@ public final class BatchReader implements AutoCloseable {
         return new IncomingBatch(batch, partition, behind, after, with);
     }
 
-    /** The batch given last cannot be trained on: another one of its id may come, and it is tried again from time to time. */
+    /**
+     * Sets aside the batch returned last, which cannot be trained on: another one with its id may come, and this one is
+     * retried from time to time.
+     */
     public void setAside() {
         if (current != null) {
             unusable.add(current);
@@ -360,13 +363,13 @@ public final class BatchReader implements AutoCloseable {
         }
     }
 
-    /** The batch and what was refused before it are committed. */
+    /** Records that the batch and the refusals before it are committed. */
     public void trained(IncomingBatch batch) {
         sequence.consumed(batch.batch().getBatchId());
         progress = batch.progress();
         letters.clear();
         trajectories.add(batch.batch());
-        connection.alarms().lower(TAIL_LOST, partition.toString()); // what was lost was not waited for in vain
+        connection.alarms().lower(TAIL_LOST, partition.toString()); // the lost records have arrived after all
         connection.alarms().lower(REMOVED, partition.toString());
         connection.alarms().lower(TAIL_LOST, trainingLog);
         unusable.clear();
@@ -470,11 +473,12 @@ public final class BatchReader implements AutoCloseable {
     }
 
     /**
-     * Batches that came before one that is still to come, and wait for it: the record of that one may have been sent again from the
+     * Batches that arrived before an earlier batch and wait for it: the earlier batch may have been sent again from the
      * dead letters.
      *
-     * <p>One behind which many came that go before it is out of place: nobody writes it there who counts. Of those that wait so many
-     * bytes are held; what is beyond is found again on the log when it is due. Not thread-safe.
+     * <p>A batch that many batches with lower ids follow is misplaced: no writer that counts its batches writes it
+     * there. A bounded number of bytes is held; batches beyond that are read again from the log when they are due. Not
+     * thread-safe.
      */
     static final class AheadBatches {
         private static final int MANY = 8;
@@ -493,7 +497,7 @@ public final class BatchReader implements AutoCloseable {
         private long bytes;
         private boolean forgot;
 
-        /** Has a batch wait; the first of an id stays. */
+        /** Adds a waiting batch; the first one with an id stays. */
         void add(long batchId, ConsumerRecord<byte[], byte[]> record) {
             if (byId.containsKey(batchId)) {
                 return;
@@ -506,7 +510,7 @@ public final class BatchReader implements AutoCloseable {
             }
         }
 
-        /** The one of this id, which waits no longer. */
+        /** Removes and returns the batch with this id. */
         Optional<ConsumerRecord<byte[], byte[]>> take(long batchId) {
             Waiting found = byId.remove(batchId);
             if (found != null) {
@@ -515,7 +519,7 @@ public final class BatchReader implements AutoCloseable {
             return Optional.ofNullable(found).map(waiting -> waiting.record);
         }
 
-        /** Those that are out of place once a batch at this offset is consumed. */
+        /** Returns the batches that are misplaced once a batch at this offset is consumed. */
         List<ConsumerRecord<byte[], byte[]>> misplacedBy(long offset) {
             return byId.values().stream()
                     .filter(waiting -> waiting.record.offset() < offset && waiting.overtaken == MANY)

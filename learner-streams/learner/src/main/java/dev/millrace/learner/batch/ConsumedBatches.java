@@ -20,18 +20,19 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Deserializer;
 
 /**
- * What was consumed of the batches, as the log tells it: the newest version's batch, and behind it those that the training
- * log, or the metadata of the committed offset, says were starved at that version.
+ * The consumed batches according to the log: the newest version's batch, and after it the batches that were starved at
+ * that version according to the training log or the metadata of the committed offset.
  *
- * <p>What the two say of later versions is not consumed: their manifests are lost, and their batches are learnt again.
+ * <p>Batches of later versions in these two places do not count as consumed: their manifests are lost, and their
+ * batches are trained on again.
  *
  * @param progress the last batch that was consumed
- * @param lostVersion newest version that was made and is on the chain no longer; -1 if none is lost
- * @param learntBefore hash of the weights that each batch made whose version is lost, as far as the training log has it
+ * @param lostVersion newest published version that is no longer on the chain; -1 if none is lost
+ * @param learntBefore for each batch whose version is lost, the hash of its weights, if the training log has it
  */
 public record ConsumedBatches(BatchProgress progress, long lostVersion, Map<Long, String> learntBefore) {
     private static final int FIRST_LOOK = 64;
-    /** So many different steps at the log's end are its end, and not copies that somebody put behind it. */
+    /** This number of different steps proves that they are the log's real end, not copies appended later. */
     private static final int FEWEST_STEPS = 8;
 
     public ConsumedBatches {
@@ -40,8 +41,8 @@ public record ConsumedBatches(BatchProgress progress, long lostVersion, Map<Long
 
     /**
      * @param tip the newest version
-     * @param steps of the training log behind the tip's, in the order of their batches
-     * @param committed what the metadata of the committed offset says
+     * @param steps of the training log after the tip's, in the order of their batches
+     * @param committed from the metadata of the committed offset
      */
     static ConsumedBatches of(PolicyVersion tip, List<TrainingStep> steps, Optional<BatchProgress> committed) {
         long version = tip.getVersion();
@@ -163,7 +164,7 @@ public record ConsumedBatches(BatchProgress progress, long lostVersion, Map<Long
                     steps.add(step);
                 }
             } catch (MalformedRecordException e) {
-                // not a step, so it tells nothing; whoever reads the training log as a whole dead-letters it
+                // not a step; the reader of the whole training log dead-letters it
             }
         });
         if (!isRead) {

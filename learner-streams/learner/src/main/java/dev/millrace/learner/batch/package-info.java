@@ -1,8 +1,7 @@
 /**
- * What comes in: batches in sequence, the trajectories they point at, and both put together as one training batch.
+ * Input of the learner: batches in sequence, their trajectories, and both combined into one training batch.
  *
- * <p>Everything that a batch or a trajectory claims is checked here, once, against each other; the step that follows
- * does mathematics only.
+ * <p>This package validates batches and trajectories against each other once; the training step only does mathematics.
  */
 @NullMarked
 package dev.millrace.learner.batch;

@@ -6,17 +6,17 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
 
-/** The rollouts that the batches of one epoch name, beside the trajectories that there are. Not thread-safe. */
+/** The rollouts that the batches of one epoch name, compared with the trajectories on the log. Not thread-safe. */
 final class BatchMembers {
     private final String topic;
-    /** Which offsets of trajectories each batch needs, by partition. */
+    /** The trajectory offsets that each batch needs, by partition. */
     private final Map<Long, Map<Integer, OffsetRange>> needs = new HashMap<>();
-    /** Which there are. */
+    /** The trajectory offsets on the log, by partition. */
     private final Map<Integer, OffsetRange> trajectories = new HashMap<>();
 
     /** The first batch that has a rollout. */
     private final Map<String, Long> batchOf = new HashMap<>();
-    /** By batch, what it has that another had before it. */
+    /** By batch, why the learner refuses it, such as a rollout that an earlier batch has. */
     private final Map<Long, String> repeats = new HashMap<>();
 
     /** @param topic of trajectories, for sentences */
@@ -24,7 +24,7 @@ final class BatchMembers {
         this.topic = topic;
     }
 
-    /** A batch, in the order of the log; another one of its id changes nothing of what it needs. */
+    /** Adds a batch, in log order; a second one with the same id does not change the needed offsets. */
     void add(LearnerBatch batch) {
         if (batch.getEntries().stream()
                 .anyMatch(entry -> entry.getOffset() < 0 || entry.getOffset() == Long.MAX_VALUE)) {
@@ -59,17 +59,19 @@ final class BatchMembers {
         return needs;
     }
 
-    /** Why a batch that is there cannot be trained on, as a clause; empty if it can. */
+    /** Returns why a batch on the log cannot be trained on, as a clause; empty if it can. */
     Optional<String> whyUnusable(long batch) {
         return missing(batch).or(() -> Optional.ofNullable(repeats.get(batch)));
     }
 
-    /** Why the learner refuses a batch whatever comes before it, as a clause; empty if it does not. */
+    /**
+     * Returns why the learner refuses a batch regardless of the batches before it, as a clause; empty if it does not.
+     */
     Optional<String> whyRefused(long batch) {
         return Optional.ofNullable(repeats.get(batch));
     }
 
-    /** What a batch needs and the log does not hold, as a clause; empty if it holds all. */
+    /** Returns the offsets that a batch needs and the log lacks, as a clause; empty if the log has all. */
     private Optional<String> missing(long batch) {
         for (Map.Entry<Integer, OffsetRange> need :
                 needs.getOrDefault(batch, Map.of()).entrySet()) {

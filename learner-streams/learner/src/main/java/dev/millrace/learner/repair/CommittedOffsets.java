@@ -19,7 +19,7 @@ import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.KafkaFuture;
 import org.apache.kafka.common.TopicPartition;
 
-/** What the consumer groups of a run's roles have committed, beside what the topics hold. */
+/** The committed offsets of the consumer groups of a run's roles, compared with the offsets that the topics hold. */
 final class CommittedOffsets {
     private static final List<String> ROLES =
             List.of("generator", "scorer", "reference", "teacher", "topology", "learner");

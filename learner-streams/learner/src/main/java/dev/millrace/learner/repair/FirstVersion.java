@@ -16,8 +16,8 @@ import dev.millrace.weights.WeightsConfig;
 import java.util.Optional;
 
 /**
- * The version that an epoch goes on from, read from the older epoch and verified, and published as the epoch's first: whole, with
- * the optimiser's state and what the step controls remember.
+ * The version that an epoch continues from. It is read from the older epoch, verified, and published as the epoch's
+ * first version: whole, with the optimiser's state and the state of the step controls.
  *
  * @param manifest of the older epoch
  * @param weights of that version, in buffers of their own
@@ -61,9 +61,9 @@ public record FirstVersion(PolicyVersion manifest, Weights weights, AdamW.State 
     }
 
     /**
-     * Reads what the claim of an epoch says that it goes on from.
+     * Reads the version that an epoch continues from according to its claim.
      *
-     * @throws VersionUnavailableException as {@link #read}, or if the version has other weights than the claim says
+     * @throws VersionUnavailableException as {@link #read}, or if the version's weights differ from the claim
      */
     public static FirstVersion parentOf(LogConnection connection, WeightsConfig config) {
         Ancestor parent = connection.lineage().parent().orElseThrow();

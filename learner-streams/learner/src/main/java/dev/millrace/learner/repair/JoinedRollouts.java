@@ -29,8 +29,8 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 
 /**
- * What was joined in one epoch, beside the batches that are on the log: which rollouts are in none of them and have not left. Read
- * whole. Not thread-safe.
+ * The rollouts that were joined in one epoch, compared with the batches on the log: finds those that are in no batch
+ * and have not left. Reads the whole topic. Not thread-safe.
  */
 final class JoinedRollouts {
     /** A rollout that was joined. */
@@ -173,9 +173,9 @@ final class JoinedRollouts {
     }
 
     /**
-     * The rollouts of batches that are given up: told by the batches where these are there and only their trajectories are lost, and
-     * else by what is left, of those that were joined before the batch that comes next: whole groups before others, and of
-     * these the ones that were whole first.
+     * Returns the rollouts of batches that are given up. If a batch is on the log and only its trajectories are lost,
+     * the batch names them. Otherwise they are estimated from the remaining rollouts that were joined before the next
+     * batch: complete groups before others, and among these the ones that were complete first.
      *
      * @param lost their ids, in order, at least one
      */
@@ -202,7 +202,7 @@ final class JoinedRollouts {
         return rollouts;
     }
 
-    /** What another batch has, too, is accounted for by that one. */
+    /** Removes rollouts that another batch also has; that batch accounts for them. */
     private List<Joined> withoutThoseOfOthers(List<Joined> members, List<Long> lost) {
         Set<String> ofOthers = new HashSet<>();
         batches.forEach((id, others) -> {
@@ -215,13 +215,13 @@ final class JoinedRollouts {
                 .toList();
     }
 
-    /** The offset at which the learner goes on when these are given up. */
+    /** Returns the offset at which the learner continues when these are given up. */
     long offsetBehind(List<Long> lost) {
         long next = next(lost);
         return next < 0 ? end : Math.max(past.offset(next), past.offsetBehind(lost.get(lost.size() - 1)));
     }
 
-    /** The first batch behind them that is there; -1 without one. */
+    /** Returns the first batch after them on the log; -1 without one. */
     private long next(List<Long> lost) {
         return past.firstFrom(lost.get(lost.size() - 1) + 1);
     }

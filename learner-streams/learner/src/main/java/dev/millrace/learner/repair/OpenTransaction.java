@@ -5,11 +5,12 @@ import java.util.List;
 import org.apache.kafka.clients.admin.AbortTransactionSpec;
 
 /**
- * A transaction that nobody has ended, and that holds back whoever reads what is committed.
+ * A transaction that was never ended and blocks read_committed consumers.
  *
- * @param transactionalId under which it is written; empty if its coordinator knows nothing of it, so that nobody will ever end it
- * @param openFor since its first record; since its last one where only that is known
- * @param at each partition that it holds back, as the cluster can be told to abort it there
+ * @param transactionalId id of its writer; empty if the coordinator does not know the transaction, so that it will
+ *     never end by itself
+ * @param openFor time since its first record, or since its last one if only that is known
+ * @param at each blocked partition, with the parameters to abort it there
  */
 public record OpenTransaction(String transactionalId, Duration openFor, List<AbortTransactionSpec> at) {
     public OpenTransaction {

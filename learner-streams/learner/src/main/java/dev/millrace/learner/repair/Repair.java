@@ -53,10 +53,10 @@ public final class Repair {
     }
 
     /**
-     * Puts committed offsets back into what their topics hold.
+     * Moves committed offsets back into the ranges that their topics hold.
      *
      * @return how many were moved
-     * @throws RepairException if a role still runs, or the cluster does not let us
+     * @throws RepairException if a role still runs, or the cluster denies access
      */
     public int moveOffsets(Examined examined) {
         try (Admin admin = Admin.create(connection.admin())) {
@@ -68,7 +68,7 @@ public final class Repair {
     }
 
     /**
-     * Aborts transactions that were left open, and shuts out whoever writes them until it begins again.
+     * Aborts transactions that were left open, and fences their writers until they restart.
      *
      * @return how many
      */
@@ -80,14 +80,14 @@ public final class Repair {
     }
 
     /**
-     * Gives lost batches up: under the learner's transactional id, which shuts a running one out until it begins again, a starved
-     * step for each, an outcome for each rollout that was in them, and the learner's place behind them.
+     * Gives lost batches up under the learner's transactional id, which fences a running learner until it restarts.
+     * Writes a starved step for each batch, an outcome for each of its rollouts, and the learner's offset after them.
      *
-     * <p>Which rollouts were in them is told by the batches, where these are there and only their trajectories are lost, and else by
-     * what was joined and neither reached a batch nor left ({@link JoinedRollouts#of}).
+     * <p>If a batch is on the log and only its trajectories are lost, the batch names its rollouts. Otherwise they are
+     * taken from the joined rollouts that neither reached a batch nor left ({@link JoinedRollouts#of}).
      *
-     * @return rollouts that are accounted for as lost with the batches
-     * @throws RepairException if a learner that runs begins again at the same time, again and again
+     * @return number of rollouts recorded as lost with the batches
+     * @throws RepairException if a running learner keeps restarting at the same time
      */
     public int skipBatches(Examined examined) {
         for (int attempt = 1; !examined.lostBatches().isEmpty(); attempt++) {

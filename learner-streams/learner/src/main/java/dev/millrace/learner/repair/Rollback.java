@@ -15,11 +15,11 @@ import java.time.Clock;
 import java.util.Optional;
 
 /**
- * Takes a run back to one of its versions: a new epoch, which goes on from there. Nothing is deleted or overwritten.
+ * Takes a run back to one of its versions, from which a new epoch continues. Nothing is deleted or overwritten.
  *
- * <p>Whoever still writes for the old epoch is shut out before the new one begins; what it has open is aborted. What was in
- * flight is history: it is never trained on, never counted and never refused. May be done to a run that goes on, whose roles then
- * end with a sentence, and again after it was cut short at any moment. Used once.
+ * <p>Writers of the old epoch are fenced before the new one begins, and their open transactions are aborted. Rollouts
+ * in flight become history: they are never trained on, counted or refused. May be applied to a live run, whose roles
+ * then end with an error, and may be repeated after an interruption at any moment. Used once.
  */
 public final class Rollback {
     private final RunLog log;
@@ -29,17 +29,17 @@ public final class Rollback {
     private final VersionCommitter.Producers producers;
 
     /**
-     * What was done.
+     * Result of a rollback.
      *
      * @param epoch that the run is in now
      * @param parentEpoch that it was in before
-     * @param newestBefore the newest version of that; -1 if it had none
+     * @param newestBefore the newest version of the parent epoch; -1 if it had none
      * @param first the manifest that the epoch begins with
      * @param isCompletion whether the epoch had been begun before and only its first version was missing
      */
     public record Done(int epoch, int parentEpoch, long newestBefore, PolicyVersion first, boolean isCompletion) {}
 
-    /** @param log of the run, in the epoch in which it is; one that may write schemas. Stays the caller's */
+    /** @param log of the run in its current epoch, with permission to write schemas; the caller closes it */
     public Rollback(RunLog log, TopicsConfig topics, WeightsConfig weights, Clock clock) {
         this(log, topics, weights, clock, VersionCommitter.Producers.kafka());
     }
@@ -54,9 +54,9 @@ public final class Rollback {
     }
 
     /**
-     * Whether the run's epoch was begun and its first version is not there.
+     * Checks whether the run's epoch was begun but lacks its first version.
      *
-     * @return what it was begun from
+     * @return the version that it was begun from; empty if the epoch is complete
      */
     public static Optional<Ancestor> unfinished(LogConnection connection, WeightsConfig weights) {
         if (connection.lineage().parent().isEmpty()) {

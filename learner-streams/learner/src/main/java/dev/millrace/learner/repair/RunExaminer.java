@@ -371,8 +371,8 @@ public final class RunExaminer {
         }
 
         /**
-         * Whether a batch ahead of the due one is none of the run's: it repeats what an earlier batch has, or is further ahead than
-         * batches can be lost. Nothing is to be given up for it; the learner refuses it.
+         * Whether a batch ahead of the due one does not belong to the run: it repeats rollouts of an earlier batch, or
+         * is further ahead than batches can be lost. The learner refuses it, so no batch needs to be given up for it.
          */
         private boolean isStray(long due, long ahead) {
             Optional<String> why = ahead - due > MOST_LOST

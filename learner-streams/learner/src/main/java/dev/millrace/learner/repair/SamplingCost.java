@@ -52,7 +52,7 @@ record SamplingCost(OptionalDouble secondsEach, long underWay) {
                     count[0]++;
                 }
             } catch (MalformedRecordException e) {
-                // none of the run's
+                // does not belong to the run
             }
             return true;
         });
@@ -76,14 +76,14 @@ record SamplingCost(OptionalDouble secondsEach, long underWay) {
                     last[0] = entry.getCounts();
                 }
             } catch (MalformedRecordException e) {
-                // none of the run's
+                // does not belong to the run
             }
         });
         AdmissionCounts counts = last[0];
         return counts == null ? 0 : Math.max(0, counts.getReleased() - counts.getConsumed() - counts.getLost());
     }
 
-    /** Of so many trajectories. */
+    /** Returns the seconds of sampling for this number of trajectories. */
     OptionalDouble of(long trajectories) {
         if (trajectories == 0) {
             return OptionalDouble.of(0);
@@ -92,9 +92,9 @@ record SamplingCost(OptionalDouble secondsEach, long underWay) {
     }
 
     /**
-     * Of what is given up when the run goes another way.
+     * Returns the cost of a new epoch.
      *
-     * @param trained trajectories of the steps that are given up
+     * @param trained number of trajectories in the steps that are given up
      */
     OptionalDouble ofNewEpoch(long trained) {
         return of(trained + underWay);

@@ -5,24 +5,24 @@ import java.util.OptionalDouble;
 /**
  * A way out of an inconsistency.
  *
- * @param kind what is done
- * @param does what comes of it, as a sentence
- * @param trajectorySeconds what is lost by it: seconds of sampling, over all trajectories that nobody will train on or that are to be
- *     trained on once more; empty where it cannot be told
- * @param command that goes this way, as a person can enter it
+ * @param kind the action
+ * @param does its effect, as a sentence
+ * @param trajectorySeconds its cost in seconds of sampling, over all trajectories that will not be trained on or will
+ *     be trained on again; empty if unknown
+ * @param command the command for a user to enter
  */
 public record Way(Kind kind, String does, OptionalDouble trajectorySeconds, String command) {
-    /** What can be done. */
+    /** Kind of action. */
     public enum Kind {
-        /** Nothing: the run mends it by itself, or somebody else has to act. */
+        /** No action: the run recovers by itself, or another party has to act. */
         WAIT("wait"),
-        /** Lost batches are given up, and prompts are released in place of theirs. */
+        /** Lost batches are given up, and prompts are released to replace theirs. */
         SKIP_BATCH("skip-batch"),
-        /** Committed offsets are put back into what their topics hold. */
+        /** Committed offsets are moved back into the ranges that their topics hold. */
         MOVE_OFFSET("move-offset"),
-        /** Transactions that were left open are aborted, and who writes them is shut out until it begins again. */
+        /** Transactions that were left open are aborted, and their writers are fenced until they restart. */
         ABORT_TRANSACTION("abort-transaction"),
-        /** The run goes on from one of its versions in a new epoch. */
+        /** The run continues from one of its versions in a new epoch. */
         NEW_EPOCH("new-epoch");
 
         private final String word;
@@ -31,7 +31,7 @@ public record Way(Kind kind, String does, OptionalDouble trajectorySeconds, Stri
             this.word = word;
         }
 
-        /** As it is typed. */
+        /** Returns the spelling on the command line. */
         public String word() {
             return word;
         }

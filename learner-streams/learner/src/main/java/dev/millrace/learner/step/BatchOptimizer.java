@@ -45,11 +45,11 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Trains on a batch: {@code epochs × minibatches} AdamW steps on
- * {@code loss = Σ_s c_s Σ_t w_t ℓ(log π(y_t), A) − β Σ_s c_s Σ_t H_t + κ KL}, with c the aggregation's coefficients and w
- * the importance weights; the learning rate is the schedule's times what the controls leave of it.
+ * {@code loss = Σ_s c_s Σ_t w_t ℓ(log π(y_t), A) − β Σ_s c_s Σ_t H_t + κ KL}. c are the aggregation's coefficients and
+ * w the importance weights. The learning rate is the schedule's times the factor of the controls.
  *
  * <p>Used by one thread, except {@link #cancel()}. Weights and optimiser are changed in place; after an exception they
- * are of no version and must be thrown away.
+ * are inconsistent and must be discarded.
  */
 public final class BatchOptimizer implements AutoCloseable {
     private static final Map<String, String> OBJECTIVE_NAMES = Map.of(
@@ -72,7 +72,7 @@ public final class BatchOptimizer implements AutoCloseable {
     /**
      * Compiles the graphs.
      *
-     * @param algorithm the run's, by which a step decides at the version it starts from
+     * @param algorithm the run's algorithm, for the decisions of a step at its starting version
      */
     public BatchOptimizer(Engine engine, DecoderShape shape, StepConfig config, Algorithm algorithm) {
         this(engine, shape, Optional.empty(), config, algorithm);
@@ -390,11 +390,11 @@ public final class BatchOptimizer implements AutoCloseable {
     }
 
     /**
-     * The gradient that a step on this batch would begin with: of its loss over all its members at once, whatever the number
-     * of minibatches, before clipping and learning rate. Changes nothing. It costs the batch's gradient twice, the second
+     * Returns the gradient that a step on this batch would begin with: of the loss over all members at once, ignoring
+     * minibatches, before clipping and learning rate. Changes no state. It costs the batch's gradient twice, the second
      * time sequence by sequence.
      *
-     * @param optimizerSteps steps taken before, by which an objective may count
+     * @param optimizerSteps steps taken before; an objective may depend on it
      * @throws NonFiniteStepException if a log-prob is not finite
      */
     public BatchGradient gradient(
@@ -447,8 +447,8 @@ public final class BatchOptimizer implements AutoCloseable {
     }
 
     /**
-     * Says that the weights to be trained on are not those of the version that trajectories know by the same number, so that
-     * log-probs recorded under that version are not theirs and every member is scored. A learner's always are.
+     * Declares that the trained weights differ from the version that trajectories know by the same number. Log-probs
+     * recorded under that version then do not apply, and every member is scored. Never the case in a learner.
      */
     public void departFromRecord(boolean departed) {
         starts.departFromRecord(departed);
@@ -464,7 +464,10 @@ public final class BatchOptimizer implements AutoCloseable {
         shards.close();
     }
 
-    /** What is said of a step once it is made: the recorded decisions beside what is in force; what was not computed is absent. */
+    /**
+     * Returns the report of a completed step: the recorded decisions and those in force. Values that were not computed
+     * are absent.
+     */
     private StepReport report(
             StepMembers members,
             StepStart.Started start,

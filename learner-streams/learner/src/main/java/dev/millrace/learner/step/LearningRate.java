@@ -3,9 +3,9 @@ package dev.millrace.learner.step;
 /**
  * The learning rate of a step: {@code rate · min(1, (n+1)/warm_up_steps) · decay(n)}, n being the steps taken before.
  *
- * <p>A function of n alone, so a learner that starts again goes on where it was. Linear decay is
- * {@code (N-n)/(N-w)} and cosine decay {@code (1 + cos(π (n-w)/(N-w))) / 2} for {@code w <= n <= N}, with w the warm-up
- * steps and N decay.steps; both are 1 before and 0 after.
+ * <p>A function of n alone, so a restarted learner continues with the same rate. Linear decay is {@code (N-n)/(N-w)}
+ * and cosine decay {@code (1 + cos(π (n-w)/(N-w))) / 2} for {@code w <= n <= N}, with w the warm-up steps and N
+ * decay.steps; both are 1 before and 0 after.
  */
 final class LearningRate {
     private final OptimizerConfig config;

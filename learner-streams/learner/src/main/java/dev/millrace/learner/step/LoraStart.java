@@ -5,7 +5,7 @@ import dev.millrace.policy.decoder.LoraShape;
 /**
  * The adapter that training begins with.
  *
- * @param shape of it
- * @param seed  by which it is drawn
+ * @param shape of the adapter
+ * @param seed of its random initialisation
  */
 public record LoraStart(LoraShape shape, long seed) {}

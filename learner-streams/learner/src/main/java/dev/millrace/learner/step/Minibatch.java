@@ -13,10 +13,11 @@ import java.util.OptionalDouble;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What one optimiser step trains on: some members' response tokens packed one after the other, with every vector beside.
+ * Input of one optimiser step: the response tokens of some members, packed one after the other, and one element per
+ * token of every vector.
  *
  * <p>Packed position p is the same token in {@link #sequences()}, whose scored tokens are the responses, and in
- * {@link #layout()}. The arrays are shared with whoever asks and must not be written.
+ * {@link #layout()}. The returned arrays are shared and must not be written.
  */
 final class Minibatch {
     private final StepMembers members;

@@ -6,7 +6,7 @@ import dev.millrace.policy.session.LogitsMemory;
 import dev.millrace.policy.session.MicrobatchLimit;
 
 /**
- * What a step is taken with, beside the algorithm.
+ * Settings of a step in addition to the algorithm.
  *
  * @param optimizer AdamW and its learning rate
  * @param tokensPerMicrobatch most padded tokens per microbatch

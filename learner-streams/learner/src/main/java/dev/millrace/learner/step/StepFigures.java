@@ -9,12 +9,13 @@ import java.util.Optional;
 import java.util.TreeMap;
 
 /**
- * How stale and how far off policy that was on which a step was taken: raw figures beside those of what was left. A step
- * without a token has none of them.
+ * Staleness and off-policy figures of a step's data: raw values, and values over the trained tokens. A step without a
+ * token has no figures.
  *
  * @param tokensTrainable tokens before any stage, by the trajectories' own masks
  * @param staleness of the tokens trained on, at the start of the step; empty without one
- * @param essRatio effective sample size of the raw sequence weights; NaN without a token, or in bypass mode, where nothing is compared
+ * @param essRatio effective sample size of the raw sequence weights; NaN without a token, or in bypass mode, which
+ *     compares nothing
  * @param essRatioTruncated of the truncated ones
  * @param secondMoment mean squared log ratio of proximal to behavior, before the second-moment mask; NaN without a token
  * @param secondMomentTrained the same of the tokens trained on
@@ -27,7 +28,7 @@ public record StepFigures(
         double secondMoment,
         double secondMomentTrained) {
 
-    /** Those that there are, under the names that the training log has. */
+    /** Returns the known figures under their names in the training log. */
     public Map<String, Double> byName() {
         Map<String, Double> named = new TreeMap<>();
         named.put("tokens_trainable", (double) tokensTrainable);
@@ -46,7 +47,9 @@ public record StepFigures(
         return named;
     }
 
-    /** How stale most of what was trained on was, under the names that the training log has; empty without a token. */
+    /**
+     * Returns staleness quantiles of the trained tokens under their names in the training log; empty without a token.
+     */
     public Map<String, Double> stalenessQuantiles() {
         Map<String, Double> named = new TreeMap<>();
         staleness.ifPresent(of -> {
@@ -75,7 +78,7 @@ public record StepFigures(
                         : Double.NaN);
     }
 
-    /** Those of a step that trained on nothing. */
+    /** Returns the figures of a step that trained on no token. */
     static StepFigures untrained(StepMembers members) {
         return new StepFigures(
                 members.own().trainedTokens(), Optional.empty(), Double.NaN, Double.NaN, Double.NaN, Double.NaN);

@@ -31,11 +31,11 @@ import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * All members of a batch laid out for a step: their response tokens packed one after the other in the batch's order, with
- * every recorded vector beside, one element per packed token.
+ * All members of a batch laid out for a step: their response tokens packed one after the other in the batch's order,
+ * and every recorded vector with one element per packed token.
  *
- * <p>Packed position p is the same token in {@link #sequences()}, whose scored tokens are the responses, and in {@link #own()}.
- * The arrays are shared with whoever asks and must not be written.
+ * <p>Packed position p is the same token in {@link #sequences()}, whose scored tokens are the responses, and in
+ * {@link #own()}. The returned arrays are shared and must not be written.
  */
 final class StepMembers {
     private final TrainingBatch batch;
@@ -131,14 +131,14 @@ final class StepMembers {
         return mask;
     }
 
-    /** The advantages that the batch decided, one per member. */
+    /** Returns the advantages that the batch decided, one per member. */
     double[] recordedAdvantages() {
         return members.stream()
                 .mapToDouble(member -> member.entry().getAdvantage())
                 .toArray();
     }
 
-    /** The advantages of tokens that the batch decided, packed; empty where none of its members has its own. */
+    /** Returns the advantages per token that the batch decided, packed; empty if no member has advantages per token. */
     Optional<float[]> recordedTokenAdvantages() {
         if (members.stream().allMatch(member -> advantagesOfTokens(member) == null)) {
             return Optional.empty();

@@ -163,7 +163,7 @@ class KeptTokensTest {
                 .build();
     }
 
-    /** Six members, all but one of which were drawn from a part of the vocabulary. */
+    /** Six members; all but one were drawn from a part of the vocabulary. */
     private static TrainingBatch batch() {
         List<Trajectory> trajectories = new ArrayList<>();
         List<BatchEntry> entries = new ArrayList<>();

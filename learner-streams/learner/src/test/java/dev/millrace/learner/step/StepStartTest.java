@@ -267,7 +267,7 @@ class StepStartTest {
         assertThat(report.metrics().byName()).doesNotContainKey("proximal.sequences_interpolated");
     }
 
-    /** A run that went on without them once, and does not any more. */
+    /** A run that earlier continued without old log-probs, but no longer does. */
     @Test
     void shouldTrainOnNothingWithoutOldLogProbsUnlessItIsToldTo() {
         BatchOptimizer learner = open(with(MissingOldLogProbs.RECOMPUTE));
