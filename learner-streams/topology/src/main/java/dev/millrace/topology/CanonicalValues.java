@@ -14,11 +14,11 @@ import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Writes configuration records as keys and values that depend on nothing but what they mean.
+ * Writes configuration records as keys and values that depend only on their meaning.
  *
- * <p>A component {@code maxStaleness} is the key {@code max_staleness}, as in a configuration; a record in a record is joined
- * with a dot; of a sealed interface of records, or of a door, the kind is written beside the chosen record's keys, as {@code kind}.
- * Values:
+ * <p>A component {@code maxStaleness} is the key {@code max_staleness}, as in a configuration; the keys of a nested
+ * record are joined with a dot. For a sealed interface of records, or an extension point, the key {@code kind} is added
+ * to the chosen record's keys. Values:
  *
  * <pre>
  *   whole numbers and doubles   rounded to the fewest digits at which it reads back, no exponent: 256, 0.04
@@ -30,8 +30,8 @@ import org.jspecify.annotations.Nullable;
  *   null, an empty Optional     no key at all
  * </pre>
  *
- * A number has one text whether the key is a whole number or not, and on every version of Java. What is no number, infinite
- * or minus zero is refused: two of them can behave alike and look different, or the reverse.
+ * A number has the same text for whole-number and double keys, and on every version of Java. NaN, infinity and minus
+ * zero are refused: two such values can behave alike and look different, or the reverse.
  */
 public final class CanonicalValues {
     private static final String KIND = "kind";

@@ -4,11 +4,14 @@ import dev.millrace.log.Passing;
 import org.apache.kafka.streams.errors.MissingSourceTopicException;
 import org.apache.kafka.streams.errors.StreamsException;
 
-/** What a failure of the engine means. The engine wraps whatever happens in a thread; what it wraps says what it is. */
+/**
+ * Interprets a failure of the engine. The engine wraps every exception of a thread; the wrapped cause tells the kind of
+ * failure.
+ */
 final class EngineFailure {
     private EngineFailure() {}
 
-    /** Whether another thread in place of the one that failed may succeed. */
+    /** Whether a replacement of the failed thread may succeed. */
     static boolean mayPass(Throwable thrown) {
         Throwable cause = thrown;
         while (cause instanceof StreamsException && cause.getCause() != null) {
@@ -17,7 +20,7 @@ final class EngineFailure {
         return !(cause instanceof StreamsException) && Passing.mayPass(cause);
     }
 
-    /** As a sentence. */
+    /** Returns the failure with an explanation. */
     static TopologyException explained(Throwable thrown) {
         for (Throwable cause = thrown; cause != null; cause = cause.getCause()) {
             if (cause instanceof MissingSourceTopicException) {
@@ -32,7 +35,7 @@ final class EngineFailure {
                 thrown);
     }
 
-    /** What was wrapped, and is wrapped around nothing itself. */
+    /** Returns the innermost cause. */
     static Throwable root(Throwable thrown) {
         Throwable root = thrown;
         while (root.getCause() != null) {

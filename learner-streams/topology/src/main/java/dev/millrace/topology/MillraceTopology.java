@@ -43,38 +43,38 @@ import org.apache.kafka.streams.processor.StreamPartitioner;
  *   scores ───> check-scores ───┘                └─> outcomes    versions ─> check-versions ┘              └─> outcomes
  *                                                        training-log ─> check-steps ┘
  * (rewards, reference-scores and teacher-scores likewise, where they are configured)
- *                    whatever is refused on the way goes to dead-letters
+ *                    every refused record goes to dead-letters
  * </pre>
  *
  * <p>The left half has a task per partition of {@code rollouts}, the right half one per policy. Every record is
  * read as bytes, so that nothing on a topic can stop a task.
  */
 public final class MillraceTopology {
-    /** What a record takes on the log beside its value: key, framing, and headers with what its task had seen. */
+    /** Bytes of a record on the log in addition to its value: key, framing, and headers with what its task had seen. */
     private static final int FRAMING_BYTES = 8192;
 
     private static final int DEFAULT_MAX_REQUEST_BYTES = 1 << 20;
 
     private MillraceTopology() {}
 
-    /** @param quarantines opened, where nothing is to go through before they are read */
+    /** @param quarantines already opened, if no record may pass before they are read */
     static Topology build(TopologyConfig config, Algorithm algorithm, RunContext context, Quarantines quarantines) {
         return add(new Topology(), config, algorithm, context, quarantines);
     }
 
     /**
-     * The topology of a run beside what a program has in its own builder, as one topology to run.
+     * Adds the topology of a run to a program's own builder and returns one topology to run.
      *
-     * <p>Its sources bring their own serdes and {@link RecordTimestampExtractor}, so the program's defaults for these may be
-     * what they like. What a program must keep from: the names of nodes and stores here, and the topics that are read here
-     * ({@code rollouts}, {@code scores}, {@code trajectories}, {@code policy-versions}, {@code training-log} and the configured
-     * partners), for the
-     * engine reads a topic once. {@code batches} and {@code outcomes} are free to be read. Run it with {@link #settings}.
+     * <p>Its sources have their own serdes and {@link RecordTimestampExtractor}, so the program may set any defaults
+     * for these. The program must not reuse the names of nodes and stores here. It must also not read the topics that
+     * are read here ({@code rollouts}, {@code scores}, {@code trajectories}, {@code policy-versions},
+     * {@code training-log} and the configured partners), because the engine reads a topic once. It may read
+     * {@code batches} and {@code outcomes}. Run the topology with {@link #settings}.
      *
-     * <p>Who is in quarantine is read beside the engine's threads from the start on: what comes before it was read, in the first tens
-     * of milliseconds, is let through. Where there is no log, as in a {@code TopologyTestDriver}, nobody is in quarantine.
+     * <p>A separate thread reads the quarantines from the start on. Records that arrive before it has read them, in the
+     * first tens of milliseconds, pass. Without a log, as in a {@code TopologyTestDriver}, there are no quarantines.
      *
-     * @param builder is built here, and must not be changed afterwards
+     * @param builder built by this call; must not be changed afterwards
      */
     public static Topology addTo(
             StreamsBuilder builder,
@@ -86,10 +86,10 @@ public final class MillraceTopology {
     }
 
     /**
-     * Settings of an engine that runs the topology: exactly once, committed and sized as configured, under the run's own
-     * application id. A program may add to them; what it changes it answers for.
+     * Settings of an engine that runs the topology: exactly once, committed and sized as configured, under the run's
+     * own application id. A program may add to them, and changes them at its own risk.
      *
-     * @param stateDirectory of this instance alone; it keeps the instance's name if none is configured
+     * @param stateDirectory used only by this instance; it keeps the instance's name if none is configured
      */
     public static Properties settings(TopologyConfig config, LogConnection connection, Path stateDirectory) {
         RuntimeConfig runtime = config.runtime();
@@ -97,7 +97,7 @@ public final class MillraceTopology {
         return StreamsProperties.of(runtime, connection, stateDirectory, StreamsConfig.EXACTLY_ONCE_V2, name);
     }
 
-    /** The topics that it reads. */
+    /** Returns the topics that the topology reads. */
     static Set<String> inputs(TopologyConfig config, RunTopics topics) {
         Set<String> inputs = new HashSet<>(config.join().partnerTopics(topics));
         inputs.addAll(List.of(
@@ -114,7 +114,7 @@ public final class MillraceTopology {
         return maxValueBytes(maxRequestBytes(connection));
     }
 
-    /** Largest value of a record where a request may have so many bytes. */
+    /** Returns the largest value of a record for a maximum request size. */
     public static int maxValueBytes(int maxRequestBytes) {
         return maxRequestBytes - FRAMING_BYTES;
     }

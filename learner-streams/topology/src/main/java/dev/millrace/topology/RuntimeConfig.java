@@ -112,7 +112,7 @@ public record RuntimeConfig(
                 60_000);
     }
 
-    /** The same with so many threads, for the instance of this name. */
+    /** Returns this configuration with another number of threads and another instance name. */
     public RuntimeConfig with(int otherThreads, String otherInstanceId) {
         return new RuntimeConfig(
                 otherThreads,

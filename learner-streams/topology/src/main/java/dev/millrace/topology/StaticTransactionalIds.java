@@ -12,16 +12,17 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.streams.KafkaClientSupplier;
 
 /**
- * Makes the engine's clients, with transactional ids that survive a crash, and a consumer that bears a log without its end.
+ * Creates the engine's clients: producers with transactional ids that survive a crash, and a consumer that tolerates a
+ * truncated log.
  *
- * <p>The engine names its transactions after a number that it draws at each start when no state is on disk. A
- * transaction that a crash left open then stays open until the broker gives it up, and whoever reads committed
- * records waits behind it. Under the same name, the first thing the new instance does is to end it.
+ * <p>Without state on disk, the engine names its transactions after a random number drawn at each start. A transaction
+ * that a crash left open then stays open until the broker times it out, and read_committed consumers wait for that.
+ * With a stable name, the new instance first ends the old transaction.
  */
 final class StaticTransactionalIds implements KafkaClientSupplier {
     private final String transactionalPrefix;
 
-    /** @param transactionalPrefix what the ids begin with */
+    /** @param transactionalPrefix prefix of the ids */
     StaticTransactionalIds(String transactionalPrefix) {
         this.transactionalPrefix = transactionalPrefix;
     }
@@ -29,7 +30,7 @@ final class StaticTransactionalIds implements KafkaClientSupplier {
     @Override
     public Producer<byte[], byte[]> getProducer(Map<String, Object> config) {
         String drawn = (String) config.get(ProducerConfig.TRANSACTIONAL_ID_CONFIG);
-        if (drawn != null) { // none at least once, where nothing is a transaction
+        if (drawn != null) { // null with at-least-once processing, which has no transactions
             String thread = drawn.substring(drawn.lastIndexOf('-') + 1);
             config.put(ProducerConfig.TRANSACTIONAL_ID_CONFIG, transactionalPrefix + "-" + thread);
         }

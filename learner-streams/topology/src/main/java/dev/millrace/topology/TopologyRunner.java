@@ -165,7 +165,10 @@ public final class TopologyRunner implements AutoCloseable {
         return made;
     }
 
-    /** Before the engine joins its group: whoever had the name is replaced from here on. */
+    /**
+     * Takes the instance name before the engine joins its group; an older instance with the name is replaced from here
+     * on.
+     */
     private void takeName(String name) {
         if (owner == null) {
             InstanceOwner first =
@@ -279,7 +282,7 @@ public final class TopologyRunner implements AutoCloseable {
                         + EngineFailure.root(thrown).getMessage()));
     }
 
-    /** One life of the engine, until it is stopped or fails; what it failed with, or null. */
+    /** Runs the engine until it is stopped or fails; returns the failure, or null. */
     private @Nullable Throwable live(Quarantines quarantines) {
         TopologyException sentence = null;
         KafkaStreams streams = made(quarantines);
@@ -287,7 +290,7 @@ public final class TopologyRunner implements AutoCloseable {
         try (KafkaStreamsMetrics metrics = new KafkaStreamsMetrics(streams);
                 StallWatch stalls = new StallWatch(config, connection, waits, alarms)) {
             metrics.bindTo(registry);
-            stalls.lookAtLog(); // before what is missing is passed over
+            stalls.lookAtLog(); // before missing records are skipped
             streams.start();
             sentence = awaitEnd(streams, stalls);
             boolean closed = streams.close(
@@ -304,7 +307,7 @@ public final class TopologyRunner implements AutoCloseable {
         return failure.get();
     }
 
-    /** Waits for the end, whoever brings it; what is to be said about it, or null. */
+    /** Waits for a stop or a failure; returns the error to report, or null. */
     private @Nullable TopologyException awaitEnd(KafkaStreams streams, StallWatch stalls) {
         try {
             long limitMs = connection.limit(config.runtime().startTimeoutMs()).toMillis();
@@ -487,25 +490,26 @@ public final class TopologyRunner implements AutoCloseable {
     }
 
     /**
-     * Tells an instance that another one has replaced from one that the group takes for its own ghost.
+     * Tells a replaced instance from one that the group coordinator has fenced by mistake.
      *
-     * <p>A coordinator that stood still for longer than a session may find two requests of one process to join, both without a member's
-     * id, and takes the first for an older process of the same name: it fences it as it would fence one that was replaced. Who has
-     * the name is therefore written down when an instance starts, as of every other role, and looked up when it is fenced.
+     * <p>A coordinator that stalls for longer than a session may find two join requests of one process, both without a
+     * member id. It then treats the first as an older process of the same name and fences it like a replaced instance.
+     * So each instance records its ownership of the name when it starts, as in every other role, and checks it when it
+     * is fenced.
      *
-     * <p>Between those two moments it holds no client.
+     * <p>It holds no client between these two moments.
      */
     static final class InstanceOwner {
         private static final int TRANSACTION_TIMEOUT_MS = 10_000;
 
         private final TransactionalWriter writer;
 
-        /** @param name what the instance's transactional ids begin with */
+        /** @param name prefix of the instance's transactional ids */
         InstanceOwner(LogConnection connection, String name) {
             this.writer = TransactionalWriter.of(connection, name, TRANSACTION_TIMEOUT_MS, Map.of("client.id", name));
         }
 
-        /** Whether a failure says that the group gave the instance's name to another member. */
+        /** Whether a failure means that the group gave the instance's name to another member. */
         static boolean isFenced(Throwable failure) {
             for (Throwable e = failure; e != null; e = e.getCause()) {
                 if (e instanceof FencedInstanceIdException) {
@@ -516,9 +520,10 @@ public final class TopologyRunner implements AutoCloseable {
         }
 
         /**
-         * Takes the name over the first time, and makes sure of it after that, as often as it takes and the patience lasts.
+         * Takes the name over the first time, and verifies the ownership later, with retries until the patience is
+         * over.
          *
-         * @param stopped true gives it up
+         * @param stopped returns true to give up
          * @return false if it was given up
          * @throws dev.millrace.log.transaction.TakenOverException if this instance had the name, and a newer one has it now
          */
@@ -531,9 +536,12 @@ public final class TopologyRunner implements AutoCloseable {
         }
     }
 
-    /** Looks, in one life of the engine, at what its stages wait for, and less often at what the log holds back. Used by one thread. */
+    /**
+     * Watches, during one run of the engine, the waits of its stages and, less often, records that open transactions
+     * hold back. Used by one thread.
+     */
     static final class StallWatch implements AutoCloseable {
-        /** Every how many looks the log itself is looked at, and how long that may take. */
+        /** Number of stage checks per check of the log. */
         private static final int LOOKS_AT_LOG = 10;
 
         private static final int LOG_ANSWERS_MS = 5_000;

@@ -13,9 +13,9 @@ import java.util.regex.Pattern;
 /** What the topology's decisions depend on, of all that is configured. */
 public final class TopologySettings {
     /**
-     * Form 1 is the only one so far. A key that a later version adds under {@code topology} is named here with the value at
-     * which all is decided as before, and has that value by default, since an older configuration does not name it. A key
-     * that is renamed, removed or spelled otherwise is a change of form.
+     * Form 1 is the only one so far. A key that a later version adds under {@code topology} is listed here with the
+     * value that keeps the old decisions. That value must also be its default, since older configurations do not have
+     * the key. Renaming, removing or respelling a key is a change of form.
      */
     public static final SettingsForms FORMS = new SettingsForms(List.of(), Map.of());
 

@@ -35,7 +35,7 @@ public final class TopologyTasks {
     /**
      * One input of a kind of task.
      *
-     * @param number by which the task's observations and journal name it
+     * @param number of the input in the task's observations and journal
      */
     public record Input<A>(int number, String topic, RecordReader<A> reader) {}
 
@@ -113,12 +113,12 @@ public final class TopologyTasks {
         return readers;
     }
 
-    /** Rollouts, and whatever is joined to them. */
+    /** Returns the rollouts and all their configured partners. */
     public List<Input<Arrival>> joinInputs() {
         return joinInputs;
     }
 
-    /** Trajectories, versions and the training log. */
+    /** Returns the trajectories, versions and the training log. */
     public List<Input<AssemblyArrival>> assemblyInputs() {
         return assemblyInputs;
     }

@@ -13,7 +13,10 @@ import org.apache.avro.Schema;
 import org.apache.avro.specific.SpecificData;
 import org.apache.avro.specific.SpecificRecord;
 
-/** Copies of a record in each of which one number is an extreme of its type, or one off what it was: every numeric field at any depth, by the schema. */
+/**
+ * Copies of a record that each change one number to an extreme of its type, or by one. Covers every numeric field of
+ * the schema at any depth.
+ */
 public final class Extremes {
     private static final float[] LOG_PROBS = {
         0,

@@ -4,9 +4,9 @@ import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.schemas.registry.SchemaRegistry;
 
 /**
- * What every test of the topology must satisfy besides its own assertions: called when a {@link TopologyHarness} closes,
- * with all that went in and came out. Found by {@link java.util.ServiceLoader}; there is none on the class path of the
- * topology itself, and the replay's is on that of the replay, which runs the topology's tests once more.
+ * A check that every test of the topology must pass in addition to its own assertions. It is called with all input and
+ * output when a {@link TopologyHarness} closes. Found by {@link java.util.ServiceLoader}: the topology's own class path
+ * has none, and the replay's class path has the replay's check and runs the topology's tests again.
  */
 public interface RecordedTopologyCheck {
     void check(

@@ -26,7 +26,7 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
-/** One run's log on a real broker, with a producer of its rollouts and scores and readers of what comes out. */
+/** One run's log on a real broker, with a producer of its rollouts and scores and readers of its output. */
 public final class RunOnBroker implements AutoCloseable {
     private static final Duration PATIENCE = Duration.ofSeconds(90);
 

@@ -61,7 +61,9 @@ public final class Samples {
                 .setFinishedAtMs(1100);
     }
 
-    /** The same, of so many tokens with these log-probs each, by one version, in a group of so many. */
+    /**
+     * The same with a number of tokens that all have one log-prob, sampled by one version, in a group of a given size.
+     */
     public static Rollout.Builder rollout(
             String groupId, int sample, int groupSize, int tokens, float logProb, long version) {
         int[] ids = new int[tokens];

@@ -12,8 +12,8 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
- * What is committed on a topic, read on from where it was read before: whoever waits for records looks again and again, and a
- * consumer for each look would take the processor from those who write them.
+ * Reads the committed records of a topic, each time from the last position on. Waiting tests poll repeatedly, and a new
+ * consumer for each poll would take CPU time from the writers.
  */
 final class TopicReader implements AutoCloseable {
     private final String topic;

@@ -49,8 +49,8 @@ import org.apache.kafka.streams.test.TestRecord;
 /**
  * The whole topology without a broker: records in, records out, time in the test's hands.
  *
- * <p>What went in and came out is kept, and on closing it is handed to every {@link RecordedTopologyCheck}: whatever a test
- * does to the topology, the record of it must explain every byte that came out.
+ * <p>Input and output are recorded and passed to every {@link RecordedTopologyCheck} on closing. In every test, the
+ * recorded input must explain every byte of the output.
  */
 public final class TopologyHarness implements AutoCloseable {
     private long publishedVersions;

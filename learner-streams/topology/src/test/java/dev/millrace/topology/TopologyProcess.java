@@ -20,7 +20,7 @@ final class TopologyProcess {
 
     private TopologyProcess() {}
 
-    /** Starts an instance; its output goes to a file beside its state. */
+    /** Starts an instance; its output goes to a file next to its state. */
     static Process start(
             String bootstrapServers, String prefix, Path stateDirectory, String instanceId, int sequences) {
         return start(bootstrapServers, prefix, stateDirectory, instanceId, sequences, RebalanceProtocol.CLASSIC);

@@ -15,21 +15,21 @@ import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
 
 /**
- * What the assembly remembers, in one store; a letter in front of the key says what it is.
+ * State of the assembly in one store; the first letter of a key is the kind of entry.
  *
  * <pre>
- *   m group/sample   a member that is in no batch yet: where its trajectory and its rollout lie, since when
+ *   m group/sample   a member that is in no batch yet: the offsets of its trajectory and its rollout, since when
  *   r group          a short group that was released: after which trajectory
  *   c group          a group that was closed short: when
- *   v version        a policy version: what batch it was made from, when it was published
- *   w version        the same of one that waits for those before it
+ *   v version        a policy version: the batch it was made from, when it was published
+ *   w version        the same for a version that waits for those before it
  *   n                the next batch's number
- *   s batch          a batch that was starved: the version that stayed, when it was committed
+ *   s batch          a starved batch: the version that stayed current, when it was committed
  *   o                the next ordinal in the order of submission
  *   g ordinal        a group that left before its turn in that order
  * </pre>
  *
- * <p>Nothing of a trajectory itself is in it. Confined to one task.
+ * <p>It holds no part of a trajectory itself. Confined to one task.
  */
 final class AssemblyStore {
     static final String NAME = "assembly";

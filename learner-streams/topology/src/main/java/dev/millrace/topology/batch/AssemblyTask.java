@@ -273,7 +273,7 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
         decide(group, streamTimeMs);
     }
 
-    /** Groups whose time is over, and whatever else time brings; true if there were such groups. */
+    /** Handles all effects of passed time; true if groups were overdue. */
     private boolean settle(long decidedAtMs) {
         lost.forEach((rolloutId, place) -> {
             store.members.delete(rolloutId);
@@ -489,8 +489,8 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
         DROP_ZERO_VARIANCE;
 
         /**
-         * @param nowMs on the clock by which the group began
-         * @param versions what has been published so far
+         * @param nowMs now, on the clock of the group's start
+         * @param versions all versions published so far
          */
         static GroupDecision of(Group group, long nowMs, GroupsConfig config, VersionHistory versions) {
             boolean unknown = group.members().stream().anyMatch(versions::lacksVersionOf);

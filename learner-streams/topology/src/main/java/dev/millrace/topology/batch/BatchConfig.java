@@ -14,13 +14,14 @@ public record BatchConfig(int sequences, long tokens, Order order, int maxOutsta
     /** Which of the ready groups come first. */
     public enum Order {
         /**
-         * Those that became ready first; favours short answers while long ones are still being sampled. A group for which it
-         * is the last batch in which it is not too stale goes first, and is waited for while the learner has other batches.
+         * Those that became ready first; favours short answers while long ones are still being sampled. A group that
+         * would be too stale for any later batch goes first, and the cutter waits for it while the learner has other
+         * batches.
          */
         COMPLETION,
         /**
-         * Those that were asked for first: a group waits until all before it are ready or gone. What is batched with
-         * what is then the same whatever the timing.
+         * Those that were requested first: a group waits until all before it are ready or gone. The composition of
+         * batches is then independent of timing.
          */
         SUBMISSION,
         /** Those sampled by the newest versions. */

@@ -18,10 +18,10 @@ import java.util.TreeMap;
 import java.util.function.Consumer;
 
 /**
- * Cuts batches off the queue as long as there is enough in it and the learner can do with more.
+ * Cuts batches from the queue while it holds enough and the learner can take more.
  *
- * <p>Groups that have become stale through and through leave instead; groups with nothing to train on go along with
- * the next ones. The groups of a batch on which a stage fails leave, and the next batch takes its number. Confined to one task.
+ * <p>Drops groups whose tokens are all stale. Groups with nothing to train on go along with the next ones. If a stage
+ * fails on a batch, its groups leave, and the next batch takes its number. Confined to one task.
  */
 final class BatchCutter {
     private final BatchConfig config;
@@ -174,15 +174,15 @@ final class BatchCutter {
         }
     }
 
-    /** A sample of a request has come. */
+    /** Records that a sample of a request has arrived. */
     void seen(long ordinal) {
         ordinals.see(ordinal);
     }
 
     /**
-     * Whether these groups would leave an older one behind that is on its way and would be too stale for any later batch. One of
-     * which nothing has come yet is taken to be as old as what these groups have that is oldest. It is waited for while the
-     * learner has other batches, so that waiting costs nothing; after that the limit on staleness has it.
+     * True if cutting now would strand an older group that is on its way and that no later batch could accept. A
+     * request without any arrival yet is assumed to be as old as the oldest version in these groups. The cutter waits
+     * for it while the learner has other batches, which costs nothing. After that the staleness limit may drop it.
      */
     private boolean wouldOvertake(List<Group> groups, Collection<Group> open, long lastChance) {
         if (config.order() != Order.COMPLETION) {
@@ -205,7 +205,7 @@ final class BatchCutter {
         return nextBatchId - 1 - consumed();
     }
 
-    /** Nobody can have consumed a batch that was not made. */
+    /** Bounded by the last batch cut: a batch that was not cut cannot be consumed. */
     private long consumed() {
         return Math.min(versions.consumed(), nextBatchId - 1);
     }
@@ -215,7 +215,10 @@ final class BatchCutter {
         return nextBatchId;
     }
 
-    /** The learner, if batches lie before it; and a batch, if what would have been one has left as stale instead. */
+    /**
+     * Returns the wait for the learner, if batches are outstanding, and the wait for a batch, if a batch's worth of
+     * rollouts has left as stale.
+     */
     List<Wait> waits(int partition) {
         List<Wait> waits = new ArrayList<>();
         long outstanding = outstanding();
@@ -245,9 +248,9 @@ final class BatchCutter {
     }
 
     /**
-     * Whether the order in which groups are taken favours short answers: those batched beside those left behind. In
-     * the order of submission it cannot, and who is left behind is a matter of timing, which would be all that differs
-     * between two runs over the same topics.
+     * Reports whether the order of groups favours short answers: compares the batched groups with those left behind.
+     * Submission order cannot favour them, and there the groups left behind depend on timing, which would make two runs
+     * over the same topics differ.
      */
     private StageReport lengthReport(List<Group> batched, Collection<Group> open) {
         List<Member> taken = membersOf(batched);

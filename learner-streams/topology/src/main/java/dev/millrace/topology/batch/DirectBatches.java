@@ -15,8 +15,8 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * Batches of given trajectories, decided as the topology decides, with importance weights, without one: for whoever chooses by himself what is
- * batched with what.
+ * Builds batches of given trajectories with the topology's decisions and importance weights, but without a topology:
+ * for callers that choose the composition of batches themselves.
  *
  * <p>Immutable and thread-safe.
  */

@@ -24,9 +24,9 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.streams.processor.api.Record;
 
 /**
- * What members have one of per token: masks and log-probs, 13 bytes a token, and what else the algorithm reads, in memory up to a number of bytes. When it is
- * full, newcomers stay on the log and are read again when their batch is cut, so a backlog of any length takes no more
- * heap than its {@link Member}s. Confined to one task.
+ * Cache of the members' vectors per token, up to a number of bytes: masks and log-probs, 13 bytes a token, and the
+ * other inputs of the algorithm. When it is full, newcomers stay on the log and are read again when their batch is cut.
+ * So beyond this limit a backlog of any length takes only the heap of its {@link Member}s. Confined to one task.
  */
 final class MemberVectors implements AutoCloseable {
     private static final int OBJECTS_BYTES = 160;

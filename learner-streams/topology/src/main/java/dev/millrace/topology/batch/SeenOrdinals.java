@@ -3,15 +3,15 @@ package dev.millrace.topology.batch;
 import java.util.TreeSet;
 
 /**
- * Of which requests something has come: requests are counted without a gap, so that one of which nothing has come yet is a hole
- * before those that came after it. A hole that was given up is none any more. After a restart nothing older than what was there is
- * looked for. Confined to one task.
+ * The requests with at least one arrival. Requests are numbered without a gap, so a request without an arrival is a
+ * hole before later ones. A hole that was given up no longer counts. After a restart, holes before the first arrival
+ * are ignored. Confined to one task.
  */
 final class SeenOrdinals {
     private static final long NONE = -1;
 
     private final TreeSet<Long> seen = new TreeSet<>();
-    /** Up to here there is no hole, or none that is waited for. */
+    /** Up to here there is no hole that the cutter waits for. */
     private long passed = NONE;
 
     private boolean isBegun;
@@ -21,7 +21,7 @@ final class SeenOrdinals {
         this.isBegun = isBegun;
     }
 
-    /** A sample of a request has come. */
+    /** Records that a sample of a request has arrived. */
     void see(long ordinal) {
         if (!isBegun) {
             isBegun = true;
@@ -32,7 +32,7 @@ final class SeenOrdinals {
         }
     }
 
-    /** Whether nothing has come of a request before this one, and it was not given up. */
+    /** Whether a request before this one has no arrival and was not given up. */
     boolean hasHoleBefore(long ordinal) {
         return passed + 1 < ordinal;
     }

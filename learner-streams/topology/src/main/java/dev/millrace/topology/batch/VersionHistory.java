@@ -10,16 +10,16 @@ import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Which version was current when: the versions of the policy and when each was published, and the batches of which none was
- * made.
+ * Which version was current when: the versions of the policy with their publication times, and the starved batches,
+ * which made no version.
  *
- * <p>Versions are taken in their order, without a gap, from the one on that the epoch begins with, each of a later batch than the one before it. One that is
- * ahead waits: a manifest that was written again lies behind its successors once the log is compacted. A made-up one waits until
- * its tombstone.
+ * <p>Versions are taken in order, without a gap, from the epoch's first version on, each of a later batch than the one
+ * before. A version that is ahead waits: after compaction, a rewritten manifest lies behind its successors. A made-up
+ * version waits until its tombstone.
  *
- * <p>A batch is judged by the version that was current when its last trajectory was complete, whenever it is
- * assembled. So it does not matter how far ahead the versions are read, and a replay decides as the live run did.
- * Confined to one task.
+ * <p>A batch is judged by the version that was current when its last trajectory was complete, independent of when it is
+ * assembled. So decisions do not depend on how far ahead the versions are read, and a replay decides as the live run
+ * did. Confined to one task.
  */
 final class VersionHistory {
     private static final long NONE = -1;
@@ -143,23 +143,24 @@ final class VersionHistory {
         return strays;
     }
 
-    /** A batch was consumed of which no version was made. */
+    /** Records a batch that was consumed without making a version. */
     void addStarved(long batchId, Starved batch) {
         starved.putIfAbsent(batchId, batch);
     }
 
     /**
-     * The version at which the step on a batch will start: the current one, and one more for each batch that lies before it
-     * and was not consumed by then. Exact where none of these will be starved; then the step starts at an earlier version.
+     * The version at which the step on a batch will start: the current one, and one more for each batch that lies
+     * before it and was not consumed by then. Exact if none of these will be starved; otherwise the step starts at an
+     * earlier version.
      *
      * @param batchId the batch that is about to be made
      * @param current version at the time
-     * @param notBeforeMs the time, or an earlier one that a member shows to be over
+     * @param notBeforeMs the time now, or an earlier time that a member proves to have passed
      */
     long expectedAtStep(long batchId, long current, long notBeforeMs) {
         Publication made = published.get(current);
         if (made == null) {
-            return current; // nobody tells what was consumed
+            return current; // it is unknown which batches were consumed
         }
         long consumed = made.batchId();
         for (Map.Entry<Long, Starved> batch : starved.entrySet()) {
@@ -170,15 +171,15 @@ final class VersionHistory {
         return current + Math.max(0, batchId - 1 - consumed);
     }
 
-    /** The same by all that is known now; the beginning of time if nothing is. */
+    /** The same from all versions known now; far below 0 if none is known. */
     long expectedAtStep(long batchId) {
         return published.isEmpty() ? Long.MIN_VALUE / 2 : expectedAtStep(batchId, published.lastKey(), Long.MAX_VALUE);
     }
 
     /**
-     * True if a member names a version that has not been published as far as is known: it is on its way, or was made
-     * up. Taken at its word, one made-up version would make everything else stale. Where no version is known at all,
-     * nobody publishes any, and members are believed.
+     * True if a member names a version that is not known to be published: it is on its way, or was made up. If members
+     * were trusted, one made-up version would make everything else stale. If no version is known at all, no learner
+     * publishes any, and members are trusted.
      */
     boolean lacksVersionOf(Member member) {
         return !published.isEmpty() && newestNamedBy(member) > published.lastKey();
@@ -190,9 +191,9 @@ final class VersionHistory {
 
     /**
      * The version that was current for these members: the newest that was published by the time the last of them was
-     * complete, or a newer one if a member shows that it existed, whatever the clocks say. -1 if nothing is known.
+     * complete, or a newer one if a member proves that it existed, even against the clocks. -1 if nothing is known.
      *
-     * @param notBeforeMs a later time than the members', if something else had to be waited for
+     * @param notBeforeMs a later time than the members', if the batch also waited for something else
      */
     long current(Collection<Member> members, long notBeforeMs) {
         long timeMs = notBeforeMs;

@@ -32,6 +32,6 @@ public sealed interface Arrival extends Observation permits RolloutArrival, Part
         return raw().value().length + OBJECTS_BYTES;
     }
 
-    /** What a decoded record takes beside its vectors: objects, strings, spans. */
+    /** Bytes of a decoded record in addition to its vectors: objects, strings, spans. */
     long OBJECTS_BYTES = 1024;
 }

@@ -2,6 +2,6 @@ package dev.millrace.topology.ingress;
 
 import dev.millrace.topology.state.Observation;
 
-/** What the assembly of batches reads: trajectories, versions of the policy and their deletions, and batches of which none was made. */
+/** Input of the batch assembly: trajectories, versions of the policy and their deletions, and starved batches. */
 public sealed interface AssemblyArrival extends Observation
         permits TrajectoryArrival, VersionArrival, VersionDeletion, StarvedArrival {}

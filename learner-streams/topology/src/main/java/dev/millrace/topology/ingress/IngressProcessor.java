@@ -13,9 +13,9 @@ import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.processor.api.RecordMetadata;
 
 /**
- * Sends what can be read on, and the rest to the dead letters; what is history to the epoch goes nowhere. Holds no state.
+ * Forwards readable records and sends the others to the dead letters; drops records of older epochs. Holds no state.
  *
- * @param <T> what goes on
+ * @param <T> type of the forwarded records
  */
 public final class IngressProcessor<T> extends ContextualProcessor<byte[], byte[], Object, Object> {
     private final RecordReader<T> reader;
@@ -30,7 +30,7 @@ public final class IngressProcessor<T> extends ContextualProcessor<byte[], byte[
      * @param next node that takes what was read
      * @param deadLetters node that takes refused records
      * @param run that refuses them
-     * @param lineage what lies before whose beginning is passed over
+     * @param lineage records before its beginning are skipped
      */
     public IngressProcessor(
             RecordReader<T> reader,

@@ -5,10 +5,9 @@ import java.util.Optional;
 import org.apache.kafka.streams.processor.api.Record;
 
 /**
- * Reads the records of one topic: bytes to what the topology works with. The same code reads live records and records
- * that are read again. Thread-safe.
+ * Decodes the records of one topic. The same code reads live records and records that are read again. Thread-safe.
  *
- * @param <T> what comes out
+ * @param <T> type of the decoded records
  */
 public interface RecordReader<T> {
 

@@ -1,7 +1,7 @@
 package dev.millrace.topology.ingress;
 
 /**
- * A batch was consumed of which no token was left: the learner made no version of it.
+ * A batch without a remaining token was consumed: the learner made no version of it.
  *
  * @param batchId the batch
  * @param version that stayed

@@ -1,8 +1,8 @@
 /**
- * What comes in: bytes to rollouts and what belongs to them, each held to everything it claims.
+ * Ingress: decodes bytes to rollouts and their partners, and validates each record.
  *
- * <p>Whatever the bytes are, a record either goes on as an {@link dev.millrace.topology.ingress.Arrival} or to the dead
- * letters with a reason; nothing else can happen to it. What holds of an arrival is therefore not asked again.
+ * <p>A record with any bytes is either forwarded as an {@link dev.millrace.topology.ingress.Arrival} or sent to the
+ * dead letters with a reason. Later code therefore does not validate an arrival again.
  */
 @NullMarked
 package dev.millrace.topology.ingress;

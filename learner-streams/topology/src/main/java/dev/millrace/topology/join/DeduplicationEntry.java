@@ -20,7 +20,7 @@ final class DeduplicationEntry {
     private long ordinal = UNKNOWN;
     private long promptHash;
     private long touchedMs;
-    /** By kind: the samples of which one has been there. */
+    /** By kind: the samples that have arrived. */
     private final BitSet[] been = new BitSet[JoinSide.values().length];
 
     DeduplicationEntry() {

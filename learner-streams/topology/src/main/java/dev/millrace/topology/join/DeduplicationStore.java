@@ -12,10 +12,10 @@ import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
 
 /**
- * The memory of groups that have been there, by which repetitions are recognised; bounded in time and in number.
+ * The groups seen so far, for deduplication; bounded in time and in number.
  *
- * <p>About 40 bytes a group of 8 in the store, and as much again in memory for the order in which they are forgotten.
- * Confined to one task.
+ * <p>About 40 bytes for a group of 8 in the store, and the same again in memory for the eviction order. Confined to one
+ * task.
  */
 final class DeduplicationStore {
     private record Entry(String groupId, long touchedMs) {}
@@ -63,7 +63,7 @@ final class DeduplicationStore {
         return value == null ? new DeduplicationEntry() : DeduplicationEntry.fromBytes(value);
     }
 
-    /** Remembers a group as it is now. */
+    /** Stores the current state of a group. */
     void put(String groupId, DeduplicationEntry memory, long nowMs) {
         Bytes key = key(groupId);
         boolean known = store.get(key) != null;

@@ -87,11 +87,11 @@ public final class JoinTask implements DecisionTask<Arrival> {
     private long streamTimeMs;
 
     private long reportedPending;
-    /** Rollouts that have left, in whatever way: what a wait makes progress by. */
+    /** Number of rollouts that have left, for any reason; the progress of a wait. */
     private long left;
 
     private final int partition;
-    /** By kind, when the newest came, on the activity clock. */
+    /** By kind, the arrival time of the newest record on the activity clock. */
     private final Map<JoinSide, Long> newestMs = new EnumMap<>(JoinSide.class);
 
     /** @param readers read each kind again that is joined: rollouts, and the partners that are configured */
@@ -137,7 +137,7 @@ public final class JoinTask implements DecisionTask<Arrival> {
         clock.idle(countedMs);
         expire(wallClockMs);
         reportPending();
-        return false; // whatever expires makes a record
+        return false; // every expiry makes a record
     }
 
     @Override
@@ -265,7 +265,10 @@ public final class JoinTask implements DecisionTask<Arrival> {
         seen.put(partner.name().groupId(), group, clock.nowMs());
     }
 
-    /** A partner comes to its rollout, which leaves, or goes on waiting for the rest; false if it does not fit. */
+    /**
+     * Joins a partner to its waiting rollout, which leaves or continues to wait for the others; false if the partner
+     * does not fit.
+     */
     private boolean joinPendingRollout(PartnerArrival partner, PendingRecord waiting) {
         Optional<Arrival> payload = pending.payload(waiting);
         if (payload.isEmpty()) {
@@ -289,7 +292,7 @@ public final class JoinTask implements DecisionTask<Arrival> {
         return true;
     }
 
-    /** The rollout with all its partners, the last of which has just come; empty if one is missing still. */
+    /** Returns the rollout with all its partners after the last one has arrived; empty if one is still missing. */
     private Optional<PendingJoin> gather(RolloutArrival rollout, PartnerArrival last) {
         PendingJoin pendingJoin = new PendingJoin(rollout);
         for (JoinSide kind : partners) {
@@ -369,7 +372,7 @@ public final class JoinTask implements DecisionTask<Arrival> {
                 RecordTimestampExtractor.header(join.completeMs())); // dated as the last of them
     }
 
-    /** A score without old log-probs, under a configuration that goes on without them; all else of a score must be there. */
+    /** Whether a score lacks only its old log-probs, and the configuration continues without them. */
     private boolean canProceedWithout(PartnerArrival partner, PendingJoin join) {
         return partner.kind() == JoinSide.SCORE
                 && algorithm.missingOldLogProbs().goesOn()

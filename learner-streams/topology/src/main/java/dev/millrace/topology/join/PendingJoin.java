@@ -92,14 +92,14 @@ final class PendingJoin {
     }
 
     /**
-     * The trajectory; the partners fit the rollout and have what they were asked for. A score is among them, which may lack old
-     * log-probs where the run goes on without.
+     * Returns the trajectory. The partners must fit the rollout and have the requested values. One of them is a score,
+     * which may lack old log-probs if the run continues without them.
      *
-     * <p>Behavior log-probs are those that scores can be compared with: over the kept tokens where the rollout's sampling keeps
-     * its mask, which then goes along, else before truncation. Vectors are views of the records' own bytes.
+     * <p>Behavior log-probs are those that are comparable with scores: over the kept tokens if the rollout's sampling
+     * keeps its mask, which is then included, otherwise before truncation. Vectors are views of the records' own bytes.
      *
-     * @param inputs that the algorithm reads: what only the rollout has is carried for these
-     * @param at where a record lies
+     * @param inputs inputs of the algorithm; of the values that only the rollout has, just these are copied
+     * @param at returns the offset of a record
      */
     Trajectory trajectory(RunIdentity run, Set<StageInput> inputs, Function<Arrival, LogCoordinates> at) {
         Rollout rollout = this.rollout.rollout();

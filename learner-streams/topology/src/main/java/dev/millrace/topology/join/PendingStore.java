@@ -22,13 +22,13 @@ import org.apache.kafka.streams.state.KeyValueStore;
  *
  * <pre>
  *   store (and its changelog)   kind, rollout id -> offset, since      about 30 bytes each
- *   memory                      payloads, up to a number of bytes      what is beyond is read again when it is needed
+ *   memory                      payloads, up to a number of bytes      the rest is read again on demand
  * </pre>
  *
- * <p>A payload is never written anywhere again. After a restart all of them are on the log only, and come back in
- * stretches: who needs one also gets those that lie behind it, as far as memory goes, since partners arrive in
- * about the order in which their halves did. When memory is full, newcomers stay on the log and the oldest stay in
- * memory, because the oldest are asked for first. Confined to one task.
+ * <p>A payload is never written again. After a restart all payloads are only on the log and are read back in stretches.
+ * A read also loads the payloads after the requested one, as far as memory allows, because partners arrive in about the
+ * order of their rollouts. When memory is full, newcomers stay on the log and the oldest stay in memory, because they
+ * are needed first. Confined to one task.
  */
 final class PendingStore {
     /** Payloads that are read again at once, at most. */
@@ -116,7 +116,7 @@ final class PendingStore {
         return Optional.ofNullable(shelf(kind).byId.get(rolloutId));
     }
 
-    /** The one of a kind that has waited longest; of partners, only those are looked at whose rollout does not wait. */
+    /** Returns the record of a kind that has waited longest; ignores partners whose rollout is waiting. */
     Optional<PendingRecord> oldest(JoinSide kind) {
         TreeMap<Long, PendingRecord> alone = shelf(kind).alone;
         return alone.isEmpty()
@@ -139,7 +139,7 @@ final class PendingStore {
         release(waiting);
     }
 
-    /** The payload of what waits, and goes on waiting; empty if the log no longer holds it. */
+    /** Returns the payload of a waiting record, which continues to wait; empty if the log no longer holds it. */
     Optional<Arrival> payload(PendingRecord waiting) {
         Map<String, Arrival> cached = shelf(waiting.kind()).cached;
         if (!cached.containsKey(waiting.rolloutId())) {
@@ -148,7 +148,7 @@ final class PendingStore {
         return Optional.ofNullable(cached.get(waiting.rolloutId()));
     }
 
-    /** Brings back the payload that is asked for, and those behind it as far as half of the memory goes. */
+    /** Reads the requested payload, and those after it up to half of the memory. */
     private void readAgain(PendingRecord asked) {
         Shelf shelf = shelf(asked.kind());
         evictToFit(shelf);

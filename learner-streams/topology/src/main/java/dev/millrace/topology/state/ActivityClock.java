@@ -1,14 +1,15 @@
 package dev.millrace.topology.state;
 
 /**
- * Time in which the pipeline was at work; deadlines are counted in it.
+ * Clock of the time in which the pipeline was active; deadlines use it.
  *
- * <p>Record timestamps move it, so that the same records give the same decisions. A gap between records counts as
- * at most {@code maxGapMs}: a run that was stopped overnight has not kept anybody waiting, and one timestamp from
- * the far future must not expire everything. While nothing arrives, the wall clock stands in ({@link #idle}), and
- * a record that then comes does not count that time again.
+ * <p>Record timestamps move it, so that the same records give the same decisions. A gap between records counts as at
+ * most {@code maxGapMs}: a run that was stopped overnight must not expire its waits, nor may one timestamp from the far
+ * future. While no records arrive, the wall clock advances it ({@link #idle}), and the next record does not count that
+ * time again.
  *
- * <p>It begins where the newest thing that waits began to wait, so nothing has to be stored for it. Confined to one task.
+ * <p>It starts at the time when the newest waiting record began to wait, so it needs no stored state. Confined to one
+ * task.
  */
 public final class ActivityClock {
     private final long maxGapMs;
@@ -18,7 +19,7 @@ public final class ActivityClock {
 
     /**
      * @param maxGapMs longest gap that counts in full
-     * @param startMs where it goes on
+     * @param startMs the time to resume from
      */
     public ActivityClock(long maxGapMs, long startMs) {
         this.maxGapMs = maxGapMs;
@@ -42,7 +43,7 @@ public final class ActivityClock {
         idleSinceRecordMs = 0;
     }
 
-    /** Nothing has arrived for so long, as far as it counts. */
+    /** Advances the clock by idle time that counts as activity. */
     public void idle(long countedMs) {
         nowMs += countedMs;
         idleSinceRecordMs += countedMs;

@@ -33,9 +33,9 @@ public final class Journal {
     private boolean isLost;
 
     /**
-     * Goes on with what the store holds.
+     * Resumes from the store.
      *
-     * @param task who keeps it, such as {@code join-3}
+     * @param task the task that keeps it, such as {@code join-3}
      * @param settings all settings that the task's decisions depend on
      */
     public Journal(KeyValueStore<Bytes, byte[]> store, String task, CanonicalSettings settings) {
@@ -118,11 +118,11 @@ public final class Journal {
     }
 
     /**
-     * By which settings a task began the last time, and the texts of settings that none of its records carries yet.
+     * The settings of a task's last start, and the texts of settings that are in no record of the task yet.
      *
-     * <p>A text of settings is about two kilobytes, the records that a task makes are counted in millions: so a text is given to
-     * one record, the first after a beginning by other settings than before. Under a key of its own, since the journal's is
-     * written with everything that arrives. Confined to one task.
+     * <p>A text of settings has about two kilobytes, and a task makes millions of records. So a text is written to one
+     * record only, the first after a start with changed settings. The book has a key of its own, since the journal's
+     * key is written with every arrival. Confined to one task.
      */
     static final class SettingsBook {
         private static final byte FORMAT = 1;
@@ -145,7 +145,7 @@ public final class Journal {
             }
         }
 
-        /** The task begins by these; true if they are others than the last time, or it is the first. */
+        /** Records the settings of a start; true if they changed since the last start, or this is the first. */
         boolean begin(CanonicalSettings settings) {
             Fingerprint now = settings.fingerprint();
             if (now.equals(last)) {
@@ -155,7 +155,7 @@ public final class Journal {
             texts.add(settings.text().getBytes(StandardCharsets.UTF_8));
             while (texts.stream().mapToInt(text -> text.length).sum() > LIMIT_BYTES && texts.size() > 1) {
                 texts.remove(
-                        0); // others and others again, and no record between them: the oldest can no longer be named
+                        0); // changed again and again without a record in between: the oldest text is lost
             }
             keep();
             return true;

@@ -11,19 +11,19 @@ import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.Headers;
 
 /**
- * What a task had seen when it made a record; the record carries it in the header {@value #HEADER}.
+ * The inputs that a task had seen when it made a record; stored in the record's header {@value #HEADER}.
  *
- * <p>With the sightings of all records that a task made, in the order of their numbers, and the records that it read,
- * everything it decided can be decided again: the interleaving of its inputs, the time that passed, and the restarts
- * are all that is not in the inputs themselves.
+ * <p>The headers of all records that a task made, in the order of their numbers, and the records that it read are
+ * enough to repeat all its decisions. Only the interleaving of its inputs, the passed time, and the restarts are not in
+ * the inputs themselves.
  *
- * @param task who made it, such as {@code join-3}: a kind of task and its partition
+ * @param task the task that made it, such as {@code join-3}: a kind of task and its partition
  * @param number counts the records that the task made, from 0, over restarts
  * @param activityMs the task's activity clock at the decision
- * @param positions of each input: the offset behind the newest record taken in; 0 if there was none
- * @param since what happened since the record before; empty if both came of one input
- * @param settings the texts of all settings by which the task began since the record before, those aside by which it had
- *     begun the last time
+ * @param positions for each input: the offset after the newest record taken in; 0 if there was none
+ * @param since events since the previous record; empty if both were made from one input
+ * @param settings the texts of all settings that the task started with since the previous record, except those of the
+ *     start before
  */
 public record SeenHeader(
         String task,

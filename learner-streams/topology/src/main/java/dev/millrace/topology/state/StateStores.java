@@ -22,7 +22,7 @@ public final class StateStores {
     public enum Kind {
         /** In memory; a restart reads the changelog. */
         IN_MEMORY,
-        /** In RocksDB under the state directory; a restart on the same directory reads only what is new. */
+        /** In RocksDB under the state directory; a restart on the same directory reads only new records. */
         ROCKSDB
     }
 

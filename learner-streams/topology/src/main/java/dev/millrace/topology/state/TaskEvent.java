@@ -5,7 +5,7 @@ import dev.millrace.topology.Fingerprint;
 /** One thing that happened to a task, in the order in which it happened. */
 public sealed interface TaskEvent {
 
-    /** So many records of one input arrived, one behind the other. */
+    /** {@code count} records of one input arrived in a row. */
     record Arrivals(int input, long count) implements TaskEvent {}
 
     /** A record of an input arrived, and what it said. */
@@ -20,15 +20,15 @@ public sealed interface TaskEvent {
     record Idled(long countedMs, long wallClockMs) implements TaskEvent {}
 
     /**
-     * The task began on what its stores held: a start, a restart, or a move to another instance.
+     * The task started from the contents of its stores: a start, a restart, or a move to another instance.
      *
-     * @param settings by which it decides; their text is in the same sighting, or in an earlier one of the task
+     * @param settings fingerprint of its settings; their text is in the same header, or in an earlier one of the task
      */
     record Began(Fingerprint settings) implements TaskEvent {}
 
-    /** As {@link Began}, by the same settings as the beginning before. */
+    /** As {@link Began}, with the same settings as the start before. */
     record BeganAgain() implements TaskEvent {}
 
-    /** What happened here was too much to be kept; from here on nothing can be proved. */
+    /** The events here were too many to keep; nothing after them can be verified. */
     record Lost() implements TaskEvent {}
 }

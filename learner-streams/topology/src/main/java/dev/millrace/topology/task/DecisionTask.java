@@ -4,34 +4,33 @@ import dev.millrace.topology.state.Observation;
 import java.util.List;
 
 /**
- * Decides about what comes: the part of a task that needs no stream engine, no wall clock and no consumer.
+ * Makes the decisions of a task: the part that needs no stream engine, no wall clock and no consumer.
  *
- * <p>What it decides follows from its settings, what its stores held when it was made, and the calls below in their
- * order; so it decides the same live and in a replay. What it does not keep in its stores is lost when it is made anew
- * on them, as after a crash. Confined to one thread.
+ * <p>Its decisions depend only on its settings, the initial contents of its stores, and the order of the calls below;
+ * so they are the same live and in a replay. State outside its stores is lost when the task is recreated, as after a
+ * crash. Confined to one thread.
  *
- * @param <A> what comes
+ * @param <A> type of the arrivals
  */
 public interface DecisionTask<A extends Observation> extends AutoCloseable {
 
     /**
-     * Something has come.
+     * Takes an arrival.
      *
-     * @param timestampMs when what it tells of happened, Unix milliseconds
+     * @param timestampMs when the event happened, Unix milliseconds
      */
     void take(A arrival, long timestampMs);
 
     /**
-     * Nothing has come for a while.
+     * Handles a time without arrivals.
      *
      * @param countedMs how much of it counts as activity
      * @param wallClockMs the time now, Unix milliseconds
-     * @return whether anything has changed that would be otherwise had the time come in other portions; false if only
-     *     its clock went on
+     * @return whether the result depends on how the time was split into calls; false if only the clock advanced
      */
     boolean idle(long countedMs, long wallClockMs);
 
-    /** What it waits for, with a number each that changes with every step forward; decides nothing. */
+    /** Returns the current waits, each with a number that changes with every progress; makes no decision. */
     List<Wait> waits();
 
     /** Its activity clock. */

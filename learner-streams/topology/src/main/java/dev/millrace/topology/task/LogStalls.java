@@ -36,12 +36,12 @@ public final class LogStalls implements AutoCloseable {
     private final Map<TopicPartition, Stable> stable = new HashMap<>();
 
     /**
-     * @param committed reads what is committed, and can ask for the offsets of the group that is looked after; closed with this
-     * @param written reads whatever is written; closed with this
-     * @param topics that are looked at
-     * @param afterMs a transaction may hold others back for so long
+     * @param committed reads committed records, and the offsets of the watched group; closed with this
+     * @param written reads uncommitted records too; closed with this
+     * @param topics the watched topics
+     * @param afterMs how long a transaction may hold others back
      * @param abort the command that ends a transaction
-     * @param repair the command that says what is lost
+     * @param repair the command that reports losses
      */
     public LogStalls(
             Consumer<byte[], byte[]> committed,

@@ -3,7 +3,7 @@ package dev.millrace.topology.task;
 /**
  * A wait without progress for too long.
  *
- * @param sinceMs when the last progress was made, by the clock of whoever looks
+ * @param sinceMs when the last progress was made, on the caller's clock
  */
 public record StallAlarm(Wait what, long sinceMs) {
 

@@ -10,10 +10,10 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Decides which waits have lasted too long: those whose progress has not changed for a while. What makes its progress more
- * slowly than that, such as a learner whose step takes minutes, may wait {@value #PACES} times as long as it took for the
- * shortest of its last {@value #REMEMBERED} pieces of progress; one long stall therefore makes nobody patient. A wait that was
- * interrupted begins anew. Confined to one thread; time is the caller's.
+ * Detects waits without progress for too long. A wait that usually progresses more slowly, such as one for a learner
+ * with steps of minutes, gets {@value #PACES} times the shortest of its last {@value #REMEMBERED} progress intervals.
+ * So one long stall does not raise the limit. A wait that was interrupted begins anew. Confined to one thread; the
+ * caller provides the time.
  */
 public final class StallDetector {
     private static final int PACES = 3;
@@ -32,12 +32,12 @@ public final class StallDetector {
     private final Map<Place, Deque<Long>> paces = new HashMap<>();
     private Map<Place, StallAlarm> stalled = new HashMap<>();
 
-    /** @param afterMs a wait may last so long without progress */
+    /** @param afterMs how long a wait may last without progress */
     public StallDetector(long afterMs) {
         this.afterMs = afterMs;
     }
 
-    /** Looks at everything that is waited for now. */
+    /** Checks all current waits. */
     public Change check(Collection<Wait> waits, long nowMs) {
         Map<Place, StallAlarm> now = new HashMap<>();
         Map<Place, Watched> kept = new HashMap<>();

@@ -10,14 +10,14 @@ import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.state.KeyValueStore;
 
 /**
- * Makes the tasks of one kind; thread-safe.
+ * Creates the tasks of one kind; thread-safe.
  *
- * @param <A> what comes
- * @param kind what its tasks are called, such as {@code join}
+ * @param <A> type of the arrivals
+ * @param kind name of its tasks, such as {@code join}
  * @param writtenStores stores that are written for every record, and are therefore not cached
  * @param cachedStores the other stores
  * @param outputs topics that the tasks write to
- * @param awaited the output whose records somebody waits for, so that they are committed at once
+ * @param awaited the output with waiting readers, whose records are committed at once
  * @param maxGapMs a gap between records, or an idle time, counts as at most this
  * @param opening makes a task
  */

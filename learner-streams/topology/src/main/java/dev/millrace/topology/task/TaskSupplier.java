@@ -74,8 +74,8 @@ public final class TaskSupplier<A extends Observation> implements ProcessorSuppl
     }
 
     /**
-     * Runs a task inside the stream engine: hands it what comes and the time that passes, keeps its journal, and forwards
-     * what it decides with what it saw.
+     * Runs a task inside the stream engine: passes arrivals and time to it, keeps its journal, and forwards its
+     * decisions with the {@link SeenHeader}.
      */
     private final class TaskProcessor extends ContextualProcessor<Object, A, Object, Object> {
         private final PromptCommit promptCommit = new PromptCommit(factory.awaited(), commitIntervalMs);

@@ -46,8 +46,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Trajectories come for an hour in which the learner makes no version; then it goes on. How many is the system property
- * {@code millrace.backlog.rollouts}; what the heap held at the height of it is printed.
+ * Trajectories arrive for an hour without a new version; then the learner continues. The system property
+ * {@code millrace.backlog.rollouts} sets their number; the test prints the peak heap.
  */
 class BacklogTest {
     private static final Logger LOG = LoggerFactory.getLogger(BacklogTest.class);
@@ -58,7 +58,7 @@ class BacklogTest {
     private static final long START_MS = 1_700_000_000_000L;
     private static final long HOUR_MS = 3_600_000;
 
-    /** Whatever waited for an hour is trained on all the same. */
+    /** Trains on data of any age, including data that waited for an hour. */
     private static final Algorithm HOWEVER_OLD =
             Algorithm.defaults().with(a -> a.staleness(new StalenessRules(ROLLOUTS, 0, 0)));
 

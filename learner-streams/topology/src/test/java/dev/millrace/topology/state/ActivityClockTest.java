@@ -40,7 +40,7 @@ class ActivityClockTest {
         clock.idle(1_000);
         clock.idle(1_000);
         assertThat(clock.nowMs()).isEqualTo(2_000);
-        clock.record(8_500); // 3.5 s after the last one, 2 of which have been counted
+        clock.record(8_500); // 3.5 s after the last one; 2 s of it are already counted
         assertThat(clock.nowMs()).isEqualTo(3_500);
     }
 }

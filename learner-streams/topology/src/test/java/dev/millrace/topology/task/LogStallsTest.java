@@ -81,7 +81,7 @@ class LogStallsTest {
 
         log(25, 40, 40);
         stalls.check(1);
-        next = 40; // the consumer goes on behind the gap
+        next = 40; // the consumer continues after the gap
         stalls.check(2);
         assertThat(alarms.standing())
                 .extracting(Alarm::name, Alarm::subject, Alarm::text)
