@@ -3,8 +3,8 @@ package dev.millrace.replay;
 import java.util.OptionalInt;
 
 /**
- * The rule by which a course of evaluations counts as collapsed: its reward fell below half of the best before, and stayed
- * there for its last {@value #STAYS} evaluations at least.
+ * Decides whether a series of evaluations has collapsed: the reward fell below half of the earlier best, and stayed
+ * there for at least its last {@value #STAYS} evaluations.
  */
 public final class Collapse {
     /** Evaluations at the end that must lie below half. */

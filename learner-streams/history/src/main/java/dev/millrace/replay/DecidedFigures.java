@@ -1,7 +1,7 @@
 package dev.millrace.replay;
 
 /**
- * What corrections would have made of one batch.
+ * Result of applying corrections to one batch.
  *
  * @param tokens that the trajectories leave to train on, and how many of them are masked
  * @param sequences with such tokens, and how many of them are masked altogether
@@ -15,13 +15,14 @@ package dev.millrace.replay;
  * @param k1 mean of -log ratio over the tokens that are trained on: KL(behavior || proximal)
  * @param k3 mean of ratio - 1 - log ratio over them
  * @param chiSquare mean squared ratio minus 1 over them
- * @param zeroWeights tokens that are trained on with a weight of 0, so that they count for nothing
+ * @param zeroWeights tokens that are trained on with a weight of 0, so that they have no effect
  * @param countingChiSquare chi-square over the others of those that are trained on; NaN if there are none
- * @param gradientPower mean over the trained tokens of (weight times advantage)² times (1 - probability)², the square of
- *     which the score of a sampled token is at least: how much of a gradient, and how noisy, a forward pass can say; NaN if there are none
+ * @param gradientPower mean over the trained tokens of (weight times advantage)² times (1 - probability)², a lower
+ *     bound of the squared norm of the token's score: the gradient's size and noise, as far as a forward pass can show
+ *     them; NaN if there are none
  * @param meanAbsoluteAdvantage over sequences
  * @param changedAdvantages sequences whose advantage is not the recorded one
- * @param breakdown who was masked
+ * @param breakdown the masked sequences and tokens by category
  */
 public record DecidedFigures(
         MaskedShare tokens,

@@ -12,12 +12,12 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 
 /**
- * The records that one task made, from all topics that it writes to, in the order in which it made them.
+ * Reads the records that one task made, from all topics that it writes to, in the order of their creation.
  *
  * <p>Each partition has a task's records in the order of their numbers, so one record of each is held. Every task's
- * replay reads every partition for itself and passes over the others' records; so tasks do not wait for each other,
- * whatever the partitions hold. A record of a number that the partition has had is a copy, which somebody else put there, and
- * is passed over. Confined to one thread.
+ * replay reads every partition separately and skips the records of other tasks, so that tasks never wait for each
+ * other. A record with a number that the partition already had is a copy by another writer, and is skipped. Confined to
+ * one thread.
  */
 final class OutputReader implements AutoCloseable {
 
@@ -75,7 +75,7 @@ final class OutputReader implements AutoCloseable {
         return Optional.ofNullable(heads.peek()).map(Head::output);
     }
 
-    /** Goes on behind it. */
+    /** Moves to the next record. */
     void pass() {
         advance(heads.remove().source());
     }

@@ -34,11 +34,12 @@ import org.apache.kafka.streams.state.KeyValueStore;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Runs one task again over what it read, as the records that it made say it went, and compares what it makes.
+ * Runs one task again over its inputs, in the order that its recorded output shows, and compares the new output.
  *
- * <p>For each record of the run, in the order of their numbers: what happened since the record before is done to the
- * task (arrivals from the inputs, idle time, beginning anew on the same stores), and the next record that the task makes
- * must be this one, neither earlier nor later. Records that the run made of one and the same event follow in the same way.
+ * <p>For each record of the run, in the order of their numbers, the replay applies the events since the previous record
+ * to the task: arrivals from the inputs, idle time, a restart on the same stores. The next record that the task makes
+ * must be this one, neither earlier nor later. Further records that the run made from the same event are compared in
+ * the same way.
  *
  * <p>Holds the task's state and one record of each partition; single-threaded, used once.
  */
@@ -130,7 +131,7 @@ final class TaskReplay<A extends Observation> {
             TopicPartition source = new TopicPartition(input.topic(), partition);
             boolean isNeeded = !Set.of(
                             run.topics().policyVersions(), run.topics().trainingLog())
-                    .contains(input.topic()); // of which its journal was told
+                    .contains(input.topic()); // the journal records their contents
             long beginning = run.lineage().beginning(source.topic(), source.partition());
             long lost = run.range(source).from() - beginning;
             if (isNeeded && lost > 0 && outputs.peek().isPresent()) {

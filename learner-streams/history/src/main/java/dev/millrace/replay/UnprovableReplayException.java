@@ -1,6 +1,6 @@
 package dev.millrace.replay;
 
-/** Ends the replay of a task where what is recorded does not say how it went on; the message says what is missing. */
+/** Ends the replay of a task if the record does not show how it continued; the message names the missing part. */
 final class UnprovableReplayException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 

@@ -63,12 +63,12 @@ import org.apache.kafka.common.serialization.Deserializer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What other corrections would have made of a run's batches: the same rollouts, the same batches, decided by others.
+ * Applies alternative corrections to a run's batches: the same rollouts and batches, with other decisions.
  *
- * <p>Batches are read in order, their trajectories by the places that they name. Steps are decided at once on several
- * threads and handed on in their order, so the result does not depend on the number of threads, and no more steps than
- * twice the threads are in memory. The first alternative is the run's own corrections: that they give the recorded batch
- * again is asked of every step.
+ * <p>Batches are read in order, their trajectories from the offsets that they name. Several threads decide steps
+ * concurrently, and results are delivered in step order, so they do not depend on the number of threads. Memory holds
+ * at most twice as many steps as threads. The first alternative is the run's own corrections: in every step they must
+ * reproduce the recorded batch.
  */
 public final class WhatIf {
     /** Steps that a diagnosis looks back on. */
@@ -168,7 +168,7 @@ public final class WhatIf {
                 .sum();
     }
 
-    /** Response tokens decided about so far, each once, whatever the number of alternatives. */
+    /** Returns the number of response tokens decided so far, each counted once for all alternatives. */
     public long tokens() {
         return tokens.sum();
     }

@@ -27,14 +27,14 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * A learner, a process of its own beside a broker that is another, killed with SIGKILL again and again while it trains on a
- * fixed topic of batches. What it leaves must be what an undisturbed one leaves: the same weights in every version, each
- * version and each batch once, and a ledger that accounts for every rollout.
+ * Kills a learner with SIGKILL repeatedly while it trains on a fixed topic of batches; learner and broker are separate
+ * processes. The result must equal that of an undisturbed learner: the same weights in every version, each version and
+ * each batch once, and a ledger that accounts for every rollout.
  *
- * <p>When to kill is drawn with a seed: a quarter of the kills at a moment of the start, the others within the two steps after
- * some version. Which moment of a step that hits is not in the seed's hand; it is counted and printed.
+ * <p>A seed determines the kill times: a quarter of the kills during the start, the others within the two steps after
+ * some version. The seed does not determine the exact moment within a step; the test counts and prints these moments.
  *
- * <p>It takes some three seconds a kill, so it is not among the tests of a build: run it by its name.
+ * <p>A kill takes about three seconds, so builds do not run this test: run it by its name.
  *
  * <pre>{@code
  * JAVA_TOOL_OPTIONS="-Dmillrace.kills=50 -Dmillrace.kills.seed=1" ./mvnw -pl learner-streams -am test \

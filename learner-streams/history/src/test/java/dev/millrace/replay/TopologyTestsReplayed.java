@@ -9,7 +9,7 @@ import dev.millrace.topology.RecordedTopologyCheck;
 import dev.millrace.topology.Samples;
 import dev.millrace.topology.TopologyConfig;
 
-/** Whatever a test does to the topology, a replay of the record of it makes every byte of it again. */
+/** Checks after every topology test that a replay of its record reproduces every byte. */
 public final class TopologyTestsReplayed implements RecordedTopologyCheck {
     @Override
     public void check(

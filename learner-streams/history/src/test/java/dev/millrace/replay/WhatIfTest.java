@@ -163,7 +163,7 @@ class WhatIfTest {
 
         assertThat(figures.sequences()).isEqualTo(new MaskedShare(2, 1));
         assertThat(figures.tokens()).isEqualTo(new MaskedShare(6, 3));
-        assertThat(figures.meanWeight()).isEqualTo(1.0); // what is left is on policy
+        assertThat(figures.meanWeight()).isEqualTo(1.0); // the remaining sequence is on policy
         assertThat(figures.k3()).isCloseTo(0, within(1e-9));
         assertThat(figures.breakdown().sequencesBySign())
                 .containsEntry(1L, new MaskedShare(1, 1))

@@ -128,7 +128,7 @@ class CrashIT {
         }
     }
 
-    /** How many of the joins have made a trajectory after so many of all. */
+    /** Returns the number of join partitions with a trajectory after the first {@code after} ones. */
     private static long joins(RunOnBroker run, int after) {
         return run.read(run.connection.topics().trajectories(), Trajectory.class).stream()
                 .skip(after)

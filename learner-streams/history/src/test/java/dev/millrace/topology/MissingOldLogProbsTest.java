@@ -34,7 +34,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** A group of two, rewards 0 and 1, of which the scorer could not have the version that sampled the second. */
+/** A group of two with rewards 0 and 1. The scorer could not load the version that sampled the second. */
 class MissingOldLogProbsTest {
     private static final String WHY = "version 3 is no longer kept";
 
@@ -104,7 +104,7 @@ class MissingOldLogProbsTest {
         assertThat(topology.batches()).isEmpty();
     }
 
-    /** Whatever is compared: a sequence of which nothing is trained needs no ratio. */
+    /** For every compared pair of policies: a sequence without a trained token needs no ratio. */
     @ParameterizedTest
     @EnumSource
     void shouldKeepItAsASiblingThatIsNotTrainedOn(ComparedPolicies compare) {

@@ -48,7 +48,7 @@ public record Examination(
         return account.steps().stream().filter(step -> step.getEpoch() == epoch).toList();
     }
 
-    /** What became of the epoch's own rollouts, and of records that are none of the run's. */
+    /** Returns the ends of the epoch's own rollouts, and of records that do not belong to the run. */
     public Tally tally() {
         return account.balance().ofEpoch(epoch);
     }

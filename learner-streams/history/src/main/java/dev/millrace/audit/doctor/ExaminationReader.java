@@ -157,7 +157,7 @@ public final class ExaminationReader {
         }
     }
 
-    /** The end of the chain: what is behind a gap is none of the run's versions. */
+    /** Returns the end of the chain: versions after a gap do not belong to the run. */
     private OptionalLong newest(NavigableMap<Long, Chunks> versions) {
         Long version = versions.ceilingKey(
                 connection.lineage().parent().map(Ancestor::version).orElse(0L));

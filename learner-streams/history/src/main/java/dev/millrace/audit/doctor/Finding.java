@@ -29,7 +29,7 @@ public record Finding(Weight weight, String subject, String sentence, String adv
         return String.format(Locale.ROOT, pattern, values);
     }
 
-    /** So many of a thing: "1 record", "2,000 records". */
+    /** Formats a count with its noun: "1 record", "2,000 records". */
     static String count(long many, String thing) {
         return say(many == 1 ? "%,d %s" : "%,d %ss", many, thing);
     }

@@ -47,7 +47,7 @@ public record Balance(
         return byOrigin.values().stream().reduce(Tally.NONE, Tally::plus);
     }
 
-    /** Every rollout of an epoch, and every record that is none of the run's, which no epoch owns. */
+    /** Returns the tally of all rollouts of an epoch, and of all records outside the run, which belong to no epoch. */
     public Tally ofEpoch(int epoch) {
         return byOrigin.entrySet().stream()
                 .filter(entry ->

@@ -35,13 +35,14 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Deserializer;
 
 /**
- * Reads a run's topics once, from what the log keeps to where they end now, and adds them up.
+ * Reads a run's topics once, from the first kept record to the current end, and adds them up.
  *
- * <p>It reads committed records only and joins no consumer group, so it can run beside a live run, or after one that was
- * killed at any moment, and leaves no trace. It reads the topics one after the other, dead letters first, since what was refused is no decision, then decisions before rollouts (see
- * {@link Ledger}), up to a consistent {@link ConsistentCut}. It keeps one byte for each offset of the rollouts topic, one more for
- * each rollout about which the learner decided anew, and one record for each optimiser step. All epochs of the run are
- * read, and what an older one left in flight is superseded; records of other runs count only where the topology refused them.
+ * <p>It reads committed records only and joins no consumer group. So it can run during a live run, or after a run that
+ * was killed at any moment, and leaves no trace. It reads the topics one after the other up to a consistent
+ * {@link ConsistentCut}: dead letters first, since a refusal is no decision, then decisions before rollouts (see
+ * {@link Ledger}). It keeps one byte for each offset of the rollouts topic, one more for each rollout that the learner
+ * decided about again, and one record for each optimiser step. It reads all epochs of the run; rollouts that an older
+ * epoch left in flight are superseded. Records of other runs count only if the topology refused them.
  */
 public final class LedgerReader {
     private final LogConnection connection;
@@ -338,13 +339,15 @@ public final class LedgerReader {
     }
 
     /**
-     * Outcomes about rollouts that a batch has, or that another outcome is about: what of them comes of copies, and what contradicts.
+     * Separates outcomes for rollouts that are already in a batch or another outcome into those caused by copies and
+     * contradictions.
      *
-     * <p>An outcome that is there once more, word for word, is a copy. One that says something else may be about a copy: somebody put a
-     * trajectory on its topic once more, and its group, which had gone on without it, stayed short. Then there are two trajectories of the
-     * rollout; where there is one, the topology has decided twice. It does so where the log has lost how far it had read: a record that it
-     * reads again is called a duplicate, though no other record has its name, and what was decided before holds. What is kept is in proportion to such outcomes, and the topics are
-     * read again for them alone. Not thread-safe.
+     * <p>An outcome that repeats another one byte for byte is a copy. An outcome that differs may be about a copied
+     * trajectory: a second record of the trajectory was written, and its group, already decided without it, stayed
+     * short. Then the rollout has two trajectories; if it has one, the topology has decided twice. That happens when
+     * the log has lost the topology's offsets: the topology calls the record that it reads again a duplicate, although
+     * no other record has its name, and the first decision holds. Memory is proportional to the number of such
+     * outcomes, and the topics are read again only for them. Not thread-safe.
      */
     static final class StrayOutcomes {
         private static final class Suspect {
@@ -354,7 +357,7 @@ public final class LedgerReader {
             private int trajectories;
         }
 
-        /** Of a record that was read again, and of one whose name another one has. */
+        /** Reason for a record that was read again, and for one with the name of another record. */
         private static final String DUPLICATE = "duplicate";
 
         private final Ledger ledger;
@@ -365,7 +368,7 @@ public final class LedgerReader {
             this.ledger = ledger;
         }
 
-        /** A rollout that an outcome is about, and that was decided about before. */
+        /** Adds a rollout with an outcome that was already decided before. */
         void suspect(RolloutPlace place) {
             suspects.computeIfAbsent(place, unseen -> new Suspect());
         }

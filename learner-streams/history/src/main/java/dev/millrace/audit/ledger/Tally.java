@@ -4,10 +4,11 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * How many rollouts came to which end: {@code generated = trained + masked + dropped + dead-lettered + in flight + superseded}, and
- * those whose end the log no longer tells.
+ * Number of rollouts by their end:
+ * {@code generated = trained + masked + dropped + dead-lettered + in flight + superseded}, plus those whose end is no
+ * longer on the log.
  *
- * @param generated records on the rollouts topic, without those that were redriven and lie on it once more
+ * @param generated records on the rollouts topic, without the second records of redriven ones
  * @param trained in a trained batch, with at least one trained token
  * @param masked in a trained batch without one, by the stage that masked the last of its tokens
  * @param dropped left before a batch, by reason
@@ -15,8 +16,8 @@ import java.util.TreeMap;
  * @param waitingForScore no score of this record is on the log
  * @param waitingForBatch scored, and not in a batch yet: on its way through join, group or queue
  * @param waitingForStep in a batch that no step has trained on
- * @param untold older than what the log keeps of decisions, and without one that it keeps
- * @param superseded of an older epoch, and in flight when the run went on to the next; nobody waits for them
+ * @param untold older than the kept decisions, and without a kept decision
+ * @param superseded of an older epoch, and in flight when the next epoch began; no role waits for them
  */
 public record Tally(
         long generated,

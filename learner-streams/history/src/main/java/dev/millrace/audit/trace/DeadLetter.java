@@ -9,18 +9,18 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
  * A dead letter without its payload.
  *
  * @param partition of the letter on the dead-letter topic
- * @param offset its offset, by which people name it
+ * @param offset its offset, which users use as its name
  * @param writtenAtMs when it was refused, Unix milliseconds
  * @param reason code of the reason
  * @param field the offending field; empty if it is the record as a whole
- * @param message why, in a sentence
+ * @param message the reason, in a sentence
  * @param sourceTopic topic it was read from
  * @param sourcePartition its partition
  * @param sourceOffset its offset
- * @param sourceTimestampMs when the record was written; -1 if it came without a time
- * @param runId run that it says it belongs to; empty if not known
- * @param epoch epoch that it says it belongs to; -1 if not known
- * @param rolloutId rollout that it is about; empty if not known
+ * @param sourceTimestampMs when the record was written; -1 if unknown
+ * @param runId run that the record names; empty if not known
+ * @param epoch epoch that the record names; -1 if not known
+ * @param rolloutId rollout of the record; empty if not known
  */
 public record DeadLetter(
         int partition,

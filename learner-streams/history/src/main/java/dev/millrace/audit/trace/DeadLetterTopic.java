@@ -52,7 +52,7 @@ public final class DeadLetterTopic {
      */
     public record Listing(List<Listed> newest, long count, long redriven, Map<String, Long> byReason) {}
 
-    /** The letters of a choice, of which the newest {@code limit} are named. */
+    /** Counts the letters that match a filter, and lists the newest {@code limit} of them. */
     public Listing list(DeadLetterFilter choice, int limit) {
         Deque<Listed> newest = new ArrayDeque<>();
         Map<String, Long> byReason = new TreeMap<>();
@@ -107,7 +107,10 @@ public final class DeadLetterTopic {
      */
     public record Opened(DeadLetter letter, long newOffset, ConsumerRecord<byte[], byte[]> record) {}
 
-    /** The letters of a choice, which should be few; a place on a source topic may have been refused by two readers. */
+    /**
+     * Returns the letters that match a filter, which should be few. Two readers may have refused the same source
+     * offset.
+     */
     public List<Opened> open(DeadLetterFilter choice) {
         List<Opened> found = new ArrayList<>();
         eachOf(choice, (letter, newOffset, record) -> found.add(new Opened(letter, newOffset, record)));

@@ -113,7 +113,7 @@ final class Findings {
         return marks.getOrDefault(RedriveMark.place(letter.partition(), letter.offset()), -1L);
     }
 
-    /** Whether neither a rollout nor a letter is there, of which everything else tells. */
+    /** Whether there is neither a rollout nor a letter; all other findings depend on these. */
     boolean isEmpty() {
         return rollouts.isEmpty() && letters.isEmpty();
     }

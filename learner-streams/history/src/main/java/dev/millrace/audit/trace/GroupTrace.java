@@ -48,7 +48,7 @@ public record GroupTrace(
         copies = List.copyOf(copies);
     }
 
-    /** What is told of one sample, by its name. */
+    /** Returns the trace of one sample, by its rollout id. */
     public GroupTrace of(String rolloutId) {
         return new GroupTrace(
                 groupId,

@@ -31,11 +31,11 @@ import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.serialization.Deserializer;
 
 /**
- * Puts dead letters back on the topics they came from: the record as it was (partition, key, value, timestamp, headers),
- * and a mark beside the letter, in one transaction.
+ * Puts dead letters back on the topics they came from. One transaction writes the unchanged record (partition, key,
+ * value, timestamp, headers) and a mark on the dead-letter topic.
  *
- * <p>Transactions hold up to {@value #PER_TRANSACTION} letters or {@value #BYTES_PER_TRANSACTION} bytes. Killed in between,
- * those that are committed are redriven and the others are not, and the same call goes on with these. Owned by one thread.
+ * <p>Transactions hold up to {@value #PER_TRANSACTION} letters or {@value #BYTES_PER_TRANSACTION} bytes. After a kill,
+ * the committed letters are redriven and the others are not; a repeated call continues with these. Owned by one thread.
  */
 public final class Redrive {
     private static final int PER_TRANSACTION = 500;

@@ -36,8 +36,8 @@ public final class RolloutEvents {
     private final List<RolloutEvent> events = new ArrayList<>();
 
     /**
-     * @param trace of this rollout alone
-     * @param tokenizer by which its tokens are text; empty if they are none
+     * @param trace of this rollout only
+     * @param tokenizer decodes its tokens to text; empty if there is none
      */
     public RolloutEvents(GroupTrace trace, String prefix, Optional<Tokenizer> tokenizer) {
         this.tokenizer = tokenizer;

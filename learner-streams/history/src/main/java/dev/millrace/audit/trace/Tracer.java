@@ -40,13 +40,13 @@ import org.apache.kafka.common.serialization.Deserializer;
 import org.apache.kafka.common.utils.Utils;
 
 /**
- * Finds what the topics of a run tell of a group's rollouts.
+ * Finds the records of a group's rollouts on the topics of a run.
  *
- * <p>Topics are not searched where something says where to look: a group's records are in the partition of its key; its
- * prompt is bisected; its time is where the other topics are entered, and each is left as soon as it has told what is
- * asked; a batch points at its rollouts and trajectories. So the cost goes with the time between a prompt and its step,
- * and not with the length of the log; a rollout that never left is looked for up to the end. {@code whole} looks
- * everywhere, from beginning to end, for what a ledger found twice. Not thread-safe.
+ * <p>The tracer avoids full scans: a group's records are in the partition of its key, its prompt is found by bisection,
+ * and a batch points at its rollouts and trajectories. Other topics are read from the group's time on, only until the
+ * needed records are found. So the cost depends on the time between a prompt and its step, and not on the length of the
+ * log. A rollout that never left is searched up to the end. {@code whole} scans everything from beginning to end, for
+ * rollouts that a ledger found twice. Not thread-safe.
  */
 public final class Tracer {
     /** Processes' clocks may differ by so much, and so may the order of records by their time. */

@@ -26,10 +26,10 @@ import org.apache.kafka.common.TopicPartition;
 /**
  * A run in the files that {@link RunExport} wrote, with the offsets that it had on its log.
  *
- * <p>Not the same as a run read from its own broker's files, as the page reads one that has ended in its folder. An archive is
- * checked against hashes, travels and stays as it is, and says in its index what the run is; there the run's own log says it, files are
- * the broker's, transactions have to be followed in them, and the run may go on. What the two share is {@link RecordedRun}, {@link
- * ArchivedSchemas} and {@link CursorFetcher}.
+ * <p>This differs from a run that the page reads from its own broker's files. An archive is checked against hashes,
+ * portable and immutable, and its index describes the run. A run on broker files is described by its own log, needs
+ * transactions to be followed, and may continue. Both share {@link RecordedRun}, {@link ArchivedSchemas} and
+ * {@link CursorFetcher}.
  */
 public final class ArchivedRun implements RecordedRun {
     private final Path folder;

@@ -14,7 +14,7 @@ import org.apache.kafka.common.TopicPartition;
  * one thread; a partition's file is open from the first record that is asked for until this is closed.
  */
 public final class CursorFetcher implements RecordFetcher {
-    /** Reading over so many records is cheaper than looking for the place, and unpacking what is there, anew. */
+    /** Skipping up to this number of records is cheaper than a new seek and decompression. */
     private static final long READ_OVER = 500;
 
     private final Opening opening;

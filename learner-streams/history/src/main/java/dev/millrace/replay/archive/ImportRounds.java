@@ -21,11 +21,12 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
- * Writes many partitions in rounds: of each its records up to the next offset without one, then for these offsets of all of them one
- * transaction that is committed and one that is aborted.
+ * Writes many partitions in rounds. A round writes each partition's records up to its next offset without a record,
+ * then one committed and one aborted transaction for these offsets of all partitions.
  *
- * <p>A transaction costs the same wait, for the coordinator and for its markers, with one partition and with many, so the number of
- * rounds, that of the partition with most such offsets, is what an import takes. Confined to one thread.
+ * <p>A transaction waits for the coordinator and its markers, equally long for one partition and for many. So the
+ * number of rounds, which is the largest number of such offsets in any partition, determines the time of an import.
+ * Confined to one thread.
  */
 final class ImportRounds implements AutoCloseable {
     /** Take turns: the broker is not done with a transaction when it answers, and the same producer's next would have to wait for that. */
@@ -43,7 +44,7 @@ final class ImportRounds implements AutoCloseable {
     private final Producer<byte[], byte[]> plain;
     private int turns;
 
-    /** @param ends says where partitions end, whatever is committed; closed with this */
+    /** @param ends reads the end offsets of partitions, uncommitted records included; closed with this */
     ImportRounds(LogConnection connection, LogReader ends) {
         this.ends = ends;
         try {

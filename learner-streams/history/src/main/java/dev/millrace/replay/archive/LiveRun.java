@@ -27,11 +27,11 @@ import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
 
 /**
- * A run on a cluster, whether it goes on or not.
+ * A run on a cluster, live or ended.
  *
- * <p>Reads committed records with consumers that belong to no group and commit nothing: reading the run's topics is all
- * that they have to be allowed. What is decided is fixed before what it was decided from, so that the inputs of every
- * decision that is read are there.
+ * <p>Reads committed records with consumers without a group and without commits, which need only the right to read the
+ * run's topics. The end offsets of decisions are fixed before those of their inputs, so that every decision's inputs
+ * are included.
  */
 public final class LiveRun implements RecordedRun {
     private static final Duration PATIENCE = Duration.ofSeconds(30);
@@ -94,9 +94,10 @@ public final class LiveRun implements RecordedRun {
     }
 
     /**
-     * Has another topic of the cluster read beside the run's own, all that it holds now; before anything is read.
+     * Adds another topic of the cluster, with all its current records, to the topics of the run. Call it before the
+     * first read.
      *
-     * @return whether it is there
+     * @return whether the topic exists
      */
     public boolean alsoRead(String topic) {
         try (LogReader log = reader()) {
@@ -208,7 +209,7 @@ public final class LiveRun implements RecordedRun {
 
     @Override
     public void close() {
-        // the connection belongs to whoever made it
+        // the creator of the connection closes it
     }
 
     /** Reads a partition with a consumer of its own, from one offset to another. */

@@ -18,8 +18,8 @@ import org.apache.kafka.common.TopicPartition;
 /**
  * Puts the records of one partition back at their own offsets, on an empty partition.
  *
- * <p>A log has offsets at which a reader of committed records finds nothing: markers of transactions, records of aborted
- * ones, what was compacted away. They are made again so that nobody finds anything there either:
+ * <p>A log has offsets without a committed record: transaction markers, records of aborted transactions, compacted
+ * records. The import recreates them as offsets without a committed record:
  *
  * <pre>
  *   one offset without a record behind a record    the record is sent in a transaction, whose marker takes the offset
@@ -27,9 +27,9 @@ import org.apache.kafka.common.TopicPartition;
  *   the first offset alone without a record        a tombstone without a name; the caller deletes it
  * </pre>
  *
- * <p>Transactions are the caller's, who makes one for what is due on many partitions at once: {@link #sendRecords}, then
- * {@link #sendLast} or {@link #fill} within one, and again once its marker is there, until {@link #isDone}. Every offset that the
- * broker gives is compared with the one that is due. Confined to one thread.
+ * <p>The caller runs the transactions, each for many partitions at once: {@link #sendRecords}, then {@link #sendLast}
+ * or {@link #fill} within a transaction, and again once its marker is written, until {@link #isDone}. Every offset that
+ * the broker assigns is compared with the expected one. Confined to one thread.
  */
 final class PartitionImport implements AutoCloseable {
     /** Offsets that {@link #fill} can be asked for at least: with fewer it might leave one alone. */
@@ -126,9 +126,10 @@ final class PartitionImport implements AutoCloseable {
     }
 
     /**
-     * Sends them, with the transaction's marker to follow.
+     * Sends empty records to fill offsets; the transaction's marker takes the last one.
      *
-     * @param most offsets to fill, at least {@link #LEAST_FILLING}; what is left is due again, and is never one alone
+     * @param most offsets to fill, at least {@link #LEAST_FILLING}; the rest needs further calls, and is never a single
+     *     offset
      * @return offsets filled
      */
     long fill(Producer<byte[], byte[]> transactional, long most) {

@@ -18,7 +18,7 @@ import org.apache.commons.codec.digest.DigestUtils;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 
-/** Writes the file of one partition: an Avro container, compressed, hashed as it is written. Confined to one thread. */
+/** Writes the file of one partition: a compressed Avro container, hashed during the write. Confined to one thread. */
 final class PartitionWriter implements AutoCloseable {
     private static final int ZSTD_LEVEL = 3;
     private static final int BLOCK_BYTES = 1 << 20;

@@ -29,19 +29,19 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Deserializer;
 
 /**
- * Finds out which stretches of a run's partitions some of its batches rest on.
+ * Finds the offset ranges of a run's partitions that a range of its batches depends on.
  *
- * <p>Of each partition it is one stretch, from the first record that is needed to the last, whatever lies between:
+ * <p>Each partition has one range, from the first needed record to the last, including all records in between:
  *
  * <pre>
- *   batches            those that are wanted
- *   prompts            that their groups answered, as far as these are there
- *   trajectories       that they name
- *   rollouts           that they name; scores and other partners that the trajectories name
+ *   batches            the selected ones
+ *   prompts            of their groups, if still on the log
+ *   trajectories       that the batches name
+ *   rollouts           that the batches name; scores and other partners that the trajectories name
  *   training-log       the steps on them
  *   policy-versions    all
- *   weights            from the anchor of the oldest version that sampled for them, or of the oldest that is stored, to the
- *                      version that the last step made
+ *   weights            from the anchor of the oldest version that sampled for them, or of the oldest stored version, to
+ *                      the version that the last step made
  *   optimizer-state    of the version from which the first step began
  * </pre>
  *
@@ -164,7 +164,7 @@ public final class RangeSelection {
         }
     }
 
-    /** Whoever the trajectories were joined with. */
+    /** Selects the partners that the trajectories were joined with. */
     private void partners() {
         for (TopicPartition partition : run.partitions(topics.trajectories())) {
             Range needed = found.get(partition);
@@ -245,7 +245,7 @@ public final class RangeSelection {
                         .orElse(true);
     }
 
-    /** What an adapter is put upon; empty for a version that is none. */
+    /** Returns the base of an adapter version; empty for a version without an adapter. */
     private static Optional<PolicyVersion> baseOf(RecordedVersions versions, long version) {
         AdapterBase of = versions.manifest(version).getAdapter();
         return of == null ? Optional.empty() : Optional.of(versions.manifest(of.getBaseVersion()));

@@ -50,7 +50,7 @@ public final class RecordedElsewhere {
     private long agreed;
     private double furthest;
 
-    /** @param algorithm by which the batches are said to be decided */
+    /** @param algorithm the algorithm to record for the batches */
     public RecordedElsewhere(BuiltArchive archive, RunIdentity run, RunTopics topics, Algorithm algorithm) {
         this.archive = archive;
         this.run = run;
@@ -72,11 +72,11 @@ public final class RecordedElsewhere {
      * Adds a step.
      *
      * @param step the version at which it started; more than that of the step before
-     * @param members its sequences in the order of their groups, at least one
-     * @param isKnown what all of them have beside what a trajectory shows by itself
-     * @param advantages as the other system had them: for each member one per response token, or null where it does not say
+     * @param members the step's sequences in the order of their groups, at least one
+     * @param isKnown inputs that all of them have in addition to those in any trajectory
+     * @param advantages from the other system: for each member one per response token, or null if unknown
      * @param assembledAtMs when the batch was complete
-     * @throws IllegalArgumentException if the algorithm reads what one of them lacks
+     * @throws IllegalArgumentException if one of them lacks an input of the algorithm
      */
     public void step(
             long step,

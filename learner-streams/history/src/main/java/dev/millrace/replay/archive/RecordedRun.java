@@ -88,7 +88,7 @@ public interface RecordedRun extends AutoCloseable {
     /** Records by their places. */
     RecordFetcher fetcher();
 
-    /** True if the run goes on: there is more of it now than when it was opened. */
+    /** True if the run has more records now than when it was opened. */
     boolean hasGrown();
 
     @Override

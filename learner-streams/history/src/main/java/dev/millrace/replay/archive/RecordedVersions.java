@@ -33,8 +33,8 @@ import org.apache.kafka.common.serialization.Deserializer;
  * The versions of a recorded run: their manifests, weights and optimiser's state, verified, as far as log or archive hold
  * them.
  *
- * <p>Holds the places of all manifests, some dozens of bytes each, and a few manifests; each is read again when it is asked
- * for. Thread-safe; loads from the log take turns. Whoever made it closes it, before the run.
+ * <p>Holds the offsets of all manifests, a few dozen bytes each, and a few manifests; others are read again on request.
+ * Thread-safe; loads from the log take turns. The creator closes it before the run.
  */
 public final class RecordedVersions implements AutoCloseable {
     private static final int MANIFESTS_AT_HAND = 64;
@@ -98,7 +98,7 @@ public final class RecordedVersions implements AutoCloseable {
         });
     }
 
-    /** What nothing leads to from the epoch's first version is none of the run's. */
+    /** Drops versions after a gap: they do not belong to the run's chain from the epoch's first version. */
     private void dropBehindGap() {
         long version = firstOfEpoch();
         while (places.containsKey(version)) {

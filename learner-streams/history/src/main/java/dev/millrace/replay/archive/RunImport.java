@@ -97,7 +97,7 @@ public final class RunImport {
         }
     }
 
-    /** Says where partitions end, whatever is committed. */
+    /** Returns a reader of the partitions' end offsets that includes uncommitted records. */
     private LogReader ends() {
         return new LogReader(connection, Map.of(ConsumerConfig.ISOLATION_LEVEL_CONFIG, "read_uncommitted"));
     }

@@ -27,7 +27,7 @@ import java.util.stream.Stream;
 public final class RetrainReport {
     private static final int RECORDED = 0;
     private static final double ALIKE = 0.005;
-    /** From here on a course that ended below the recorded one is said to have, whatever else became of it. */
+    /** Reward difference from which the report says that a variant ended below the recorded run. */
     private static final double FAR = 0.05;
 
     private static final Axis VERSION = Axis.of("version");
@@ -351,7 +351,7 @@ public final class RetrainReport {
         return Double.isNaN(value) ? "-" : String.format(Locale.ROOT, "%.2f", value);
     }
 
-    /** So many things of a kind, said right where it is one. */
+    /** Formats a count with its noun in singular or plural. */
     static String count(long things, String kind) {
         return String.format(Locale.ROOT, things == 1 ? "%,d %s" : "%,d %ss", things, kind);
     }

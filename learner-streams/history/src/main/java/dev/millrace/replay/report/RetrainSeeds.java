@@ -63,7 +63,7 @@ public record RetrainSeeds(List<RetrainRecord> each, boolean live) {
         return means;
     }
 
-    /** A variant that ended early has no more. */
+    /** Pads the values of a variant that ended early with NaN. */
     static double[] padded(double[] values, int length) {
         double[] padded = Arrays.copyOf(values, length);
         Arrays.fill(padded, Math.min(values.length, length), length, Double.NaN);

@@ -102,7 +102,7 @@ public final class WhatIfReport {
         return new WhatIfReport(totals).report(runId, tokens, seconds, more);
     }
 
-    /** Writes everything but {@value #STEPS}, which was written as the replay went on. */
+    /** Writes everything but {@value #STEPS}, which was written during the replay. */
     public static void write(ReportFolder files, Report report, Consumer<String> said) throws IOException {
         files.write("report.json", report.json());
         files.write("report.html", ReportPage.of(report));

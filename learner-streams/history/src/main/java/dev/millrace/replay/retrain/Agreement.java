@@ -1,12 +1,12 @@
 package dev.millrace.replay.retrain;
 
 /**
- * How log-probs that were computed again under the very versions of the record compare with the recorded ones.
+ * Compares log-probs recomputed under the recorded versions with the recorded ones.
  *
- * @param same vectors, one of a sequence and a policy each, that are the same bit for bit
+ * @param same vectors, each of one sequence and policy, that are the same bit for bit
  * @param different vectors that are not
  * @param largest absolute difference between two of their log-probs
- * @param computed vectors that were computed again, whatever they could be compared with
+ * @param computed all recomputed vectors, comparable or not
  */
 public record Agreement(long same, long different, double largest, long computed) {
     public static final Agreement NONE = new Agreement(0, 0, 0, 0);

@@ -4,12 +4,11 @@ import dev.millrace.corrections.diagnostics.DiagnosticsCourse;
 import java.util.List;
 
 /**
- * Whether an alarm goes by itself, as far as the run as it went shows it: of the steps that had it and were followed by another, how
- * many were followed by one that did not. That is how often "the alarm is gone" comes of changing nothing, which a patch has to be
- * compared with.
+ * How often an alarm clears by itself in the recorded run: of the steps with the alarm that have a next step, how many
+ * have a next step without it. A patch must clear the alarm more often than this baseline of no change.
  *
  * @param followed steps with the alarm that have a next step
- * @param gone those whose next step had it no more
+ * @param gone those whose next step no longer had it
  */
 public record AlarmPersistence(int followed, int gone) {
 

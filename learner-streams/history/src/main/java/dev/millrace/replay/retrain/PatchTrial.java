@@ -98,9 +98,10 @@ public final class PatchTrial {
     }
 
     /**
-     * What an algorithm reads and the newest batch lacks of some rollout, or of all where a stage goes on without it.
+     * Returns an input that the algorithm reads but that some rollout of the newest batch lacks, or all rollouts if a
+     * stage works without it.
      *
-     * @throws dev.millrace.replay.archive.ArchiveException if the batch's rollouts are not there any more
+     * @throws dev.millrace.replay.archive.ArchiveException if the batch's rollouts are no longer kept
      */
     public Optional<StageInput> missing(Algorithm algorithm) {
         Set<StageInput> read = algorithm.inputs();

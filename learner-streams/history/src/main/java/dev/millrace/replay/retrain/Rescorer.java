@@ -21,14 +21,13 @@ import java.util.SortedMap;
 import java.util.TreeMap;
 
 /**
- * Computes the log-probs of a batch's trajectories again, by the engine that scorer and learner compute them by.
+ * Recomputes the log-probs of a batch's trajectories, with the same engine as scorer and learner.
  *
- * <p>A sequence's log-probs depend on its tokens, its temperature and the weights alone, so under the versions of the record
- * they are the record's, bit for bit, on the same kind of machine. One pass for each version that a batch needs, over the
- * members that need it. As in a score, masked tokens have 0.
+ * <p>A sequence's log-probs depend only on its tokens, its temperature and the weights. So under the recorded versions
+ * they equal the recorded ones bit for bit on the same kind of machine. There is one pass for each version that a batch
+ * needs, over the members that need it. As in a score, masked tokens have 0.
  *
- * <p>Memory: the versions that are kept, and one micro-batch a thread. Thread-safe. Closed by whoever made it, before the
- * versions.
+ * <p>Memory: the kept versions, and one micro-batch per thread. Thread-safe. The creator closes it before the versions.
  */
 public final class Rescorer implements AutoCloseable {
     private final RecordedVersions versions;

@@ -28,15 +28,15 @@ import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Learns again from the recorded batches of a run, from one of its versions on, under any number of variants side by side:
- * from the recorded rollouts, or from rollouts that each variant samples by itself where those were sampled ({@link FreshRollouts}).
+ * Retrains on the recorded batches of a run, from one of its versions on, under any number of variants in parallel.
+ * Variants use the recorded rollouts, or sample rollouts of their own in their place ({@link FreshRollouts}).
  *
- * <p>The first variant is the run's own: as long as its weights have the recorded hashes they are the recorded weights, by
- * which distances of the others are measured. Every variant takes every batch; the recorded log-probs of a version are used
- * only where the variant's weights are still that version's, and made anew elsewhere. The same bits come out of every
- * repetition on the same kind of machine.
+ * <p>The first variant is the run's own. While its weights have the recorded hashes, they are the recorded weights, and
+ * distances of the other variants are measured from them. Every variant trains on every batch. The recorded log-probs
+ * of a version are used only while the variant's weights are still that version's; otherwise they are recomputed. Every
+ * repetition gives the same bits on the same kind of machine.
  *
- * <p>Memory is that of so many learners and one batch. {@link #replay} may be called once.
+ * <p>Memory: one learner per variant, and one batch. {@link #replay} may be called once.
  */
 public final class Retraining {
     private final RecordedRun run;

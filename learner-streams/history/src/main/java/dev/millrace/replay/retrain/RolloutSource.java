@@ -12,11 +12,11 @@ import java.util.function.LongFunction;
 public interface RolloutSource {
 
     /**
-     * A rollout that is asked for.
+     * A requested rollout.
      *
      * @param request of its group
      * @param index of it in the group
-     * @param versions which version samples which response positions; the last goes on to the end
+     * @param versions which version samples which response positions; the last span extends to the end
      */
     record Sample(PromptRequest request, int index, List<VersionSpan> versions) {}
 

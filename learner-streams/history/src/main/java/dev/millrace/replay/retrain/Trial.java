@@ -5,19 +5,20 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * What patches would have done about the last batches of a run: the same rollouts, the same batches, decided by others.
+ * Result of applying patches to the last batches of a run: the same rollouts and batches, with other decisions.
  *
- * @param cause what the patches are to answer
- * @param limit how much was to be tried at most
- * @param steps batches that were decided again
+ * @param cause the cause that the patches address
+ * @param limit bound of the trial
+ * @param steps number of batches decided again
  * @param rollouts in them
  * @param firstBatch the first of them; -1 if there is none
  * @param lastBatch the last
  * @param stalenessMean in versions, over their trainable tokens, as recorded
  * @param seconds that it took
  * @param isCut whether its time was over before all batches were decided
- * @param notAsRecorded batches that the run's own algorithm does not give again: what stands beside a patch is then not the run
- * @param recorded the run as it went
+ * @param notAsRecorded batches that the run's own algorithm does not reproduce: for these a patch is not compared with
+ *     the real run
+ * @param recorded the recorded run
  * @param patched one for each patch, in their order
  */
 public record Trial(

@@ -3,9 +3,9 @@ package dev.millrace.replay.retrain;
 import java.time.Duration;
 
 /**
- * How much of a run is tried.
+ * Bound of a trial.
  *
- * @param batches the last so many at most; a length that surges is seen over 108 of them
+ * @param batches most of the last batches to use; detecting a surge in length takes 108
  * @param time after which no further batch is read
  */
 public record TrialLimit(int batches, Duration time) {

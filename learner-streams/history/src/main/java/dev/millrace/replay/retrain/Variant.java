@@ -6,12 +6,12 @@ import dev.millrace.learner.step.StepConfig;
 import java.util.Optional;
 
 /**
- * Settings under which is learnt from the recorded batches.
+ * Settings for retraining on the recorded batches.
  *
- * @param name for people
- * @param algorithm by which batches are decided and learnt from
- * @param step what the steps are taken with
- * @param lora the adapter that a run's first version is given, where adapters are trained
+ * @param name display name
+ * @param algorithm decides the batches and trains on them
+ * @param step settings of the steps
+ * @param lora the initial adapter of a run's first version, if adapters are trained
  * @param isRewarded whether it sees other rewards than the recorded ones
  */
 public record Variant(String name, Algorithm algorithm, StepConfig step, Optional<LoraStart> lora, boolean isRewarded) {

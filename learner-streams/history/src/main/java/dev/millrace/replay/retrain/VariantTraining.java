@@ -174,7 +174,7 @@ final class VariantTraining implements AutoCloseable {
         if (tokens == 0) {
             return new Judged(Double.NaN, Double.NaN, Double.NaN);
         }
-        double largest = Arrays.stream(logWeights).max().orElseThrow(); // a common factor leaves the estimate as it is
+        double largest = Arrays.stream(logWeights).max().orElseThrow(); // a common factor does not change the estimate
         double sum = 0;
         double rewards = 0;
         for (int s = 0; s < members; s++) {

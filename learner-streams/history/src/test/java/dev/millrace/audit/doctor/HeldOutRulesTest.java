@@ -94,9 +94,9 @@ class HeldOutRulesTest {
     }
 
     /**
-     * Prompts 0, 2, 4, 6 choose version 20; on 1, 3, 5, 7 version 40 is lower by 0.25, 0.5, 0.25 and 0.5: mean 0.375, standard deviation
-     * √(4 · 0.125² / 3) = 0.14434, and with the 97.5 % point 3.18245 of Student's distribution with 3 degrees of freedom half an interval
-     * of 3.18245 · 0.14434 / 2 = 0.22967.
+     * Prompts 0, 2, 4, 6 choose version 20. On 1, 3, 5, 7 version 40 is lower by 0.25, 0.5, 0.25 and 0.5: mean 0.375,
+     * standard deviation √(4 · 0.125² / 3) = 0.14434. The 97.5 % point of Student's distribution with 3 degrees of
+     * freedom is 3.18245, so half the interval is 3.18245 · 0.14434 / 2 = 0.22967.
      */
     @Test
     void shouldSayThatTheRewardOnHeldOutPromptsFallsWhileThatInTrainingRises() {

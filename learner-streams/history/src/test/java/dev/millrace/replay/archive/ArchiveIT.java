@@ -149,7 +149,9 @@ class ArchiveIT {
         }
     }
 
-    /** A topic that is none of the run's is read beside it, and whether the run has grown is still a question about the run. */
+    /**
+     * Reads a topic outside the run together with it, and requires that {@code hasGrown} still refers only to the run.
+     */
     private static void requireAnotherTopic(EmbeddedBroker broker, RunOnBroker run, LiveRun live) throws Exception {
         String topic = "verdicts-of-others";
         assertThat(live.alsoRead(topic)).isFalse();

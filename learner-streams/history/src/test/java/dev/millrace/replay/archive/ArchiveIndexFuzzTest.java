@@ -13,13 +13,16 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** Any text as index.json beside the files of an archive: its records, or a sentence. {@code @0} is the hash of the first file. */
+/**
+ * Reads an archive with any text as index.json: must give its records or a clear error. {@code @0} is the hash of the
+ * first file.
+ */
 @Timeout(300)
 public class ArchiveIndexFuzzTest {
     private static Path folder = Path.of("");
     private static List<PartitionFile> files = List.of();
 
-    /** Called by the fuzzer with what it made up. */
+    /** Called by the fuzzer with generated input. */
     public static void fuzzerTestOneInput(byte[] input) throws IOException {
         if (folder.toString().isEmpty()) {
             folder = Files.createTempDirectory("fuzz");

@@ -16,7 +16,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.record.TimestampType;
 
-/** A small archive as it is written: two partitions of rollouts and one of outcomes that is empty. */
+/** A small archive in the real format: two partitions of rollouts and an empty one of outcomes. */
 final class MadeArchive {
     static final String PREFIX = "made.";
     static final long RECORDS = 5;
