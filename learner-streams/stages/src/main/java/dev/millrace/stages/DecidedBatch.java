@@ -24,15 +24,14 @@ public final class DecidedBatch {
     private DecidedBatch() {}
 
     /**
-     * The record.
+     * Builds the batch record.
      *
-     * @param members one for each sequence: who it is, where it lies, its reward and oldest version; whatever else it says is
-     *     of no account
-     * @param assembledVersion the newest version when it was assembled; that of the facts is the one at which its step is
-     *     expected to start
-     * @param choice how they were chosen, which stands before what the stages report
-     * @param facts what was decided about
-     * @param recordWeights whether importance weights are written, for a reader that cannot make them itself
+     * @param members one for each sequence: its identity, offset, reward and oldest version; other fields are ignored
+     * @param assembledVersion the newest version at the time of assembly; the facts have the version at which its step
+     *     is expected to start
+     * @param choice reports on the choice of members, placed before the stage reports
+     * @param facts input of the decision
+     * @param recordWeights whether to write importance weights, for readers that cannot compute them
      */
     public static LearnerBatch of(
             RunIdentity run,

@@ -75,7 +75,10 @@ public final class IdleStages {
         newest = after;
     }
 
-    /** Those that have not acted for so many steps, in the order in which they run. */
+    /**
+     * Returns the stages that have not acted for at least the configured number of steps, in the order in which they
+     * run.
+     */
     public List<Idle> idle() {
         List<Idle> idle = new ArrayList<>();
         for (Idle stage : newest.values()) {

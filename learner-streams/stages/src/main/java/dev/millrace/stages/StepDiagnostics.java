@@ -19,10 +19,12 @@ import java.util.OptionalDouble;
 import java.util.Set;
 
 /**
- * What the records of a step say for a diagnosis; whoever diagnoses a run reads them here, so that all say the same of the same run.
+ * Reads the diagnostics of a step from its records. All code that diagnoses a run uses this class, so that the same run
+ * gets the same diagnosis everywhere.
  *
- * <p>Stages are known by their names. What rejects is verl's rejection and every other mask by divergence: second moment, sequence
- * mask, trust region. Limits on staleness and age reject nothing; they are not about how far policies are apart.
+ * <p>Stages are identified by their names. verl's rejection and every other mask by divergence (second moment, sequence
+ * mask, trust region) count as rejection. Limits on staleness and age do not, since they do not depend on the distance
+ * of policies.
  */
 public final class StepDiagnostics {
     private static final String REJECTION = "rollout_correction";

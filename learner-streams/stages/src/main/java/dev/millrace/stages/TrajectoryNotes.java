@@ -23,22 +23,22 @@ import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What one trajectory tells the stages beside mask, log-probs, versions and age: as much of it as the algorithm reads, and
- * nothing where it reads nothing. Values by input:
+ * Inputs of the stages from one trajectory in addition to mask, log-probs, versions and age, limited to the inputs of
+ * the algorithm. Values by input:
  *
  * <ul>
  *   <li>vectors: one float per response token;
- *   <li>{@link StageInput#TURNS}: one int per response token, {@link StageInput#TURN_REWARDS}: one double per turn; a turn is one of
- *       the policy's, counted from 0, and what is rewarded between two of them belongs to the former;
+ *   <li>{@link StageInput#TURNS}: one int per response token, {@link StageInput#TURN_REWARDS}: one double per turn;
+ *       turns are the policy's, counted from 0, and a reward between two of them belongs to the former;
  *   <li>{@link StageInput#GREEDY_REWARDS}: a double;
  *   <li>{@link StageInput#REWARD_COMPONENTS}: a map;
  *   <li>{@link StageInput#DISTRIBUTIONS}: the two records, by trained token.
  * </ul>
  *
- * <p>Immutable; arrays are not to be written to.
+ * <p>Immutable; arrays must not be written.
  */
 public final class TrajectoryNotes {
-    /** Of a trajectory of which nothing more is read. */
+    /** Notes of a trajectory if the algorithm reads no such input. */
     public static final TrajectoryNotes NONE = new TrajectoryNotes(0, Map.of(), Set.of());
 
     private static final Set<StageInput> VECTORS = Set.of(
@@ -83,9 +83,9 @@ public final class TrajectoryNotes {
     }
 
     /**
-     * Takes what is wanted and there.
+     * Collects the requested inputs that the trajectory has.
      *
-     * @param inputs of an algorithm; those that trajectories do not have are of no account
+     * @param inputs of an algorithm; those that trajectories never have are ignored
      */
     public static TrajectoryNotes of(Trajectory trajectory, Set<StageInput> inputs) {
         Map<StageInput, Object> known = null;

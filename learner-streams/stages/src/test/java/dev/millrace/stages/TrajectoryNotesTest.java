@@ -27,7 +27,7 @@ class TrajectoryNotesTest {
     private static final Set<StageInput> EVERYTHING = EnumSet.allOf(StageInput.class);
     private static final TokenBatch TWO = new TokenBatch(new int[] {0, 5, 7}, new byte[] {1, 1, 0, 1, 1, 1, 1});
 
-    /** The policy, the environment, a tool, the policy: five tokens, of which the third and fourth turn's last are its own. */
+    /** Five tokens in three turns: two of the policy, one of the environment, two of the policy. */
     private static Trajectory.Builder multiTurn() {
         return trajectory((byte) 1, (byte) 1, (byte) 0, (byte) 1, (byte) 1)
                 .setTurns(List.of(
@@ -67,7 +67,7 @@ class TrajectoryNotesTest {
         StageFacts facts = facts(EVERYTHING, multiTurn().build(), oneTurn().build());
 
         assertThat(facts.turns()).containsExactly(0, 0, -1, 1, 1, 0, 0);
-        assertThat(facts.turnRewards()[0]) // what is rewarded after the environment spoke is the turn's before
+        assertThat(facts.turnRewards()[0]) // a reward on the environment's turn belongs to the policy's turn before it
                 .containsExactly(0.75, 2);
         assertThat(facts.turnRewards()[1]).containsExactly(7);
         assertThat(facts.vector(StageInput.TOKEN_REWARDS)).containsExactly(0, 1, 0, 0, 3, 0, 7);
