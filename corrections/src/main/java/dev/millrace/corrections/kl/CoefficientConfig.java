@@ -42,8 +42,9 @@ public sealed interface CoefficientConfig {
     }
 
     /**
-     * A coefficient that grows while the divergence is above a target and shrinks while it is below (Ziegler et al.
-     * 2019). It is stored with each version, so that a restarted learner continues with it.
+     * A coefficient that grows while the divergence is above a target and shrinks while it is below:
+     * {@code c <- c (1 + clip(kl / target - 1, +-0.2) sequences / horizon)}. It is stored with each version, so that a
+     * restarted learner continues with it.
      *
      * <p>Source: Ziegler et al. 2019 (arXiv 1909.08593).
      *
