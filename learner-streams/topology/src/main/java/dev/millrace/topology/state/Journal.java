@@ -154,8 +154,7 @@ public final class Journal {
             last = now;
             texts.add(settings.text().getBytes(StandardCharsets.UTF_8));
             while (texts.stream().mapToInt(text -> text.length).sum() > LIMIT_BYTES && texts.size() > 1) {
-                texts.remove(
-                        0); // changed again and again without a record in between: the oldest text is lost
+                texts.remove(0); // changed again and again without a record in between: the oldest text is lost
             }
             keep();
             return true;
