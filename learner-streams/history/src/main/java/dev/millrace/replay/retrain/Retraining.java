@@ -3,6 +3,7 @@ package dev.millrace.replay.retrain;
 import dev.millrace.corrections.NonFiniteLogProbException;
 import dev.millrace.corrections.stage.ControlState;
 import dev.millrace.corrections.stage.StageFailedException;
+import dev.millrace.learner.batch.InconsistentBatchException;
 import dev.millrace.learner.step.BatchOptimizer;
 import dev.millrace.learner.step.NonFiniteStepException;
 import dev.millrace.learner.step.StepReport;
@@ -264,7 +265,8 @@ public final class Retraining {
         } catch (NonFiniteStepException
                 | NonFiniteScoreException
                 | NonFiniteLogProbException
-                | StageFailedException e) {
+                | StageFailedException
+                | InconsistentBatchException e) {
             learners.set(variant, Optional.empty());
             learning.close();
             listener.ended(variant, version, String.valueOf(e.getMessage()));

@@ -3,6 +3,7 @@ package dev.millrace.replay.retrain;
 import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.stage.ControlState;
 import dev.millrace.corrections.vcpo.EffectiveSampleSize;
+import dev.millrace.learner.batch.InconsistentBatchException;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.learner.batch.TrainingBatch.Member;
 import dev.millrace.learner.step.BatchOptimizer;
@@ -99,6 +100,7 @@ final class VariantTraining implements AutoCloseable {
      * @param startsAsRecorded whether its weights are the run's of that version
      * @param own log-probs of its policy
      * @param recorded those of the run's policy of the same version
+     * @throws InconsistentBatchException if a stage of the variant cannot decide about the batch
      */
     VariantStep take(RecordedStep step, boolean startsAsRecorded, float[] own, float[] recorded) {
         TrainingBatch batch = batch(step.batch());
@@ -106,6 +108,9 @@ final class VariantTraining implements AutoCloseable {
         Judged judged = judge(rewards.isPresent() && rollouts.isEmpty() ? batch : step.batch(), own, recorded);
         optimizer.departFromRecord(!startsAsRecorded && rollouts.isEmpty());
         StepReport report = optimizer.train(batch, step.from(), controls, weights, adamW);
+        report.failure().ifPresent(why -> {
+            throw new InconsistentBatchException(why);
+        });
         controls = report.controls();
         sha256 = VersionHash.of(weights);
         rollouts.ifPresent(of -> of.made(weights));

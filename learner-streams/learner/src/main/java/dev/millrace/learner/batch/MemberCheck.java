@@ -9,6 +9,7 @@ import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.packed.PackedMask;
 import dev.millrace.schemas.rollout.CreditCheck;
 import dev.millrace.schemas.rollout.RefusedException;
+import dev.millrace.schemas.rollout.TrajectoryCheck;
 import java.nio.ByteBuffer;
 
 /**
@@ -110,17 +111,11 @@ final class MemberCheck {
                     "has the reward " + entry.getReward() + " and the advantage " + entry.getAdvantage()
                             + "; both must be finite in single precision");
         }
-        float temperature = (float) member.trajectory().getTemperature();
-        if (!(temperature > 0 && temperature < Float.POSITIVE_INFINITY)) {
-            throw inconsistent(
-                    member,
-                    "has the temperature " + member.trajectory().getTemperature()
-                            + "; it must be finite and above 0 in single precision");
-        }
         try {
+            TrajectoryCheck.require(member.trajectory(), 0);
             CreditCheck.require(entry.getCredit(), -1, PackedMask.length(member.mask()), Double.MAX_VALUE);
         } catch (RefusedException e) {
-            throw inconsistent(member, "has a credit that does not hold: " + e.getMessage());
+            throw inconsistent(member, "cannot be trained on: " + e.getMessage());
         }
     }
 

@@ -29,6 +29,7 @@ import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.StepEntry;
+import dev.millrace.schemas.VersionSpan;
 import dev.millrace.weights.AdapterBases;
 import java.nio.FloatBuffer;
 import java.util.ArrayList;
@@ -180,13 +181,14 @@ public final class BatchOptimizer implements AutoCloseable {
      * @param version  the version that the weights are; staleness is counted from it
      * @param controls what the controls remember with that version
      * @throws NonFiniteStepException if loss, gradient or weights are not finite
-     * @throws InconsistentBatchException if a recorded number cannot be trained on, or a trajectory lacks the reference's log-probs
+     * @throws InconsistentBatchException if the model cannot take a member, a member is newer than the version, or it lacks the
+     *     reference's log-probs
      * @throws java.util.concurrent.CancellationException after {@link #cancel()}
      */
     public StepReport train(
             TrainingBatch batch, long version, ControlState controls, Weights weights, AdamW optimizer) {
         StepMetricsTally means = new StepMetricsTally();
-        StepMembers members = laidOut(batch);
+        StepMembers members = laidOut(batch, version);
         StepStart.Started start;
         try {
             start = starts.start(members, version, weights, controls, means);
@@ -194,8 +196,6 @@ public final class BatchOptimizer implements AutoCloseable {
             throw nonFinite(members, e.member(), e);
         } catch (StageFailedException e) {
             return undecided(members, controls, means, e);
-        } catch (IllegalArgumentException e) { // what was recorded
-            throw new InconsistentBatchException(batch.batch().getBatchId(), e);
         }
         ControlState remembered = start.controls();
         double rate = 0;
@@ -236,7 +236,19 @@ public final class BatchOptimizer implements AutoCloseable {
         return report(members, start, version, rate, remembered, means);
     }
 
-    private StepMembers laidOut(TrainingBatch batch) {
+    /** @throws InconsistentBatchException if this model cannot take a sequence, or a token is newer than the version */
+    private StepMembers laidOut(TrainingBatch batch, long version) {
+        for (TrainingBatch.Member member : batch.members()) {
+            for (VersionSpan span : member.trajectory().getVersionSpans()) {
+                if (span.getVersion() > version) {
+                    throw new InconsistentBatchException(
+                            "batch " + batch.batch().getBatchId() + ", rollout "
+                                    + member.entry().getRolloutId() + ": its tokens from " + span.getStart()
+                                    + " on are of version " + span.getVersion()
+                                    + ", newer than version " + version + ", from which the step starts");
+                }
+            }
+        }
         try {
             StepMembers members = new StepMembers(batch);
             members.sequences().requireFits(shape);

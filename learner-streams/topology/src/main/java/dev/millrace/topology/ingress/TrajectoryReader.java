@@ -6,11 +6,10 @@ import dev.millrace.schemas.rollout.OwnershipCheck;
 import dev.millrace.schemas.rollout.RefusalReason;
 import dev.millrace.schemas.rollout.RefusedException;
 import dev.millrace.schemas.rollout.SampleName;
-import dev.millrace.schemas.rollout.SpanCheck;
+import dev.millrace.schemas.rollout.TrajectoryCheck;
 import dev.millrace.schemas.rollout.VectorCheck;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.serde.AvroSerde;
-import java.nio.ByteBuffer;
 import java.util.Optional;
 import org.apache.kafka.streams.processor.api.Record;
 import org.jspecify.annotations.Nullable;
@@ -58,38 +57,7 @@ public final class TrajectoryReader implements RecordReader<AssemblyArrival> {
                             + trajectory.getRolloutId() + "' and below group_size " + trajectory.getGroupSize() + ": "
                             + trajectory.getSampleIndex());
         }
-        requireTokens(trajectory.getPromptTokens(), "prompt_tokens");
-        int tokens = requireTokens(trajectory.getResponseTokens(), "response_tokens");
-        VectorCheck.requireTemperature(trajectory.getTemperature(), "temperature");
-        VectorCheck.requireSame(trajectory.getMask().remaining(), tokens, "mask");
-        VectorCheck.requireMask(trajectory.getMask());
-        SpanCheck.requireVersionSpans(trajectory.getVersionSpans(), tokens, "version_spans");
-        requireLogProbs(trajectory, trajectory.getBehaviorLogProbs(), tokens, "behavior_log_probs");
-        if (trajectory.getOldLogProbs() != null) {
-            requireLogProbs(trajectory, trajectory.getOldLogProbs(), tokens, "old_log_probs");
-        }
-        requireLogProbs(trajectory, trajectory.getProximalLogProbs(), tokens, "proximal_log_probs");
-        if (trajectory.getReferenceLogProbs() != null) {
-            requireLogProbs(trajectory, trajectory.getReferenceLogProbs(), tokens, "reference_log_probs");
-        }
-        if (trajectory.getTeacherLogProbs() != null) {
-            requireLogProbs(trajectory, trajectory.getTeacherLogProbs(), tokens, "teacher_log_probs");
-        }
+        TrajectoryCheck.require(trajectory, config.vocabularySize());
         VectorCheck.requireReward(trajectory.getReward(), config.maxReward());
-    }
-
-    private int requireTokens(ByteBuffer ids, String field) throws RefusedException {
-        int tokens = VectorCheck.elements(ids, field);
-        if (tokens == 0) {
-            throw new RefusedException(RefusalReason.LENGTHS, field, field + " must hold a token");
-        }
-        VectorCheck.requireTokenIds(ids, config.vocabularySize(), field);
-        return tokens;
-    }
-
-    private static void requireLogProbs(Trajectory trajectory, ByteBuffer logProbs, int tokens, String field)
-            throws RefusedException {
-        VectorCheck.requireElements(logProbs, tokens, field);
-        VectorCheck.requireLogProbs(logProbs, trajectory.getMask(), field);
     }
 }
