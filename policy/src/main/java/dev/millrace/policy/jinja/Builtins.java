@@ -85,7 +85,7 @@ final class Builtins {
             throw Values.refusedType(of + " needs a text as " + name + ", instead", value);
         }
 
-        /** Refuses what is left. */
+        /** Refuses the remaining arguments. */
         void end() {
             if (taken < values.size() || !named.isEmpty()) {
                 throw new TemplateException(of + " takes no argument "
@@ -133,7 +133,7 @@ final class Builtins {
                     if (two.size() != 2) {
                         throw new TemplateException("a dictionary is made of pairs");
                     }
-                    made.put(two.get(0), two.get(1));
+                    made.put(Values.key(two.get(0)), two.get(1));
                 }
             }
         }
@@ -218,7 +218,7 @@ final class Builtins {
             case "get" ->
                 (arguments, named) -> {
                     Given given = new Given(name, arguments, named);
-                    Object key = given.required("key");
+                    Object key = Values.key(given.required("key"));
                     Object otherwise = given.next("default", null);
                     return map.containsKey(key) ? map.get(key) : otherwise;
                 };
@@ -321,7 +321,9 @@ final class Builtins {
                             throw Values.refusedType("a text joins texts, and not one", each);
                         }
                         joined.append(separator).append(part);
-                        Values.bounded(joined.toString());
+                        if (joined.length() > Values.MOST_CHARACTERS) {
+                            throw Values.tooLong();
+                        }
                         separator = text;
                     }
                     return joined.toString();
@@ -561,7 +563,7 @@ final class Builtins {
     }
 
     private static Undefined none(String name) {
-        return new Undefined("there is nothing of which filter " + name + " could give one");
+        return new Undefined("filter " + name + " has nothing to choose from");
     }
 
     /** As Jinja's, not Python's: a letter behind a blank or one of -([{< is a capital. */
@@ -601,7 +603,7 @@ final class Builtins {
             parts.add(path);
         } else {
             for (Object part : PyText.split(Values.text(path), ".", -1)) {
-                parts.add(((String) part).matches("\\d+") ? (Object) Long.parseLong((String) part) : part);
+                parts.add(((String) part).matches("\\d{1,18}") ? (Object) Long.parseLong((String) part) : part);
             }
         }
         return value -> {
@@ -808,7 +810,7 @@ final class Builtins {
             case "callable" -> of instanceof Callable;
             case "even" -> Values.integer(of) % 2 == 0;
             case "odd" -> Values.integer(of) % 2 != 0;
-            case "divisibleby" -> Math.floorMod(Values.integer(of), Values.integer(next(name, given))) == 0;
+            case "divisibleby" -> Values.equal(Values.binary("%", Values.number(of), next(name, given)), 0L);
             case "eq", "==", "equalto" -> Values.equal(of, next(name, given));
             case "ne", "!=" -> !Values.equal(of, next(name, given));
             case "lt", "<", "lessthan" -> Values.compare(of, next(name, given)) < 0;
@@ -818,7 +820,7 @@ final class Builtins {
             case "in" -> Values.contains(next(name, given), of);
             case "sameas" -> {
                 Object other = next(name, given);
-                yield of == other || of != null && !(of instanceof List || of instanceof Map) && of.equals(other);
+                yield of == other || (Values.isNumber(of) || of instanceof String) && other != null && other.equals(of);
             }
             case "lower" -> isLower(Values.text(of));
             case "upper" -> isUpper(Values.text(of));

@@ -1,10 +1,7 @@
 package dev.millrace.policy.jinja;
 
-import dev.millrace.policy.jinja.Lexer.Token;
-import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
 
 /** One expression of Jinja, which names nothing but what it is given. Immutable and thread-safe. */
@@ -14,15 +11,9 @@ public final class ExpressionTemplate {
 
     /** @throws TemplateException if it is no expression */
     public ExpressionTemplate(String text) {
-        List<Token> tokens = Lexer.ofExpression(text);
-        this.expression = new Parser(tokens).wholeExpression();
-        Set<String> found = new TreeSet<>();
-        java.util.regex.Matcher name =
-                java.util.regex.Pattern.compile("Name\\[name=(\\w+), line=").matcher(expression.toString());
-        while (name.find()) {
-            found.add(name.group(1));
-        }
-        this.names = Set.copyOf(found);
+        Parser parser = new Parser(Lexer.ofExpression(text));
+        this.expression = parser.wholeExpression();
+        this.names = Set.copyOf(parser.mentioned());
     }
 
     /** What it names, functions included. */

@@ -17,13 +17,11 @@ import org.jspecify.annotations.Nullable;
 
 /** Renders one program once. Names that a loop, a macro or a block with a body sets are its own; those of {@code if} are not. */
 final class Interpreter {
-    private static final int MOST_STEPS = 2_000_000;
     private static final int DEEPEST_CALL = 50;
 
     private final boolean strict;
     private final Builtins builtins = new Builtins(this);
     private StringBuilder out = new StringBuilder();
-    private int steps;
     private int calls;
 
     /** @param strict whether a key that a dictionary has not is refused */
@@ -57,12 +55,14 @@ final class Interpreter {
     }
 
     String render(List<Statement> program, Map<String, @Nullable Object> globals) {
+        Values.beginCounting();
         run(program, outermost(globals));
         return out.toString();
     }
 
     @Nullable
     Object value(Expression expression, Map<String, @Nullable Object> globals) {
+        Values.beginCounting();
         return value(expression, outermost(globals));
     }
 
@@ -72,12 +72,6 @@ final class Interpreter {
         Scope given = new Scope(functions);
         given.names.putAll(globals);
         return new Scope(given);
-    }
-
-    private void step() {
-        if (++steps > MOST_STEPS) {
-            throw new TemplateException("it takes more than " + MOST_STEPS + " steps");
-        }
     }
 
     private void write(String text) {
@@ -98,7 +92,7 @@ final class Interpreter {
     }
 
     private Flow run(Statement statement, Scope scope) {
-        step();
+        Values.spend(1);
         if (statement instanceof Node.Data data) {
             write(data.text());
         } else if (statement instanceof Node.Output output) {
@@ -127,10 +121,10 @@ final class Interpreter {
         } else if (statement instanceof Node.Scope body) {
             return run(body.body(), new Scope(scope));
         } else if (statement instanceof Node.Macro macro) {
-            scope.names.put(macro.name(), macro(macro.name(), macro.parameters(), macro.body(), scope));
+            scope.names.put(macro.name(), macro(macro, scope));
         } else if (statement instanceof Node.CallBlock block) {
             Map<String, @Nullable Object> named = named(block.call().arguments(), scope);
-            named.put("caller", macro("caller", block.parameters(), block.body(), scope));
+            named.put("caller", macro(block.caller(), scope));
             write(Values.text(called(block.call(), positional(block.call().arguments(), scope), named, scope)));
         } else if (statement instanceof Node.Break) {
             return Flow.BREAK;
@@ -232,7 +226,7 @@ final class Interpreter {
         }
         LoopState state = new LoopState(items, depth, loop, scope);
         for (int i = 0; i < items.size(); i++) {
-            step();
+            Values.spend(1);
             state.index = i;
             Scope inner = new Scope(scope);
             inner.names.put("loop", state);
@@ -320,7 +314,8 @@ final class Interpreter {
         }
     }
 
-    private Callable macro(String name, Parameters parameters, List<Statement> body, Scope defined) {
+    private Callable macro(Node.Macro macro, Scope defined) {
+        Parameters parameters = macro.parameters();
         return (arguments, named) -> nested(() -> {
             Scope scope = new Scope(defined);
             int count = parameters.names().size();
@@ -343,27 +338,23 @@ final class Interpreter {
                     scope.names.put(parameter, new Undefined("parameter '" + parameter + "' was not provided"));
                 }
             }
-            if (!left.isEmpty() && !mentions(body, "kwargs")) {
-                throw new TemplateException("macro " + name + " takes no argument "
+            if (!left.isEmpty() && !macro.mentioned().contains("kwargs")) {
+                throw new TemplateException("macro " + macro.name() + " takes no argument "
                         + left.keySet().iterator().next());
             }
-            if (arguments.size() > count && !mentions(body, "varargs")) {
-                throw new TemplateException("macro " + name + " takes not more than " + count + " arguments");
+            if (arguments.size() > count && !macro.mentioned().contains("varargs")) {
+                throw new TemplateException("macro " + macro.name() + " takes not more than " + count + " arguments");
             }
             if (!left.isEmpty()) {
                 scope.names.put("kwargs", new LinkedHashMap<Object, Object>(left));
             }
-            return captured(body, scope);
+            return captured(macro.body(), scope);
         });
-    }
-
-    private static boolean mentions(List<Statement> body, String name) {
-        return body.toString().contains("Name[name=" + name + ",");
     }
 
     @Nullable
     Object value(Expression expression, Scope scope) {
-        step();
+        Values.spend(1);
         if (expression instanceof Node.Constant constant) {
             return constant.value();
         }
@@ -383,7 +374,7 @@ final class Interpreter {
             Map<Object, @Nullable Object> made = new LinkedHashMap<>();
             for (int i = 0; i < dictionary.keys().size(); i++) {
                 made.put(
-                        value(dictionary.keys().get(i), scope),
+                        Values.key(value(dictionary.keys().get(i), scope)),
                         value(dictionary.values().get(i), scope));
             }
             return made;
@@ -519,6 +510,7 @@ final class Interpreter {
     }
 
     private @Nullable Object filtered(Node.Filter filter, @Nullable Object of, Scope scope) {
+        Values.spendOn(of);
         return builtins.filter(
                 filter.name(), of, positional(filter.arguments(), scope), named(filter.arguments(), scope));
     }
@@ -537,6 +529,7 @@ final class Interpreter {
                     ? namespace.attributes().get(name)
                     : new Undefined("the namespace has no attribute '" + name + "'");
         }
+        Values.spendOn(of);
         Callable method = builtins.method(of, name);
         return method == null ? keyed(of, name) : method;
     }
@@ -544,6 +537,12 @@ final class Interpreter {
     /** A key before a method. */
     @Nullable
     Object item(@Nullable Object of, @Nullable Object key) {
+        if (key instanceof List || key instanceof Map || key instanceof Values.Tuple) {
+            if (of instanceof Undefined undefined) {
+                throw undefined.refused();
+            }
+            return new Undefined("there is no item of " + Values.type(of) + " at a " + Values.type(key));
+        }
         if (of instanceof Map<?, ?> map && map.containsKey(key)) {
             return map.get(key);
         }

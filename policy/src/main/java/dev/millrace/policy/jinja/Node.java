@@ -42,9 +42,12 @@ sealed interface Node {
     /** A body with names of its own, such as {@code generation}. */
     record Scope(List<Statement> body) implements Statement {}
 
-    record Macro(String name, Parameters parameters, List<Statement> body) implements Statement {}
+    /** @param mentioned names in its body */
+    record Macro(String name, Parameters parameters, List<Statement> body, java.util.Set<String> mentioned)
+            implements Statement {}
 
-    record CallBlock(Parameters parameters, Call call, List<Statement> body) implements Statement {}
+    /** @param caller what the called macro may call */
+    record CallBlock(Macro caller, Call call) implements Statement {}
 
     record Break() implements Statement {}
 

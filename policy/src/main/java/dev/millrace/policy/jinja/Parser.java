@@ -13,6 +13,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
 
 /** Makes parts of tokens, with Jinja's precedence. Used by one thread, once. */
@@ -22,6 +23,7 @@ final class Parser {
     private static final int MOST_LINKS = 1000;
 
     private final List<Token> tokens;
+    private Set<String> mentioned = new TreeSet<>();
     private int at;
     private int depth;
 
@@ -130,7 +132,7 @@ final class Parser {
                 case END -> {
                     if (!ends.isEmpty()) {
                         throw new TemplateException(
-                                "there is no " + String.join(" or ", new java.util.TreeSet<>(ends)), token.line());
+                                "there is no " + String.join(" or ", new TreeSet<>(ends)), token.line());
                     }
                     depth--;
                     return all;
@@ -159,14 +161,14 @@ final class Parser {
             case "macro" -> {
                 String name = expectName();
                 Parameters parameters = parameters();
-                yield new Node.Macro(name, parameters, body("endmacro"));
+                yield macro(name, parameters, "endmacro");
             }
             case "call" -> {
                 Parameters parameters = isOperator("(") ? parameters() : new Parameters(List.of(), List.of());
                 if (!(expression() instanceof Node.Call call)) {
                     throw new TemplateException("a call block needs a call", token.line());
                 }
-                yield new Node.CallBlock(parameters, call, body("endcall"));
+                yield new Node.CallBlock(macro("caller", parameters, "endcall"), call);
             }
             case "filter" -> {
                 List<Node.Filter> filters = new ArrayList<>(List.of(filter(null)));
@@ -185,6 +187,21 @@ final class Parser {
             }
             default -> throw new TemplateException("unknown tag '" + word + "'", token.line());
         };
+    }
+
+    private Node.Macro macro(String name, Parameters parameters, String end) {
+        Set<String> before = mentioned;
+        mentioned = new TreeSet<>();
+        List<Statement> body = body(end);
+        Set<String> inside = mentioned;
+        mentioned = before;
+        mentioned.addAll(inside);
+        return new Node.Macro(name, parameters, body, inside);
+    }
+
+    /** Names that the program reads. */
+    Set<String> mentioned() {
+        return mentioned;
     }
 
     private Statement ifs() {
@@ -475,7 +492,10 @@ final class Parser {
                     case "true", "True" -> new Node.Constant(true);
                     case "false", "False" -> new Node.Constant(false);
                     case "none", "None" -> new Node.Constant(null);
-                    default -> new Node.Name(token.text(), token.line());
+                    default -> {
+                        mentioned.add(token.text());
+                        yield new Node.Name(token.text(), token.line());
+                    }
                 };
             }
             case STRING -> {

@@ -15,7 +15,7 @@ public final class Template {
         this.program = new Parser(Lexer.ofTemplate(program)).template();
     }
 
-    /** A function for a program to call, with its arguments by place. */
+    /** A function for a program to call, with its arguments by place; what it refuses by IllegalArgumentException the program is refused for. */
     public interface Function {
         @Nullable
         Object call(List<@Nullable Object> arguments);
@@ -41,8 +41,16 @@ public final class Template {
         values.forEach((name, value) -> globals.put(
                 name,
                 value instanceof Function function
-                        ? (Values.Callable) (arguments, named) -> function.call(arguments)
+                        ? (Values.Callable) (arguments, named) -> called(function, arguments)
                         : Values.imported(value)));
         return globals;
+    }
+
+    private static @Nullable Object called(Function function, List<@Nullable Object> arguments) {
+        try {
+            return function.call(arguments);
+        } catch (IllegalArgumentException e) {
+            throw new TemplateException(String.valueOf(e.getMessage()));
+        }
     }
 }

@@ -19,9 +19,46 @@ final class Values {
     /** Of a list. */
     static final int MOST_ELEMENTS = 100_000;
 
+    private static final int MOST_STEPS = 2_000_000;
     private static final int DEEPEST_VALUE = 200;
+    /** What copies of elements and characters count: a step for so many. */
+    private static final int ELEMENTS_OF_A_STEP = 16;
+
+    private static final int CHARACTERS_OF_A_STEP = 256;
+
+    /** Of what this thread renders: every comparison and copy counts, wherever it is made. */
+    private static final ThreadLocal<long[]> STEPS = ThreadLocal.withInitial(() -> new long[1]);
 
     private Values() {}
+
+    /** This thread begins to render something else. */
+    static void beginCounting() {
+        STEPS.get()[0] = 0;
+    }
+
+    /** @throws TemplateException if they are too many */
+    static void spend(long steps) {
+        long[] spent = STEPS.get();
+        spent[0] += steps;
+        if (spent[0] > MOST_STEPS) {
+            throw new TemplateException("it takes more than " + MOST_STEPS + " steps");
+        }
+    }
+
+    /** Counts what it takes to go over a value once. */
+    static void spendOn(@Nullable Object value) {
+        if (value instanceof String text) {
+            spend(text.length() / CHARACTERS_OF_A_STEP);
+        } else if (value instanceof List<?> list) {
+            spend(list.size() / ELEMENTS_OF_A_STEP);
+        } else if (value instanceof Map<?, ?> map) {
+            spend(map.size() / ELEMENTS_OF_A_STEP);
+        } else if (value instanceof Tuple tuple) {
+            spend(tuple.items().size() / ELEMENTS_OF_A_STEP);
+        } else if (value instanceof View view) {
+            spend(view.items().size() / ELEMENTS_OF_A_STEP);
+        }
+    }
 
     /** A name or key that nothing has: empty where it is written or gone through, and refused otherwise. */
     record Undefined(String what) {
@@ -159,6 +196,7 @@ final class Values {
 
     /** As {@code repr}. */
     private static void write(@Nullable Object value, StringBuilder out) {
+        spend(1);
         if (out.length() > MOST_CHARACTERS) {
             throw tooLong();
         }
@@ -212,6 +250,7 @@ final class Values {
     }
 
     static String bounded(String text) {
+        spendOn(text);
         if (text.length() > MOST_CHARACTERS) {
             throw tooLong();
         }
@@ -226,6 +265,7 @@ final class Values {
 
     /** What a loop goes through. */
     static List<@Nullable Object> items(@Nullable Object value) {
+        spendOn(value);
         if (value instanceof Undefined) {
             return List.of();
         }
@@ -286,6 +326,7 @@ final class Values {
     }
 
     static boolean equal(@Nullable Object a, @Nullable Object b) {
+        spend(1);
         if (isNumber(a) && isNumber(b)) {
             Number left = number(a);
             Number right = number(b);
@@ -301,6 +342,9 @@ final class Values {
         }
         if (a instanceof Tuple left && b instanceof Tuple right) {
             return equalItems(left.items(), right.items());
+        }
+        if (a instanceof View left && b instanceof View right) {
+            return left.kind().equals(right.kind()) && equalItems(left.items(), right.items());
         }
         if (a instanceof Map<?, ?> left && b instanceof Map<?, ?> right) {
             return left.size() == right.size()
@@ -325,6 +369,7 @@ final class Values {
 
     /** Below, at or above 0 as a is below, equal to or above b. */
     static int compare(@Nullable Object a, @Nullable Object b) {
+        spend(1);
         if (isNumber(a) && isNumber(b)) {
             Number left = number(a);
             Number right = number(b);
@@ -347,14 +392,32 @@ final class Values {
             }
             return Integer.compare(left.size(), right.size());
         }
-        if (a instanceof Undefined || b instanceof Undefined) {
-            throw refusedType("", a instanceof Undefined ? a : b);
+        if (a instanceof Undefined undefined) {
+            throw undefined.refused();
+        }
+        if (b instanceof Undefined undefined) {
+            throw undefined.refused();
         }
         throw new TemplateException("there is no order of " + type(a) + " and " + type(b));
     }
 
+    /** What may be a key, as what Python can hash. */
+    static @Nullable Object key(@Nullable Object value) {
+        spend(1);
+        if (value instanceof Tuple tuple) {
+            tuple.items().forEach(Values::key);
+        } else if (value instanceof List
+                || value instanceof Map
+                || value instanceof View
+                || value instanceof Undefined) {
+            throw refusedType("there is no key", value);
+        }
+        return value;
+    }
+
     /** As {@code item in container}. */
     static boolean contains(@Nullable Object container, @Nullable Object item) {
+        spendOn(container);
         if (container instanceof String text) {
             if (item instanceof String part) {
                 return text.contains(part);
@@ -362,12 +425,14 @@ final class Values {
             throw refusedType("a text has no part that is", item);
         }
         if (container instanceof Map<?, ?> map) {
-            return map.containsKey(item);
+            return map.containsKey(key(item));
         }
         return items(container).stream().anyMatch(each -> equal(each, item));
     }
 
     static @Nullable Object binary(String operator, @Nullable Object a, @Nullable Object b) {
+        spendOn(a);
+        spendOn(b);
         if (a instanceof Undefined undefined) {
             throw undefined.refused();
         }
@@ -505,6 +570,7 @@ final class Values {
             throw new TemplateException("the step of a slice is 0");
         }
         int size = all.size();
+        step = Math.max(-size - 1L, Math.min(size + 1L, step)); // a longer one passes the end as well
         long lowest = step > 0 ? 0 : -1;
         long highest = step > 0 ? size : size - 1;
         long start = from == null ? (step > 0 ? lowest : highest) : placed(integer(from), size, lowest, highest);
@@ -550,6 +616,7 @@ final class Values {
             boolean sorted,
             StringBuilder out) {
         void write(@Nullable Object value, int level) {
+            spend(1);
             if (out.length() > MOST_CHARACTERS) {
                 throw tooLong();
             }

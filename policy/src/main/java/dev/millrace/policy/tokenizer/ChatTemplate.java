@@ -108,7 +108,7 @@ public final class ChatTemplate {
             }
             String pattern = ++i < format.length() ? DATE_FORMATS.get(format.charAt(i)) : null;
             if (pattern == null) {
-                throw new IllegalArgumentException("a chat template asks for the time as '" + format
+                throw new IllegalArgumentException("it asks for the time as '" + format
                         + "', and of dates only %d %b %B %Y %m %y %A %a %j are known");
             }
             text.append(date.format(DateTimeFormatter.ofPattern(pattern, Locale.ENGLISH)));

@@ -60,6 +60,12 @@ class ChatTemplateTest {
                 "{% if strftime_now is defined %}{{ strftime_now('%Y') }}{% else %}none{% endif %}",
                 "t.jinja", Map.of(), Optional.empty());
         assertThat(guarded.render(ANY)).isEqualTo("none");
+        assertThatThrownBy(() -> template("{{ strftime_now('%H') }}").render(ANY))
+                .hasMessage(
+                        "the chat template of t.jinja cannot be rendered: it asks for the time as '%H', and of dates only"
+                                + " %d %b %B %Y %m %y %A %a %j are known (line 1); write the rendered text as \"prompt\"");
+        assertThat(template("{{ [1, 2, 3][::9223372036854775807] }}").render(ANY))
+                .isEqualTo("[1]");
         assertThat(template("{{ strftime_now('%A, %d %B %y %%') }}".replace(" %%", ""))
                         .render(ANY))
                 .isEqualTo("Thursday, 05 March 26");
@@ -147,6 +153,17 @@ class ChatTemplateTest {
             "{% set ns = namespace(l=[1]) %}{% for a in range(40) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ ns.l }}",
             "{% set ns = namespace(l=[1]) %}{% for a in range(40) %}{% set ns.l = ns.l + ns.l %}{% endfor %}",
             "{{ 2 ** 100 }}",
+            "{{ (range(99999) | unique | list | length) }}",
+            "{% set l = range(99999) | list %}{% for a in l %}{{ -1 in l }}{% endfor %}",
+            "{% set l = range(99999) | list %}{% for a in l %}{{ l | length }}{% endfor %}",
+            "{% set s = 'a' * 999999 %}{% for a in range(99999) %}{% set t = s | upper %}{% endfor %}",
+            "{% set a = namespace(l=[1]) %}{% set b = namespace(l=[1]) %}{% for i in range(40) %}{% set a.l = [a.l, a.l] %}"
+                    + "{% set b.l = [b.l, b.l] %}{% endfor %}{{ a.l == b.l }}",
+            "{% set a = namespace(l=(1,)) %}{% for i in range(40) %}{% set a.l = (a.l, a.l) %}{% endfor %}{{ {a.l: 1} }}",
+            "{{ strftime_now('%H') }}",
+            "{{ [1, 2][0:2:0] }}",
+            "{{ 4 is divisibleby 0 }}",
+            "{{ {[1]: 2} }}",
             "{{ 'a,' * 400000 | length }}{{ ('a,' * 400000).split(',') | length }}",
             "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
             "{{ ns.__init__ }}",
