@@ -9,7 +9,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * A number as texts write it, held exactly as {@code over / under}. Read are signs ({@code -}, U+2212, en dash), thousands grouped by a comma (as LaTeX
  * writes it, too) or by a space that does not break, {@code .5}, {@code 1e3}, {@code 10^6}, {@code 3 \times 10^6}, {@code 3/4}, {@code \frac{3}{4}} and
- * {@code 1 1/2}. Currency, percent signs and units are passed over. A root, a multiple of pi, a time of day, a date and a number of
+ * {@code 1 1/2}. Currency, percent signs and units with their exponents are passed over. A root, a multiple of pi, a time of day, a date and a number of
  * more than {@value #MOST_DIGITS} digits are found, and have no value.
  */
 record WrittenNumber(BigDecimal over, BigDecimal under) {
@@ -17,8 +17,11 @@ record WrittenNumber(BigDecimal over, BigDecimal under) {
 
     private static final String GROUP = "(?:,\\\\!|\\{,\\}|\\\\,|[,\u00a0\u2009\u202f])";
 
+    /** Before the exponent of a unit or a variable, which is no number of its own. */
+    private static final String RAISED = "[\\p{L}}]\\^\\{?[-\u2212]?\\d{0,3}";
+
     /** Possessive, so that no text makes it slow. */
-    private static final String PLAIN = "(?:(?:\\d{1,3}+(?:" + GROUP
+    private static final String PLAIN = "(?<!" + RAISED + ")(?:(?:\\d{1,3}+(?:" + GROUP
             + "\\d{3}(?!\\d))++|\\d++)(?:\\.\\d++)?+|(?<![.\\w])\\.\\d++)" + "(?:[eE][-+]?+\\d{1,3}+(?!\\d))?+";
 
     /** A sign with a space behind it is a dash or a bullet, unless a sign of comparison or a bracket is before it. */

@@ -4,12 +4,16 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import dev.millrace.api.environment.FinishedResponse;
 import dev.millrace.api.environment.RewardFunction;
 import dev.millrace.api.environment.VerifiedReward;
 import dev.millrace.api.tokenizer.Tokenizer;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvFileSource;
 
 class TextRewardsTest {
     /** One token a character. */
@@ -61,6 +65,28 @@ class TextRewardsTest {
         assertThatThrownBy(() -> numeric.requireJudgeable("{\"answer\": \"none\"}"))
                 .hasMessageContaining("which has none that it reads: 'none'");
         assertThatThrownBy(() -> new NumericReward(Double.NaN)).hasMessageStartingWith("tolerance must be at least 0");
+    }
+
+    /** The table of {@code verifiers.py}. */
+    @ParameterizedTest
+    @CsvFileSource(resources = "/verifiers.tsv", delimiter = '\t', quoteCharacter = '\0', numLinesToSkip = 1)
+    void shouldJudgeAsTheVerifiersOfTheFieldOrSayWhyNot(
+            String answer,
+            @Nullable String response,
+            double reward,
+            double mathVerify,
+            double gsm8k,
+            @Nullable String reason) {
+        String state =
+                JsonNodeFactory.instance.objectNode().put("answer", answer).toString();
+        NumericReward.defaults().requireJudgeable(state);
+
+        assertThat(earned(NumericReward.defaults(), response == null ? "" : response, state))
+                .isEqualTo(reward);
+        assertThat(reason != null).as("a reason is given").isEqualTo(reward != mathVerify);
+        assertThat(gsm8k <= reward || response != null && response.matches(".*(\u2212|\\\\sqrt|\\\\pi).*"))
+                .as("what gsm8k pays is paid, unless it does not know the minus or the root")
+                .isTrue();
     }
 
     @Test
