@@ -51,7 +51,7 @@ public final class ExportModelCommand implements Callable<Integer> {
         BFLOAT16("BF16"),
         FLOAT16("F16");
 
-        private final String name;
+        final String name;
 
         Type(String name) {
             this.name = name;

@@ -5,17 +5,19 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Spec;
 
-/** {@code millrace model}: what a model directory is, and a run's model as one. */
+/** {@code millrace model}: what a model directory is, and a run's or an adapter's model as one. */
 @Command(
         name = "model",
         mixinStandardHelpOptions = true,
         synopsisSubcommandLabel = "COMMAND",
-        description = "Inspects model directories and exports versions as such.",
-        subcommands = {InspectCommand.class, ExportModelCommand.class, CommandLine.HelpCommand.class},
+        description = "Inspects model directories, exports versions as such, and merges adapters.",
+        subcommands = {InspectCommand.class, ExportModelCommand.class, MergeCommand.class, CommandLine.HelpCommand.class
+        },
         footer = {
             "",
             "millrace model inspect models/Qwen2.5-0.5B",
-            "millrace model export --run-dir runs/<run id> --version 40 --to my-model"
+            "millrace model export --run-dir runs/<run id> --version 40 --to my-model",
+            "millrace model merge my-adapter --base models/Qwen2.5-0.5B --to my-model"
         })
 public final class ModelCommand implements Runnable {
     @Spec
@@ -23,6 +25,6 @@ public final class ModelCommand implements Runnable {
 
     @Override
     public void run() {
-        throw new CommandLine.ParameterException(spec.commandLine(), "inspect or export is missing");
+        throw new CommandLine.ParameterException(spec.commandLine(), "inspect, export or merge is missing");
     }
 }

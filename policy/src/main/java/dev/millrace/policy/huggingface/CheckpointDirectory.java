@@ -48,7 +48,7 @@ public final class CheckpointDirectory {
     /** Older Llama checkpoints store the rotary frequencies, which follow from the config. */
     private static final String DERIVED_SUFFIX = ".rotary_emb.inv_freq";
 
-    private static final int MOST_CONFIG_BYTES = 1 << 20;
+    static final int MOST_CONFIG_BYTES = 1 << 20;
     /** Largest number of tensors that a message names. */
     private static final int NAMED = 8;
 
@@ -102,12 +102,14 @@ public final class CheckpointDirectory {
      */
     public JsonNode config() throws IOException {
         Path path = directory.resolve(CONFIG);
+        if (Files.isRegularFile(directory.resolve(AdapterDirectory.CONFIG))
+                && !Files.exists(directory.resolve(TENSORS))
+                && !Files.exists(directory.resolve(CheckpointFiles.INDEX))) {
+            throw new CheckpointException(directory
+                    + " holds an adapter (" + AdapterDirectory.CONFIG + ") and no model; merge it into its base model: "
+                    + "./millrace model merge " + directory + " --base BASE --to NEW, and give the folder NEW");
+        }
         if (!Files.isRegularFile(path)) {
-            if (Files.isRegularFile(directory.resolve("adapter_config.json"))) {
-                throw new CheckpointException(directory
-                        + " holds an adapter (adapter_config.json) and no model; merge it into its base model"
-                        + " and give the folder of the result");
-            }
             throw new CheckpointException(
                     Files.isDirectory(directory)
                             ? directory + " holds no " + CONFIG

@@ -8,6 +8,7 @@ import dev.millrace.policy.weights.Weights;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -16,6 +17,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /**
  * Writes a decoder as a new Hugging Face directory, completely or not at all.
@@ -51,14 +53,14 @@ public final class CheckpointExport {
     private final Weights weights;
     private final ObjectNode config;
     private final Map<String, StoredTensor> layout;
-    private final Optional<Path> companions;
+    private final List<Path> companions;
     private final Optional<String> type;
 
     private CheckpointExport(
             Weights weights,
             ObjectNode config,
             Map<String, StoredTensor> layout,
-            Optional<Path> companions,
+            List<Path> companions,
             Optional<String> type) {
         this.weights = weights;
         this.config = config;
@@ -87,7 +89,7 @@ public final class CheckpointExport {
                 weights,
                 HuggingFaceConfig.write(weights.shape()),
                 layout,
-                Optional.empty(),
+                List.of(),
                 Optional.of(weights.dtype().name()));
     }
 
@@ -104,7 +106,7 @@ public final class CheckpointExport {
                     begun.path() + " is of another shape than the weights: " + shape + ", not " + weights.shape());
         }
         return new CheckpointExport(
-                weights, (ObjectNode) begun.config(), begun.layout(), Optional.of(begun.path()), Optional.empty());
+                weights, (ObjectNode) begun.config(), begun.layout(), List.of(begun.path()), Optional.empty());
     }
 
     /**
@@ -125,7 +127,17 @@ public final class CheckpointExport {
                 .filter(entry -> entry.getValue().equals(named))
                 .map(Map.Entry::getKey)
                 .findFirst();
-        return new CheckpointExport(weights, found, layout, Optional.of(begun.path()), its.or(() -> type));
+        return new CheckpointExport(weights, found, layout, List.of(begun.path()), its.or(() -> type));
+    }
+
+    /** Returns the same export with the tokenizer's files of a folder in place of those of the same name. */
+    public CheckpointExport withCompanions(Path folder) {
+        return new CheckpointExport(
+                weights,
+                config,
+                layout,
+                Stream.concat(companions.stream(), Stream.of(folder)).toList(),
+                type);
     }
 
     /** The same in one type, one of {@link #TYPES}. */
@@ -179,11 +191,11 @@ public final class CheckpointExport {
             config.put(key, TORCH_NAMES.get(only));
         });
         Files.writeString(into.resolve("config.json"), config.toPrettyString() + "\n");
-        if (companions.isPresent()) {
+        for (Path folder : companions) {
             for (String name : COMPANIONS) {
-                Path file = companions.get().resolve(name);
+                Path file = folder.resolve(name);
                 if (Files.isRegularFile(file)) {
-                    Files.copy(file, into.resolve(name));
+                    Files.copy(file, into.resolve(name), StandardCopyOption.REPLACE_EXISTING);
                 }
             }
         }

@@ -76,7 +76,7 @@ public final class LoraAdapter {
     }
 
     /** Overwrites the weights that this changes, row by row. */
-    void mergeInto(TensorSet weights) {
+    public void mergeInto(TensorSet weights) {
         for (TensorSpec spec : shape.adapted(base.shape())) {
             int out = Math.toIntExact(spec.dims().get(0));
             int in = Math.toIntExact(spec.dims().get(1));
@@ -87,16 +87,14 @@ public final class LoraAdapter {
             float[] sum = new float[in];
             for (int o = 0; o < out; o++) {
                 base.read(spec.name(), o * in, row, in);
-                if (isChanged(b, o)) {
-                    product(b, o, a, sum);
-                    addTo(row, sum, shape.scale());
-                }
+                addRow(b, o, a, shape.scale(), row, sum);
                 into.put(row);
             }
         }
     }
 
-    private static float[][] rows(FloatBuffer values, int width) {
+    /** Returns a copy of a matrix's rows. */
+    public static float[][] rows(FloatBuffer values, int width) {
         float[][] rows = new float[values.remaining() / width][width];
         for (float[] row : rows) {
             values.get(row);
@@ -104,20 +102,27 @@ public final class LoraAdapter {
         return rows;
     }
 
-    /** A row whose part of B is zero is the base's own: adding a zero would turn a negative zero. */
-    private boolean isChanged(FloatBuffer b, int row) {
-        for (int k = 0; k < shape.rank(); k++) {
-            if (b.get(row * shape.rank() + k) != 0) {
-                return true;
-            }
+    /**
+     * Adds one row of {@code scale * (B A)}. Where that row of B is zero nothing is added: adding a zero would turn a
+     * negative zero.
+     *
+     * @param b {@code [out, rank]}
+     * @param a {@code [rank, in]}
+     * @param into row of W, of length {@code in}
+     * @param sum scratch of that length
+     */
+    public static void addRow(FloatBuffer b, int row, float[][] a, float scale, float[] into, float[] sum) {
+        int first = row * a.length;
+        boolean isChanged = false;
+        for (int k = 0; k < a.length; k++) {
+            isChanged |= b.get(first + k) != 0;
         }
-        return false;
-    }
-
-    private void product(FloatBuffer b, int row, float[][] a, float[] sum) {
-        times(b.get(row * shape.rank()), a[0], sum);
-        for (int k = 1; k < shape.rank(); k++) {
-            addTo(sum, a[k], b.get(row * shape.rank() + k));
+        if (isChanged) {
+            times(b.get(first), a[0], sum);
+            for (int k = 1; k < a.length; k++) {
+                addTo(sum, a[k], b.get(first + k));
+            }
+            addTo(into, sum, scale);
         }
     }
 

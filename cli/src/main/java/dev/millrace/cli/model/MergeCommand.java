@@ -1,0 +1,111 @@
+package dev.millrace.cli.model;
+
+import dev.millrace.policy.huggingface.AdapterDirectory;
+import dev.millrace.policy.huggingface.CheckpointDirectory;
+import dev.millrace.policy.huggingface.CheckpointException;
+import dev.millrace.policy.huggingface.CheckpointExport;
+import dev.millrace.policy.weights.Weights;
+import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.runtime.config.ConfigException;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.Path;
+import java.util.Locale;
+import java.util.TreeSet;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/** {@code millrace model merge}: a LoRA adapter merged into its base, as a model directory that a run can begin with. */
+@Command(
+        name = "merge",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = "Merges a LoRA adapter in PEFT's layout into its base model and writes the result as a new model "
+                + "directory. Tokenizer and chat template are the adapter's where it has them, else the base's.",
+        footer = {
+            "",
+            "millrace model merge my-adapter --base models/Qwen2.5-0.5B --to my-model",
+            "millrace train --model my-model --data prompts.jsonl --reward numeric",
+            "",
+            "Exit codes: 0 the directory is there; 1 a failure; 2 a mistake in the command line, or an adapter that cannot be",
+            "merged."
+        })
+public final class MergeCommand implements Callable<Integer> {
+    @Parameters(
+            paramLabel = "ADAPTER",
+            description = "Directory with adapter_config.json and adapter_model.safetensors.")
+    private Path adapter;
+
+    @Option(
+            names = "--base",
+            paramLabel = "DIR",
+            description = "Directory of the base model; default: the adapter's base_model_name_or_path.")
+    private Path base;
+
+    @Option(names = "--to", paramLabel = "DIR", required = true, description = "New directory; nothing is overwritten.")
+    private Path to;
+
+    @Option(
+            names = "--dtype",
+            paramLabel = "TYPE",
+            description = "float32 (not rounded), bfloat16 or float16; default: the base's.")
+    private ExportModelCommand.Type type;
+
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public Integer call() throws IOException {
+        if (Files.exists(to, LinkOption.NOFOLLOW_LINKS)) {
+            throw new RefusedRequestException(
+                    to + " is there already, and nothing is overwritten; name a new directory");
+        }
+        try {
+            AdapterDirectory read = new AdapterDirectory(adapter);
+            CheckpointDirectory model = new CheckpointDirectory(base == null ? named(read.base()) : base);
+            InspectCommand.requireMemory(model);
+            Weights weights = model.load();
+            int layers = read.mergeInto(weights);
+            CheckpointExport export = CheckpointExport.like(model, weights).withCompanions(adapter);
+            if (type != null) {
+                export = export.as(type.name);
+            }
+            export.to(
+                    to,
+                    String.format(
+                            Locale.ROOT,
+                            "# %s%n%nThe LoRA adapter `%s`, merged into `%s` by Millrace.%n",
+                            to.getFileName(),
+                            adapter.toAbsolutePath().normalize().getFileName(),
+                            model.path().toAbsolutePath().normalize().getFileName()));
+            PrintWriter out = spec.commandLine().getOut();
+            out.printf(
+                    Locale.ROOT,
+                    "%s, merged into %d layers of %s, is in %s: %,d bytes, %s%n",
+                    adapter,
+                    layers,
+                    model.path(),
+                    to,
+                    export.bytes(),
+                    String.join(", ", new TreeSet<>(export.types())));
+            out.flush();
+            return 0;
+        } catch (CheckpointException e) {
+            throw new ConfigException(String.valueOf(e.getMessage()), e);
+        }
+    }
+
+    private static Path named(String name) {
+        if (name.isEmpty() || !Files.isDirectory(Path.of(name))) {
+            throw new ConfigException("the adapter's base_model_name_or_path is '" + name
+                    + "', which is no directory here; give the base model's: --base DIR");
+        }
+        return Path.of(name);
+    }
+}
