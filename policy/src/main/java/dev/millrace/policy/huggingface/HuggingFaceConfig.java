@@ -12,6 +12,8 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
+import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 
 /** {@code config.json} of the supported families, to and from our description. */
@@ -53,6 +55,26 @@ final class HuggingFaceConfig {
             List.of("parallel_attn", "parallel layers are not supported"),
             List.of("is_encoder_decoder", "encoders are not supported"),
             List.of("add_cross_attention", "attention to an encoder is not supported"));
+
+    /** Keys that are read, or that say nothing about the log-probs of a text: notes, training, generation. */
+    private static final Set<String> KNOWN = Set.of(
+            ("architectures attention_bias decoder_sparse_step dtype head_dim hidden_act hidden_size intermediate_size"
+                            + " layer_types max_position_embeddings max_window_layers mlp_bias mlp_only_layers model_type"
+                            + " moe_intermediate_size norm_topk_prob num_attention_heads num_experts_per_tok num_hidden_layers"
+                            + " num_key_value_heads partial_rotary_factor rms_norm_eps rope_parameters rope_scaling rope_theta"
+                            + " sliding_window tie_word_embeddings torch_dtype use_sliding_window vocab_size"
+                            + " auto_map finetuning_task id2label initializer_range is_llama_config label2id name_or_path"
+                            + " pretraining_tp problem_type return_dict router_aux_loss_coef summary_type task_specific_params"
+                            + " tf_legacy_loss tokenizer_class torchscript use_bfloat16 use_cache"
+                            + " chunk_size_feed_forward diversity_penalty do_sample early_stopping epsilon_cutoff eta_cutoff"
+                            + " length_penalty max_length max_new_tokens min_length min_p no_repeat_ngram_size"
+                            + " encoder_no_repeat_ngram_size num_beam_groups num_beams num_return_sequences prefix"
+                            + " remove_invalid_values repetition_penalty return_dict_in_generate temperature top_k top_p typical_p")
+                    .split(" "));
+
+    private static final Pattern NOTE =
+            Pattern.compile("_.*|transformers.*|unsloth_.*|output_.*|suppress_tokens|begin_suppress_tokens"
+                    + "|.*_(?:dropout|pdrop|token_id|token_ids|version)");
 
     private final String source;
     private final ConfigReader config;
@@ -150,7 +172,22 @@ final class HuggingFaceConfig {
         FOREIGN.stream()
                 .filter(key -> !(family == Family.QWEN3_MOE && key.get(0).equals(EXPERTS)))
                 .forEach(key -> checks.add(() -> refuseForeign(key.get(0), key.get(1))));
+        config.keys().forEach(key -> checks.add(() -> refuseUnknown(key)));
         return checks;
+    }
+
+    private void refuseUnknown(String key) {
+        JsonNode value = config.at(key);
+        boolean isSet = !value.isNull()
+                && !(value.isBoolean() && !value.booleanValue())
+                && !(value.isContainerNode() && value.isEmpty());
+        if (isSet
+                && !KNOWN.contains(key)
+                && !NOTE.matcher(key).matches()
+                && FOREIGN.stream().noneMatch(foreign -> foreign.get(0).equals(key))) {
+            throw config.refusal(
+                    key, "the key is not known and may change what the model computes; take it out if it does not");
+        }
     }
 
     private void requireArchitecture() {

@@ -125,8 +125,26 @@ class CheckpointDirectoryTest {
         refusesKey("no_rope_layers", "[1]", "layers without positions are not supported");
         refusesKey("sliding_window", "4096", "must be left out for model_type=llama");
         refusesKey("use_sliding_window", "true", "must be false or left out for model_type=llama");
+        String unknown = "the key is not known and may change what the model computes; take it out if it does not";
+        refusesKey("rope_interleaved", "true", unknown);
+        refusesKey("rope_scalling", "{\"factor\":4}", unknown);
+        refusesKey("use_parallel_residual", "true", unknown);
+        refusesKey("norm_offset", "1.0", unknown);
         String layerTypes = "[\"sliding_attention\"]";
         refusesKey("layer_types", layerTypes, "must be full_attention, by sliding_window and max_window_layers");
+    }
+
+    @Test
+    void shouldTakeNotesAndWhatOnlyTrainingAndGenerationRead() throws IOException {
+        config(
+                LLAMA.replace(
+                        "\"rope_scaling\": null",
+                        "\"_name_or_path\": \"x\", \"attention_dropout\": 0.0, \"bos_token_id\": 1, \"eos_token_id\": [1, 2],"
+                                + " \"initializer_range\": 0.02, \"is_llama_config\": true, \"pad_token_id\": 2, \"pretraining_tp\": 1,"
+                                + " \"rope_interleaved\": false, \"transformers.js_config\": {\"dtype\": \"q4\"},"
+                                + " \"transformers_version\": \"4.40.1\", \"unsloth_fixed\": true, \"use_cache\": true,"
+                                + " \"dtype\": \"bfloat16\", \"output_router_logits\": false, \"use_mrope\": false, \"top_p\": 0.9"));
+        assertThat(new CheckpointDirectory(directory).shape().traits()).isEqualTo(DecoderTraits.PLAIN);
     }
 
     @Test
