@@ -71,9 +71,7 @@ public final class BrokerCommand implements Callable<Integer> {
 
     /** Before the broker says that a setting of train's is wrong. */
     private void requireFree() throws IOException {
-        if (port < 0 || port > 65_535) {
-            throw new RefusedRequestException("--port must be between 0 and 65535: " + port);
-        }
+        ViewOptions.requirePort("--port", port);
         try (ServerSocket free = new ServerSocket(port, 1, InetAddress.getLoopbackAddress())) {
             port = free.getLocalPort();
         } catch (BindException e) {

@@ -104,6 +104,9 @@ public final class TrainCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws Exception {
+        if (view != null) {
+            ViewOptions.requirePort("--view", view);
+        }
         MillraceConfig config = resolved().named();
         Path folder = runDirectory != null
                 ? runDirectory

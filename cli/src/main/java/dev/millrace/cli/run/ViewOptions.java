@@ -38,11 +38,15 @@ public final class ViewOptions {
                     + "experiments).")
     private List<Path> reports = new ArrayList<>();
 
+    static void requirePort(String option, int port) {
+        if (port < 0 || port > MOST) {
+            throw new ConfigException(option + " must be from 0 to " + MOST + ": " + port);
+        }
+    }
+
     /** Opens the page over runs, which it closes. */
     public ViewServer open(ViewedRuns runs) {
-        if (port < 0 || port > MOST) {
-            throw new ConfigException("--port must be from 0 to " + MOST + ": " + port);
-        }
+        requirePort("--port", port);
         return ViewServer.open(port, runs, shelf(reports));
     }
 
