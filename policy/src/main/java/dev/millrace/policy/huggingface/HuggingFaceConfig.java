@@ -8,10 +8,9 @@ import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.DecoderTraits;
 import dev.millrace.policy.decoder.Experts;
 import dev.millrace.policy.decoder.TensorSpec;
+import dev.millrace.policy.huggingface.Family.Window;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
-import java.util.Optional;
 import java.util.Set;
 import java.util.regex.Pattern;
 import java.util.stream.IntStream;
@@ -86,7 +85,7 @@ final class HuggingFaceConfig {
         this.config = config;
         this.maxTensorElements = maxTensorElements;
         this.family = Family.of(config.text("model_type", ""))
-                .orElseThrow(() -> config.refusal("model_type", "must be llama, mistral, qwen2, qwen3 or qwen3_moe"));
+                .orElseThrow(() -> config.refusal("model_type", "must be " + Family.names()));
     }
 
     /**
@@ -129,7 +128,7 @@ final class HuggingFaceConfig {
         int layers = config.integer("num_hidden_layers", MOST_LAYERS);
         int maxPositions = config.integer("max_position_embeddings", MOST_TOKENS);
         RopeConfig rope = new RopeConfig(config, maxPositions, MOST_TOKENS);
-        boolean allBiases = attentionBias();
+        boolean allBiases = flag("attention_bias", family.attentionBias());
         try {
             int window = slidingWindow();
             int fullLayers = fullLayers(window, layers);
@@ -146,12 +145,12 @@ final class HuggingFaceConfig {
                     rope.theta(),
                     config.number("rms_norm_eps"),
                     config.flag("tie_word_embeddings"),
-                    allBiases || family == Family.QWEN2,
+                    allBiases || family.qkvBias(),
                     new DecoderTraits(
                             rope.scaling(),
                             allBiases,
-                            mlpBias(),
-                            family == Family.QWEN3 || family == Family.QWEN3_MOE,
+                            flag("mlp_bias", family.mlpBias()),
+                            family.queryKeyNorm(),
                             window,
                             fullLayers,
                             experts()),
@@ -170,7 +169,7 @@ final class HuggingFaceConfig {
             }
         }));
         FOREIGN.stream()
-                .filter(key -> !(family == Family.QWEN3_MOE && key.get(0).equals(EXPERTS)))
+                .filter(key -> !(family.experts() && key.get(0).equals(EXPERTS)))
                 .forEach(key -> checks.add(() -> refuseForeign(key.get(0), key.get(1))));
         config.keys().forEach(key -> checks.add(() -> refuseUnknown(key)));
         return checks;
@@ -213,15 +212,14 @@ final class HuggingFaceConfig {
         }
     }
 
-    /** A Llama without the key has as many as query heads; the other families' readers would take some number of their own. */
     private int keyHeads(int heads) {
-        return family == Family.LLAMA && !config.has("num_key_value_heads")
+        return family.keyHeadsDefault() && !config.has("num_key_value_heads")
                 ? heads
                 : config.integer("num_key_value_heads", MOST_WIDTH);
     }
 
     private int headSize(int hidden, int heads) {
-        if (config.has("head_dim") || family == Family.QWEN3) {
+        if (config.has("head_dim") || family.headSizeRequired()) {
             return config.integer("head_dim", MOST_WIDTH);
         }
         if (hidden % heads != 0) {
@@ -231,25 +229,17 @@ final class HuggingFaceConfig {
         return hidden / heads;
     }
 
-    /** Whether all four projections of the attention have one; Qwen2's three belong to its family, without a key. */
-    private boolean attentionBias() {
-        boolean bias = config.flag("attention_bias");
-        if (bias && (family == Family.MISTRAL || family == Family.QWEN2)) {
-            throw config.refusal("attention_bias", "must be false or left out for model_type=" + family.modelType());
+    /** A flag that not every family may set. */
+    private boolean flag(String key, boolean allowed) {
+        boolean set = config.flag(key);
+        if (set && !allowed) {
+            throw config.refusal(key, "must be false or left out for model_type=" + family.modelType());
         }
-        return bias;
-    }
-
-    private boolean mlpBias() {
-        boolean bias = config.flag("mlp_bias");
-        if (bias && family != Family.LLAMA) {
-            throw config.refusal("mlp_bias", "must be false or left out for model_type=" + family.modelType());
-        }
-        return bias;
+        return set;
     }
 
     private Experts experts() {
-        if (family != Family.QWEN3_MOE) {
+        if (!family.experts()) {
             return Experts.NONE;
         }
         String everyLayer = "must be left out or %s: a mixture of experts is supported in every layer only";
@@ -269,34 +259,28 @@ final class HuggingFaceConfig {
 
     private int slidingWindow() {
         String key = "sliding_window";
-        return switch (family) {
-            case LLAMA -> {
+        boolean isSwitchedOn =
+                flag("use_sliding_window", family.window() == Window.ALL || family.window() == Window.UPPER);
+        return switch (family.window()) {
+            case NONE -> {
                 if (config.has(key)) {
-                    throw config.refusal(key, "must be left out for model_type=llama");
-                }
-                if (config.flag("use_sliding_window")) {
-                    throw config.refusal("use_sliding_window", "must be false or left out for model_type=llama");
+                    throw config.refusal(key, "must be left out for model_type=" + family.modelType());
                 }
                 yield 0;
             }
-            case MISTRAL -> {
+            case OFF -> 0;
+            case ALL -> {
                 if (config.at(key).isNull()) {
                     yield 0;
                 }
                 yield config.has(key) ? config.integer(key, MOST_TOKENS) : MISTRAL_WINDOW;
             }
-            case QWEN2, QWEN3 -> config.flag("use_sliding_window") ? config.integer(key, MOST_TOKENS) : 0;
-            case QWEN3_MOE -> {
-                if (config.flag("use_sliding_window")) {
-                    throw config.refusal("use_sliding_window", "must be false or left out for model_type=qwen3_moe");
-                }
-                yield 0;
-            }
+            case UPPER -> isSwitchedOn ? config.integer(key, MOST_TOKENS) : 0;
         };
     }
 
     private int fullLayers(int window, int layers) {
-        return window == 0 || family == Family.MISTRAL
+        return window == 0 || family.window() == Window.ALL
                 ? 0
                 : Math.min(layers, config.integer("max_window_layers", 0, MOST_LAYERS));
     }
@@ -324,7 +308,7 @@ final class HuggingFaceConfig {
     /** The config of the family that has what the shape has. */
     static ObjectNode write(DecoderShape shape) {
         DecoderTraits traits = shape.traits();
-        Family family = family(shape);
+        Family family = Family.of(shape);
         ObjectNode json = new ObjectMapper().createObjectNode();
         json.putArray("architectures").add(family.architecture());
         json.put("model_type", family.modelType())
@@ -342,7 +326,7 @@ final class HuggingFaceConfig {
                 .put("hidden_act", "silu")
                 .put("torch_dtype", "float32");
         RopeConfig.write(traits.ropeScaling()).ifPresent(scaling -> json.set("rope_scaling", scaling));
-        if (family == Family.LLAMA || family == Family.QWEN3 || family == Family.QWEN3_MOE) {
+        if (family.attentionBias()) {
             json.put("attention_bias", traits.outputBias());
         }
         if (traits.mlpBias()) {
@@ -357,7 +341,7 @@ final class HuggingFaceConfig {
                     .put("decoder_sparse_step", 1);
             json.putArray("mlp_only_layers");
         }
-        if (family == Family.MISTRAL) {
+        if (family.window() == Window.ALL) {
             json.put("sliding_window", traits.slidingWindow());
         } else if (traits.slidingWindow() > 0) {
             json.put("use_sliding_window", true)
@@ -365,61 +349,5 @@ final class HuggingFaceConfig {
                     .put("max_window_layers", traits.fullLayers());
         }
         return json;
-    }
-
-    private static Family family(DecoderShape shape) {
-        DecoderTraits traits = shape.traits();
-        Family family = traits.queryKeyNorm()
-                ? traits.experts().present() ? Family.QWEN3_MOE : Family.QWEN3
-                : shape.qkvBias() && !traits.outputBias()
-                        ? Family.QWEN2
-                        : traits.slidingWindow() > 0 ? Family.MISTRAL : Family.LLAMA;
-        boolean fits = (family == Family.QWEN3_MOE || !traits.experts().present())
-                && switch (family) {
-                    case QWEN3 -> shape.qkvBias() == traits.outputBias() && !traits.mlpBias();
-                    case QWEN3_MOE -> shape.qkvBias() == traits.outputBias() && traits.slidingWindow() == 0;
-                    case QWEN2 -> !traits.mlpBias();
-                    case MISTRAL ->
-                        !shape.qkvBias() && !traits.outputBias() && !traits.mlpBias() && traits.fullLayers() == 0;
-                    case LLAMA -> shape.qkvBias() == traits.outputBias();
-                };
-        if (!fits) {
-            throw new CheckpointException(
-                    "no family of Hugging Face's has a decoder of this shape, so it has no config.json: " + shape);
-        }
-        return family;
-    }
-
-    /** The model families whose {@code config.json} is understood; SmolLM and its second edition are Llamas by their files. */
-    enum Family {
-        LLAMA("llama", "LlamaForCausalLM"),
-        MISTRAL("mistral", "MistralForCausalLM"),
-        QWEN2("qwen2", "Qwen2ForCausalLM"),
-        QWEN3("qwen3", "Qwen3ForCausalLM"),
-        QWEN3_MOE("qwen3_moe", "Qwen3MoeForCausalLM");
-
-        private final String modelType;
-        private final String architecture;
-
-        Family(String modelType, String architecture) {
-            this.modelType = modelType;
-            this.architecture = architecture;
-        }
-
-        /** {@code model_type}. */
-        String modelType() {
-            return modelType;
-        }
-
-        /** Returns the {@code architectures} entry with a language model head. */
-        String architecture() {
-            return architecture;
-        }
-
-        static Optional<Family> of(String modelType) {
-            return Arrays.stream(values())
-                    .filter(family -> family.modelType.equals(modelType))
-                    .findFirst();
-        }
     }
 }
