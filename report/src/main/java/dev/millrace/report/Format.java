@@ -38,10 +38,15 @@ public record Format(Kind kind, int digits) {
         return switch (kind) {
             case TEXT -> value.toString();
             case COUNT -> String.format(Locale.ROOT, "%,d", number.longValue());
-            case DECIMALS -> String.format(Locale.ROOT, "%." + digits + "f", number.doubleValue());
+            case DECIMALS -> rounded(number.doubleValue(), "");
             case SIGNIFICANT -> String.format(Locale.ROOT, "%." + digits + "g", number.doubleValue());
-            case PERCENT -> String.format(Locale.ROOT, "%." + digits + "f %%", 100 * number.doubleValue());
+            case PERCENT -> rounded(100 * number.doubleValue(), " %");
         };
+    }
+
+    /** A number that rounds to zero has no sign. */
+    private String rounded(double value, String unit) {
+        return String.format(Locale.ROOT, "%." + digits + "f", value).replaceFirst("^-(?=[0.]+$)", "") + unit;
     }
 
     /** Whether there is no value to show: null, or a number that is not finite. */

@@ -29,6 +29,14 @@ class TableTextTest {
     }
 
     @Test
+    void shouldShowNoSignOfANumberThatRoundsToZero() {
+        assertThat(new Format(Format.Kind.DECIMALS, 4).shown(-0.00001)).isEqualTo("0.0000");
+        assertThat(new Format(Format.Kind.DECIMALS, 4).shown(-0.0001)).isEqualTo("-0.0001");
+        assertThat(new Format(Format.Kind.DECIMALS, 0).shown(-0.4)).isEqualTo("0");
+        assertThat(new Format(Format.Kind.PERCENT, 1).shown(-0.0001)).isEqualTo("0.0 %");
+    }
+
+    @Test
     void shouldBreakLongHeadingsAtWords() {
         Table table = Table.of("", List.of(Column.number("cosine to the update", 2, Row::reward)), ROWS.subList(0, 1));
         assertThat(TableText.lines(table)).containsExactly("cosine to", "      the", "   update", "     0.50");
