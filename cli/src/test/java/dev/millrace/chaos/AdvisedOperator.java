@@ -23,7 +23,7 @@ final class AdvisedOperator {
         this.connection = connection;
     }
 
-    /** Waits whether the run goes on by itself; where it does not, or something is left to repair, does what the commands advise. */
+    /** Waits whether the run continues by itself; where it does not, or something is left to repair, does what the commands advise. */
     FaultOutcome repaired(FaultCourse course) throws InterruptedException {
         LogWatch.Mark mark = watch.since(System.nanoTime());
         Optional<Double> run = course.awaitVersions(mark, BY_ITSELF_S);

@@ -14,7 +14,7 @@ import org.jspecify.annotations.Nullable;
 
 /** A fault under way: what is known of it until it is over, and whether those it hit recover. */
 final class FaultCourse {
-    /** The run goes on once it has made so many. */
+    /** The run continues once it has made so many. */
     private static final int VERSIONS = 2;
 
     private final Scene scene;
@@ -86,7 +86,7 @@ final class FaultCourse {
         return watch.since(nanos);
     }
 
-    /** Waits until the run goes on; seconds from the mark, empty if it does not within the limit. */
+    /** Waits until the run continues; seconds from the mark, empty if it does not within the limit. */
     Optional<Double> awaitVersions(LogWatch.Mark mark, double withinSeconds) throws InterruptedException {
         return watch.await(Part.LEARNER, "", VERSIONS, mark, withinSeconds);
     }

@@ -36,7 +36,7 @@ final class FaultInflictor {
         this.liars = new LiarFault(scene, watch, advised);
     }
 
-    /** Does a fault and waits until the run goes on, or the limit has passed. */
+    /** Does a fault and waits until the run continues, or the limit has passed. */
     FaultOutcome inflict(Fault fault) throws InterruptedException, IOException {
         double atSeconds = (System.nanoTime() - beganNanos) / 1e9;
         FaultCourse course = new FaultCourse(scene, watch, fault, atSeconds, limitSeconds);

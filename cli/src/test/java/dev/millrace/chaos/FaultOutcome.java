@@ -38,7 +38,7 @@ public record FaultOutcome(
         return new FaultOutcome(fault, atSeconds, hit, partSeconds, runSeconds, notes);
     }
 
-    /** Whether the run went on. */
+    /** Whether the run continued. */
     @JsonIgnore
     public boolean isSurvived() {
         return runSeconds != null;

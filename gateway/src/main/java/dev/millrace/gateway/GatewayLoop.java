@@ -99,7 +99,7 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
         this.quarantine = new QuarantineWatch(config.id(), "gateway", quarantines, prompts);
     }
 
-    /** Goes on until it is stopped; ends that were asked for by then are written. Sessions stay open on the log. */
+    /** Continues until it is stopped; ends that were asked for by then are written. Sessions stay open on the log. */
     void run(BooleanSupplier stopped) {
         while (!stopped.getAsBoolean()) {
             engine.requireAlive();
@@ -446,7 +446,7 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
             Optional<SessionId> id = SessionId.parse(text);
             ReleasedSample sample = sessions.unfinished(first.getGroupId() + "/" + first.getSampleIndex());
             if (id.isEmpty() || sample == null || sample.prompt().offset() != prompt.offset()) {
-                return; // an older request for the sample is here, too, and goes on
+                return; // an older request for the sample is here, too, and continues
             }
             Session session = new Session(id.get(), sample, first.getAgent(), first.getAtMs());
             for (SessionEvent event : events) {

@@ -12,7 +12,7 @@ import org.jspecify.annotations.Nullable;
  * A turn of a session, acknowledged, and the turns before it on its branch. Immutable.
  *
  * @param record as it is on the log
- * @param parent the turn that it goes on from; null where it begins with a prompt of its own
+ * @param parent the turn that it continues from; null where it begins with a prompt of its own
  * @param answer what its caller was given
  */
 record PlayedTurn(SessionTurn record, @Nullable PlayedTurn parent, GivenAnswer answer) {

@@ -14,9 +14,9 @@ import org.apache.commons.codec.digest.DigestUtils;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Finds out which turn of a session a prompt goes on from, and which tokens it adds.
+ * Finds out which turn of a session a prompt continues from, and which tokens it adds.
  *
- * <p>A prompt goes on from a turn if its text begins with the whole text to the end of that turn, or its token ids with all ids to
+ * <p>A prompt continues from a turn if its text begins with the whole text to the end of that turn, or its token ids with all ids to
  * there. Of the text behind alone tokens are made; those before are kept, a stop token that a template would not write among them. What the policy said is put into the rendered text as it was
  * sampled, since a template may trim or reformat it: of a message of the assistant that is a turn's answer unchanged the
  * template sees only a mark.
@@ -121,7 +121,7 @@ final class PromptMatcher {
             int end = turn.record().getTextCharacters();
             if (end == text.length() && turn.answer().written().isEmpty()) {
                 continue; // the turn's own prompt once more: its answer has no text by which the caller could show that
-                // it goes on
+                // it continues
             }
             if (DigestUtils.sha256Hex(text.substring(0, end))
                     .equals(turn.record().getTextSha256())) {

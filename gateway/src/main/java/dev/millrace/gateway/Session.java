@@ -14,7 +14,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * One sample being played by an agent: its turns, and whether it is over.
  *
- * <p>Turns are a tree: each goes on from another, or begins with a prompt of its own. Calls may be under way side by side; a number is
+ * <p>Turns are a tree: each continues from another, or begins with a prompt of its own. Calls may be under way side by side; a number is
  * taken when a turn is to be written and never given twice, since nobody knows whether a write that failed is on the log.
  * Thread-safe.
  */

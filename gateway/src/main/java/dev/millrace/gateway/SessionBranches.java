@@ -150,7 +150,7 @@ final class SessionBranches {
         return SessionRollout.given(ofSession.reward() * verdict.share(), parts, verdict.turnRewards());
     }
 
-    /** What it goes on from is in the rollout that trains on it, or else in the session's own. */
+    /** What it continues from is in the rollout that trains on it, or else in the session's own. */
     private Branch from(
             List<PlayedTurn> turns, BranchVerdict verdict, String rolloutId, Map<PlayedTurn, String> trainedBy) {
         PlayedTurn first = turns.get(0);

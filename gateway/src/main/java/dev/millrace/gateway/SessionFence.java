@@ -41,7 +41,7 @@ final class SessionFence {
     }
 
     /**
-     * Says on the log that this gateway goes on with a session of another one, or of its own life before. What follows tells by that
+     * Says on the log that this gateway continues with a session of another one, or of its own life before. What follows tells by that
      * how many have played it, so that no two of them give one number to two turns.
      *
      * @return done when it may be played

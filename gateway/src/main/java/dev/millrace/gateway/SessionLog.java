@@ -34,7 +34,7 @@ import org.slf4j.LoggerFactory;
 
 /**
  * The topic {@code sessions}: what sessions have been through, written so that it is on all replicas before anybody is told, and
- * read back by whoever goes on with them.
+ * read back by whoever continues with them.
  *
  * <p>A session is in the partition of its prompt, by the same key. Thread-safe but for {@link #read}.
  */
@@ -86,7 +86,7 @@ final class SessionLog implements AutoCloseable {
         return takenUp(session, session.openedAtMs());
     }
 
-    /** This gateway goes on with a session that was opened before. */
+    /** This gateway continues with a session that was opened before. */
     CompletableFuture<Void> takenUp(Session session, long nowMs) {
         return append(event(session, session.sample(), SessionEventKind.OPENED, nowMs, null, -1, null, null));
     }

@@ -30,7 +30,7 @@ import org.apache.commons.codec.digest.DigestUtils;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Plays one call of an agent: finds what its prompt goes on from, has it answered, and has the answer on the log before it returns.
+ * Plays one call of an agent: finds what its prompt continues from, has it answered, and has the answer on the log before it returns.
  * Thread-safe; the caller's thread waits.
  */
 final class TurnPlayer {

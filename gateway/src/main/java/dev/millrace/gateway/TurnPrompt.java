@@ -5,7 +5,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * What a turn begins with.
  *
- * @param parent the turn that it goes on from; null where the prompt is its own
+ * @param parent the turn that it continues from; null where the prompt is its own
  * @param context token ids behind the parent's last; the whole prompt where there is no parent
  * @param tokens all of them, those of the branch so far and the context
  * @param text of all of them as it was rendered or given; null where ids were given

@@ -8,7 +8,7 @@
  * <li>Token ids are kept: what the policy sampled is never rendered or encoded again. A prompt that does not go on from what was
  *     there begins a branch, and the record says where and why.</li>
  * <li>A turn is on all replicas of the topic {@code sessions} before its answer ends, and after that the group of the generators
- *     has said that it counts on this gateway. Who takes its place begins later, reads the turn there and goes on; a gateway that
+ *     has said that it counts on this gateway. Who takes its place begins later, reads the turn there and continues; a gateway that
  *     stood still meanwhile acknowledges nothing.</li>
  * <li>A session ends in one transaction: its rollout, the record of its end, and the offset of its prompt where that is
  *     finished. One that nobody ends is ended after its time, without a verdict, and is counted.</li>

@@ -7,7 +7,7 @@ import java.util.List;
 /**
  * Finds the knee with few measurements: doubles the rate until the system no longer follows, then halves the interval between the
  * highest rate that it followed and the lowest above that it did not, geometrically. Where that is narrow, its upper end is measured
- * again: a point that was only disturbed is taken back, and the search goes on above it. The first rate of all is asked twice
+ * again: a point that was only disturbed is taken back, and the search continues above it. The first rate of all is asked twice
  * before the search goes below it.
  */
 public final class KneeSearch {

@@ -12,7 +12,7 @@ import java.util.stream.Stream;
  * A table in characters: aligned columns, numbers from the right, {@value Format#ABSENT} where there is no value.
  *
  * <p>On a terminal headings go over as many lines as they need. In a table that is wider than the screen the longest text is
- * broken at words, if a column of {@value #TEXT} is left for it; otherwise the table goes on below itself, with its first column
+ * broken at words, if a column of {@value #TEXT} is left for it; otherwise the table continues below itself, with its first column
  * again, and a column that does not even fit beside the first is a list. Nothing is cut. As Markdown a row is one line.
  */
 public final class TableText {

@@ -23,7 +23,7 @@ import org.jspecify.annotations.Nullable;
  * one. What is said here is where the run's folder is, and who is told how it does; by default nobody is.
  *
  * <p>One object is one invocation. {@link #run} blocks until the goal, a limit, {@link #stop} or a failure; only {@code stop} may be
- * called by another thread. A folder of an earlier run goes on with that run. What is left in the folder, and on the log, is the same
+ * called by another thread. A folder of an earlier run continues with that run. What is left in the folder, and on the log, is the same
  * as after the command.
  */
 public final class Millrace {

@@ -20,7 +20,7 @@ import java.util.Map;
  * @param lineage where the run's epoch comes from
  * @param registry shared; whoever made it closes it
  * @param whereabouts the options with which a command of a person finds this run, such as {@code --run-dir runs/r1}
- * @param patience for how long a role goes on while the cluster is away
+ * @param patience for how long a role continues while the cluster is away
  * @param alarms of the process
  */
 public record LogConnection(

@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.Objects;
 
 /**
- * One row of data: a text that the policy goes on with, or a conversation that it answers.
+ * One row of data: a text that the policy continues with, or a conversation that it answers.
  *
  * @param prompt text of the prompt; empty where there are messages
  * @param messages of the conversation, which the checkpoint's chat template renders; empty where there is a text

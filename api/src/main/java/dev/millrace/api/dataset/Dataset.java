@@ -12,6 +12,6 @@ public interface Dataset {
     /** Where a row stands, for whoever looks for it, such as {@code prompts.jsonl line 7}. */
     String place(int index);
 
-    /** Lower-case hex sha-256 of all rows; equal hashes have equal rows. A run goes on only with the rows it began with. */
+    /** Lower-case hex sha-256 of all rows; equal hashes have equal rows. A run continues only with the rows it began with. */
     String hash();
 }

@@ -21,7 +21,7 @@ public interface Episode {
      *
      * <p>Called in the generator's innermost loop: return the constants of {@link StepResult} where nothing is said, and
      * never block. What takes time is begun, on another thread, and answered with {@link StepResult#LATER}; the generator then
-     * lets this sequence wait, goes on with the others, and asks again about the same transcript.
+     * lets this sequence wait, continues with the others, and asks again about the same transcript.
      */
     StepResult afterToken(Transcript response);
 

@@ -1,6 +1,6 @@
 package dev.millrace.api.environment;
 
-/** Makes the prompts of a task. A pure function, so that a restarted run goes on with the prompts it would have had. */
+/** Makes the prompts of a task. A pure function, so that a restarted run continues with the prompts it would have had. */
 @FunctionalInterface
 public interface PromptDataset {
 

@@ -15,7 +15,7 @@ import java.util.Objects;
 public record StepResult(int[] tokens, boolean ends, boolean later) {
     private static final int[] NOTHING = {};
 
-    /** The policy goes on. */
+    /** The policy continues. */
     public static final StepResult GO_ON = new StepResult(NOTHING, false, false);
 
     /** The response is over. */
@@ -32,7 +32,7 @@ public record StepResult(int[] tokens, boolean ends, boolean later) {
         }
     }
 
-    /** The environment says something and the policy goes on. */
+    /** The environment says something and the policy continues. */
     public static StepResult insert(int... tokens) {
         return new StepResult(tokens, false, false);
     }

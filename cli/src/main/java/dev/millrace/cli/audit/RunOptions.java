@@ -73,7 +73,7 @@ public final class RunOptions {
         return runDirectory == null ? List.of() : AlarmFile.read(runDirectory);
     }
 
-    /** How the run goes on, as a sentence. */
+    /** How the run continues, as a sentence. */
     public String goesOn() {
         return runDirectory != null
                 ? "millrace train --run-dir " + runDirectory + " goes on from there"

@@ -355,7 +355,7 @@ public final class ReplayCommand implements Callable<Integer> {
 
         /**
          * @param prefix of the run's topics
-         * @param isGrowing whether the run goes on, so that its last records may have been read by half
+         * @param isGrowing whether the run continues, so that its last records may have been read by half
          */
         static List<String> lines(List<TaskVerdict> verdicts, String prefix, double seconds, boolean isGrowing) {
             List<String> lines = new ArrayList<>();

@@ -10,7 +10,7 @@ import java.nio.charset.Charset;
  * @param heights of a sparkline, lowest first
  * @param between two facts on one line
  * @param done behind what is done
- * @param cut at the end of a line that goes on beyond the edge
+ * @param cut at the end of a line that continues beyond the edge
  */
 record Glyphs(String full, String empty, String heights, String between, String done, String cut) {
     private static final Glyphs BLOCKS = new Glyphs("█", "·", "▁▂▃▄▅▆▇█", " · ", "✓", "…");

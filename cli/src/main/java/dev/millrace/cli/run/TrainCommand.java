@@ -201,7 +201,7 @@ public final class TrainCommand implements Callable<Integer> {
         }
 
         /**
-         * Opens the page of the run that goes on in a folder of this process, and says where it is.
+         * Opens the page of the run that continues in a folder of this process, and says where it is.
          *
          * @param terminal shown beside it, and closed with it
          */

@@ -132,7 +132,7 @@ public enum FaultKind {
 
     /**
      * Whether it takes acknowledged records away, so that what they were is lost, and the promise is another: it is known what became of
-     * it, and the run goes on.
+     * it, and the run continues.
      */
     public boolean losesRecords() {
         return this == TAIL_LOST || this == RETENTION || this == UNCLEAN_ELECTION;

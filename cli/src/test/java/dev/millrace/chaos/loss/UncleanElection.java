@@ -25,7 +25,7 @@ import org.apache.kafka.common.TopicPartitionInfo;
 import org.apache.kafka.common.config.ConfigResource;
 
 /**
- * A partition that goes on with one copy alone, which is then lost, so that a copy that is behind becomes the leader: what was
+ * A partition that continues with one copy alone, which is then lost, so that a copy that is behind becomes the leader: what was
  * acknowledged meanwhile is gone.
  *
  * <p>Of three brokers: the partition is left to two of them, one of which is stopped, so that the leader is alone in sync; the
@@ -97,7 +97,7 @@ public final class UncleanElection implements AutoCloseable {
         return follower;
     }
 
-    /** Waits until the leader, whose follower is stopped, goes on alone. */
+    /** Waits until the leader, whose follower is stopped, continues alone. */
     public void awaitAlone() throws InterruptedException {
         await("the leader alone in sync", now -> ids(now.isr()).equals(List.of(leader)));
     }

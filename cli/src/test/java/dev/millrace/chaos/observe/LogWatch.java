@@ -26,7 +26,7 @@ import org.apache.kafka.common.serialization.Deserializer;
 /**
  * Reads what the roles commit, as it comes, and says when each of them last did something.
  *
- * <p>It sits behind the same network as everybody: when that is cut, it sees nothing either, and goes on afterwards. One thread of
+ * <p>It sits behind the same network as everybody: when that is cut, it sees nothing either, and continues afterwards. One thread of
  * its own; every method may be called by any thread.
  */
 public final class LogWatch implements AutoCloseable {

@@ -28,7 +28,7 @@ class LeftAloneTest {
         parent.destroyForcibly();
     }
 
-    /** Goes on for ever. */
+    /** Continues for ever. */
     public static final class Endless {
         /** Says that it is there. */
         public static void main(String[] args) throws InterruptedException {

@@ -27,7 +27,7 @@ public final class TellsTheTime {
         }
     }
 
-    /** A method that runs when the clock is set goes on with the code that it has: this one is called anew each time. */
+    /** A method that runs when the clock is set continues with the code that it has: this one is called anew each time. */
     private static void tell(long rightMs) {
         LongSupplier reference = CLOCK::millis;
         long[] told = {

@@ -94,7 +94,7 @@ public final class Troupe implements AutoCloseable {
         }
     }
 
-    /** Starts a life of a taken member, in the place of the one before, which goes on as it can. */
+    /** Starts a life of a taken member, in the place of the one before, which continues as it can. */
     public RoleProcess again(String name) {
         return begin(name, List.of(), List.of());
     }

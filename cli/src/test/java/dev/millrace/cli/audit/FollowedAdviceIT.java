@@ -28,7 +28,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * What {@code millrace repair} advises is entered as it stands, after the fault was done to a run that was trained: training goes on,
+ * What {@code millrace repair} advises is entered as it stands, after the fault was done to a run that was trained: training continues,
  * nothing is left to repair, and the ledger adds up. One run, which each fault finds where the one before has left it.
  */
 @Tag("faults")

@@ -178,7 +178,7 @@ class AgentSessionsIT {
         }
     }
 
-    /** The same prompt goes on from the first turn once more; of the two that do, the end names the other. */
+    /** The same prompt continues from the first turn once more; of the two that do, the end names the other. */
     private void requireSameForClientsOfAnthropic(String base, JsonNode session, JsonNode message, int promptTokens)
             throws Exception {
         var call = JSON.createObjectNode();

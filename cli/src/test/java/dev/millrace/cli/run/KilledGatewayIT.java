@@ -106,7 +106,7 @@ class KilledGatewayIT {
         play(KILLS, (command, playing) -> killAgainAndAgain(with(command, port, "g0"), playing));
     }
 
-    /** It goes on while its place is taken, with calls of agents that it has not answered. */
+    /** It continues while its place is taken, with calls of agents that it has not answered. */
     @Test
     void shouldAcknowledgeNothingThatWhoeverTookItsPlaceDoesNotKnow() throws Exception {
         int port = freePort();

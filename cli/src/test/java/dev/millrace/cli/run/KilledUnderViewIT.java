@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.CleanupMode;
 import org.junit.jupiter.api.io.TempDir;
 
-/** A page that stays open shows that a run was killed, is not in its way when it goes on, and goes on with it. */
+/** A page that stays open shows that a run was killed, is not in its way when it continues, and continues with it. */
 @Tag("faults")
 @Timeout(600)
 class KilledUnderViewIT {

@@ -38,7 +38,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** A verifier that is killed while a run asks it, and comes back: what it could not judge costs itself, and the run goes on. */
+/** A verifier that is killed while a run asks it, and comes back: what it could not judge costs itself, and the run continues. */
 @Tag("faults")
 @Timeout(300)
 class KilledVerifierIT {

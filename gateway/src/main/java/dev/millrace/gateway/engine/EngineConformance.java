@@ -257,7 +257,7 @@ public final class EngineConformance {
         try {
             asked.get(UNDER_WAY_MS, TimeUnit.MILLISECONDS);
         } catch (TimeoutException | ExecutionException e) {
-            // it goes on, or has failed, which is seen when it is read
+            // it continues, or has failed, which is seen when it is read
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw EngineException.failed("interrupted");

@@ -82,7 +82,7 @@ public record Guess() implements Environment {
                     found ? 1.0 : 0.0, Map.of("guesses", (double) guesses), perTurn(response, found), List.of());
         }
 
-        /** The last turn has it all: the policy goes on until it has found the number. */
+        /** The last turn has it all: the policy continues until it has found the number. */
         private static List<Double> perTurn(Transcript response, boolean found) {
             List<Double> perTurn = new ArrayList<>();
             for (int t = 0; t < response.length(); t++) {

@@ -1,5 +1,5 @@
 /**
- * Tasks and environments: what is asked, how it goes on, and what the answer is worth.
+ * Tasks and environments: what is asked, how it continues, and what the answer is worth.
  *
  * <p>To add an environment:
  * <ol>
@@ -10,7 +10,7 @@
  * <li>Decide how a response ends. {@code endToken()} if the policy says so, {@code StepResult.END} if the environment
  *     does; the token limit of the request always holds.</li>
  * <li>To answer in between, return {@code StepResult.insert(...)}: the tokens are inserted behind the policy's newest token,
- *     get mask 0 and log-prob 0, and the policy goes on after them. If the limit leaves no room for them, the response
+ *     get mask 0 and log-prob 0, and the policy continues after them. If the limit leaves no room for them, the response
  *     ends there and is verified as it stands. What takes time is answered with {@code StepResult.LATER} until it is there;
  *     other sequences go on meanwhile.</li>
  * <li>Verify from the transcript, never from what the episode remembers, and handle a response that was cut anywhere.

@@ -6,7 +6,7 @@ public enum CacheOnSwap {
      * They are computed again under the new weights, so that from the swap on the behavior policy is exactly the version
      * that the span names. Costs what taking in a prompt as long as the sequence costs; what the samples of a
      * group have in common is computed once. Where that would stop sampling for longer than {@code swap_pause_ms}, it is done beside sampling: each
-     * sequence goes on with the weights that it has until its own keys and values are there, and two versions are held until then.
+     * sequence continues with the weights that it has until its own keys and values are there, and two versions are held until then.
      */
     RECOMPUTE,
     /**

@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
  * sequences go on under the weights that they have.
  *
  * <p>A few sequences at a time, those with the fewest tokens first. Each stands still for its last piece alone ({@link RecomputedPieces}) and
- * goes on under the newer weights, with what was computed written into its slot: to the bit as if it had stood still all the time. One whose environment is
+ * continues under the newer weights, with what was computed written into its slot: to the bit as if it had stood still all the time. One whose environment is
  * waited for is finished when it has answered.
  *
  * <p>Owned by the slots' owner. What the other thread does, nobody else touches before it is done.
@@ -112,7 +112,7 @@ final class CacheRenewal implements AutoCloseable {
     }
 
     /**
-     * Goes on with sequences whose keys and values are of older weights than they are to go on with, unless the other thread is at it.
+     * Continues with sequences whose keys and values are of older weights than they are to go on with, unless the other thread is at it.
      *
      * @param weights of {@code newest}, the same as long as something is being computed
      * @param running by slot

@@ -146,7 +146,7 @@ final class ContinuousBatcher implements AutoCloseable {
         return speed.millisFor(tokens);
     }
 
-    /** Every sequence goes on with other weights; what was computed with older ones is computed again before that, or kept, as configured. */
+    /** Every sequence continues with other weights; what was computed with older ones is computed again before that, or kept, as configured. */
     void goOnWith(long version) {
         for (RunningSequence sequence : slots) {
             if (sequence != null) {
@@ -199,7 +199,7 @@ final class ContinuousBatcher implements AutoCloseable {
     /**
      * The same of some of them.
      *
-     * @param who goes on under this version; the others stay as they are
+     * @param who continues under this version; the others stay as they are
      */
     boolean advance(Weights weights, long version, Predicate<RunningSequence> who, Consumer<RunningSequence> finished) {
         boolean heard = hear(finished);

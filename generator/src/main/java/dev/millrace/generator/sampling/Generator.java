@@ -17,7 +17,7 @@ import java.time.Clock;
  *
  * <p>Sampling never waits for a step of the learner: new weights are loaded on another thread and taken up between two
  * calls of the engine, while sequences are in flight; version spans say which tokens are whose. Where computing their keys and values again would stop
- * sampling for long, that is done by another thread, and each goes on with the older weights until it is done. With
+ * sampling for long, that is done by another thread, and each continues with the older weights until it is done. With
  * {@link WeightUpdate#DRAIN} they are taken up when all sequences in flight are finished, with {@link WeightUpdate#GROUP_END}
  * when all groups that were begun are; with {@link WeightUpdate#MULTI_VERSION} new sequences begin with them while the others
  * finish with theirs. A sequence whose environment

@@ -109,7 +109,7 @@ final class Intake {
         Arrays.fill(heldPrompt, null);
     }
 
-    /** Whether a sequence has known tokens that are to be taken in before it goes on; a few are rather forced on the way. */
+    /** Whether a sequence has known tokens that are to be taken in before it continues; a few are rather forced on the way. */
     boolean isDue(int slot, RunningSequence sequence) {
         int pending = sequence.known() - sequence.held();
         taking[slot] = pending > 0 && (taking[slot] || pending >= session.tokensPerCall());

@@ -8,7 +8,7 @@ import java.util.Optional;
 import java.util.function.Supplier;
 
 /**
- * Keys and values of conversations that are over for now: the turn that goes on from one, or begins as it does, takes in only what is
+ * Keys and values of conversations that are over for now: the turn that continues from one, or begins as it does, takes in only what is
  * new. Holds what one version alone made, and only of the newest version; gives up what was not used for the longest time.
  *
  * <p>Owned by the sampling thread.

@@ -4,8 +4,8 @@ package dev.millrace.generator.sampling;
  * How a sequence that is computed again is cut: its prompt in pieces as it went in first, its response in pieces of the same length, what is left of
  * it in short ones, and what is left of that at last.
  *
- * <p>So the pieces are a function of the sequence and of where it goes on, and all but the last are known before it is known where that is: they can
- * be computed while the sequence goes on as it was, and what it has to wait for is the last one.
+ * <p>So the pieces are a function of the sequence and of where it continues, and all but the last are known before it is known where that is: they can
+ * be computed while the sequence continues as it was, and what it has to wait for is the last one.
  */
 final class RecomputedPieces {
     private static final int SHORT_PIECE = 32;

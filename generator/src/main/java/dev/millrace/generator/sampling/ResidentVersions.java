@@ -7,7 +7,7 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The versions that sequences in flight are sampled by: the one that was taken up last, and the one before it as long as a sequence goes on with
+ * The versions that sequences in flight are sampled by: the one that was taken up last, and the one before it as long as a sequence continues with
  * it: with {@link WeightUpdate#MULTI_VERSION} until it is finished, with {@link CacheOnSwap#RECOMPUTE} until its keys and values are computed again.
  *
  * <p>Never more than two: while the older one is there, nothing newer is taken up, and nothing newer is
@@ -158,7 +158,7 @@ final class ResidentVersions {
         return any;
     }
 
-    /** Lets go of the older version where no sequence goes on with it; one that waits for its environment may be renewed when it has answered. */
+    /** Lets go of the older version where no sequence continues with it; one that waits for its environment may be renewed when it has answered. */
     private void leaveOlder() {
         NewestWeights.Loaded before = older;
         boolean mayRenew = batcher.renews();

@@ -71,7 +71,7 @@ public final class RolloutSampler implements AutoCloseable {
     /**
      * One rollout for each sample, in their order, every token by the version that the sample names for its position.
      *
-     * <p>A version goes on where another ended as a generator does that takes up new weights between two calls: what a
+     * <p>A version continues where another ended as a generator does that takes up new weights between two calls: what a
      * generator with these settings sampled under these versions comes out again, unless it kept a prompt's keys and values
      * over a swap.
      *
@@ -120,7 +120,7 @@ public final class RolloutSampler implements AutoCloseable {
                 .toList();
     }
 
-    /** The oldest version by which one of them goes on now; where all wait for their environments, any of theirs. */
+    /** The oldest version by which one of them continues now; where all wait for their environments, any of theirs. */
     private static long oldest(Set<RunningSequence> sampling, ToLongFunction<RunningSequence> next) {
         return sampling.stream()
                 .filter(sequence -> !sequence.waits())

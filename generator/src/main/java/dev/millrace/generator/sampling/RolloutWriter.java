@@ -34,7 +34,7 @@ import org.apache.kafka.common.serialization.Serializer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Commits what the sampling thread has finished, on a thread of its own, so that sampling goes on meanwhile.
+ * Commits what the sampling thread has finished, on a thread of its own, so that sampling continues meanwhile.
  *
  * <p>One transaction at a time holds rollouts, dead letters, the serving record and the offsets of the prompts they
  * answer: all of it or nothing. Rewards are verified here, too.

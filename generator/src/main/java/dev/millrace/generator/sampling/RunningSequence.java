@@ -166,7 +166,7 @@ final class RunningSequence implements Transcript {
         return CounterBasedRandom.uniform(stream, position - prompt.tokens().length);
     }
 
-    /** Why it ended, or null while it goes on. */
+    /** Why it ended, or null while it continues. */
     @Nullable
     FinishReason finishReason() {
         return finishReason;
@@ -212,7 +212,7 @@ final class RunningSequence implements Transcript {
     /**
      * Asks the environment what it does after the newest token.
      *
-     * @return whether the policy goes on at once, with nothing said in between
+     * @return whether the policy continues at once, with nothing said in between
      */
     boolean stepEnvironment() {
         StepResult result;

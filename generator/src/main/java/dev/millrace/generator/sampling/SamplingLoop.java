@@ -95,7 +95,7 @@ final class SamplingLoop implements PromptSource.Moves {
         return prompts;
     }
 
-    /** Goes on until it is stopped, then finishes what is in flight. */
+    /** Continues until it is stopped, then finishes what is in flight. */
     void run(BooleanSupplier stopped) {
         while (!stopped.getAsBoolean()) {
             quarantine.look();

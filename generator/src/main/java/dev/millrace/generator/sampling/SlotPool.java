@@ -185,7 +185,7 @@ final class SlotPool implements AutoCloseable {
     /**
      * The same of some of them.
      *
-     * @param who goes on under this version; the others stay as they are
+     * @param who continues under this version; the others stay as they are
      */
     boolean advance(Weights weights, long version, Predicate<RunningSequence> who, Consumer<RunningSequence> finished) {
         boolean any = false;

@@ -86,7 +86,7 @@ public final class SlotTurnEngine implements TurnEngine {
      * @param shape of the policy
      * @param tokenizer of its text
      * @param prepared of the configured precision, to which whoever loads weights adds them
-     * @param prefixBytes memory for what is kept of answers, so that a prompt that goes on from one takes in only what is new; 0 for none
+     * @param prefixBytes memory for what is kept of answers, so that a prompt that continues from one takes in only what is new; 0 for none
      * @throws IllegalArgumentException if weights are to be taken up at the end of groups, which sessions have no end of
      */
     private SlotTurnEngine(

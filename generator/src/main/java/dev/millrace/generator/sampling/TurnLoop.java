@@ -85,7 +85,7 @@ final class TurnLoop implements PromptSource.Moves {
         return prompts;
     }
 
-    /** Goes on until it is stopped, then finishes what is under way. */
+    /** Continues until it is stopped, then finishes what is under way. */
     void run(BooleanSupplier stopped) {
         while (!stopped.getAsBoolean()) {
             engine.requireAlive();

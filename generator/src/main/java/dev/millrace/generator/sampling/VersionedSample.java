@@ -9,7 +9,7 @@ import java.util.List;
  *
  * @param request of the sample's group
  * @param index of the sample in its group, which decides about its draws
- * @param versions by response position, in order and without gaps; the last goes on to the end, wherever that is
+ * @param versions by response position, in order and without gaps; the last continues to the end, wherever that is
  */
 public record VersionedSample(PromptRequest request, int index, List<VersionSpan> versions) {
 

@@ -47,7 +47,7 @@ import org.slf4j.LoggerFactory;
  * Admission's side of the log: writes prompts, reads what says that samples are settled, and keeps what is under way.
  *
  * <p>Prompts, what has changed of {@link ReleasedSamples}, and the offsets up to which the log was read for it are committed in
- * one transaction; the topic {@code admission} has all three, so that a restart reads one table and goes on exactly there. The
+ * one transaction; the topic {@code admission} has all three, so that a restart reads one table and continues exactly there. The
  * offsets are committed for the group, too, for those who look at its lag. A second admission of the same run fences the first
  * by its transactional id. Owned by one thread, except {@link #wakeup()}.
  */

@@ -118,7 +118,7 @@ final class LostSamplesSearch implements AutoCloseable {
             return Optional.of(search(asked, opened()));
         } catch (WakeupException e) {
             return Optional.empty(); // it is being closed
-        } catch (RuntimeException e) { // admission goes on, whatever is wrong with the search
+        } catch (RuntimeException e) { // admission continues, whatever is wrong with the search
             LOG.warn(
                     "what there is of requests that are overdue cannot be read now, which is tried again: {}",
                     e.toString());

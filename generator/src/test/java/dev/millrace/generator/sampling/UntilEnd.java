@@ -8,7 +8,7 @@ import dev.millrace.api.environment.VerifiedReward;
 import dev.millrace.generator.environment.Symbols;
 import java.util.Map;
 
-/** Goes on until the policy ends it; worth one per token. */
+/** Continues until the policy ends it; worth one per token. */
 final class UntilEnd implements Environment, Episode {
     @Override
     public String name() {

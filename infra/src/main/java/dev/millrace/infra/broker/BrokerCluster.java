@@ -17,7 +17,7 @@ import java.util.stream.IntStream;
  * A cluster of brokers, each in a process of its own: every partition has a copy on up to three of them, and a record counts
  * when all copies but one have it.
  *
- * <p>Each node is broker and controller, so that a cluster of three goes on when any one of them is killed; one that was killed
+ * <p>Each node is broker and controller, so that a cluster of three continues when any one of them is killed; one that was killed
  * or stopped can be started again. It is made for load and fault tests, and the cluster as a whole is not started again on the same
  * directory. Thread-safe.
  */

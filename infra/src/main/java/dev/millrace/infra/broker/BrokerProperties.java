@@ -37,7 +37,7 @@ final class BrokerProperties {
         p.setProperty("min.insync.replicas", inSync);
         p.setProperty("offsets.topic.replication.factor", copies);
         p.setProperty("offsets.topic.num.partitions", "4");
-        // a run that is resumed after months goes on where it stood
+        // a run that is resumed after months continues where it stood
         p.setProperty("offsets.retention.minutes", Integer.toString(Integer.MAX_VALUE));
         p.setProperty("transaction.state.log.replication.factor", copies);
         p.setProperty("transaction.state.log.min.isr", inSync);

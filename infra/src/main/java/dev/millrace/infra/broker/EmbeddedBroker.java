@@ -50,7 +50,7 @@ import org.slf4j.LoggerFactory;
 /**
  * A Kafka broker (KRaft: broker and controller) inside this process, alone unless it is a {@link BrokerCluster}'s.
  *
- * <p>A new directory is formatted; an old one goes on where it stopped, with its records, its committed offsets
+ * <p>A new directory is formatted; an old one continues where it stopped, with its records, its committed offsets
  * and transactions, also on other ports and after a kill -9. Starting takes about three seconds in a cold JVM, half a second after
  * that. A fault that it cannot live with, such as a full disk, does not end the JVM: see {@link #failure()}.
  * Thread-safe.

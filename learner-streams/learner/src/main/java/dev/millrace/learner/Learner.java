@@ -42,7 +42,7 @@ import org.slf4j.LoggerFactory;
  *
  * <p>Everything that a step leaves behind (chunks of weights and optimiser state, manifest, training-log record, the
  * batch's offset) is written in one Kafka transaction under one transactional id per run. Killed at any moment, a
- * learner that starts again therefore finds a version and the batch after it, and goes on as if nothing had happened: no
+ * learner that starts again therefore finds a version and the batch after it, and continues as if nothing had happened: no
  * batch is trained on twice, no version published twice. A second learner fences the first, which then stops.
  *
  * <p>What is next follows from the chain of manifests. A record that is none of the run's ends nothing: it is passed over, and
@@ -178,7 +178,7 @@ public final class Learner implements AutoCloseable {
     }
 
     /**
-     * In the end the newest version gets the optimiser's state, so that whoever goes on needs to learn nothing again, and may do so under other
+     * In the end the newest version gets the optimiser's state, so that whoever continues needs to learn nothing again, and may do so under other
      * settings. Where that does not succeed, or a step had begun to change the state, it is learnt again from the last checkpoint.
      */
     private void checkpoint(TrainingState state, VersionCommitter committer) {

@@ -3,7 +3,7 @@ package dev.millrace.workloads.closed;
 import dev.millrace.workloads.topology.Distribution;
 
 /**
- * What is simulated in a closed loop, and how long it goes on.
+ * What is simulated in a closed loop, and how long it continues.
  *
  * <p>Everything is counted from the end of a run's first step on, so that the start of its roles is no part of it.
  *

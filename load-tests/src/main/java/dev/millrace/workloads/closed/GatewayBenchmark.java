@@ -292,7 +292,7 @@ public final class GatewayBenchmark {
     }
 
     /**
-     * Agents side by side, each of which plays one session after the other: a call, a pause of random length, a call whose prompt goes on
+     * Agents side by side, each of which plays one session after the other: a call, a pause of random length, a call whose prompt continues
      * from the answer. Times each call from its sending to its last byte.
      */
     static final class AgentLanes {

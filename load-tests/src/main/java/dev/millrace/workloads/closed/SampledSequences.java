@@ -15,7 +15,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.SplittableRandom;
 
-/** Sequences of random prompts that an engine goes on from at temperature 1, with what it said of each token that it drew. Not thread-safe. */
+/** Sequences of random prompts that an engine continues from at temperature 1, with what it said of each token that it drew. Not thread-safe. */
 final class SampledSequences implements AutoCloseable {
     private static final double LARGEST_DRAW = 0.9999;
 

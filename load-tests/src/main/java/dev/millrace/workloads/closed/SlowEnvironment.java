@@ -14,7 +14,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * An environment that reacts as another one does, but later: whenever the other says something or ends the episode, a time is
- * drawn for it. A token after which the policy just goes on costs nothing, as in the other.
+ * drawn for it. A token after which the policy just continues costs nothing, as in the other.
  *
  * <p>Tokens, rewards and rollouts are the other's. Episodes are numbered as they begin, and each draws from a stream of its own.
  * Thread-safe.

@@ -52,7 +52,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  *
  * <p>Two times of each swap are reported, beside what they are in calm: the longest from one call of the engine to the next, which is how long
  * nobody's tokens come; and the longest that a single sequence waits for its next token. A swap lasts from the first call after it is taken up to
- * the last call in which a sequence goes on with the version before.
+ * the last call in which a sequence continues with the version before.
  *
  * <p>Arguments: a {@link RandomLlama}, how many versions, {@code in_flight/keep}, {@code in_flight/recompute} or
  * {@code multi_version}, and the milliseconds of {@code generator.swap_pause_ms} (default: its own).

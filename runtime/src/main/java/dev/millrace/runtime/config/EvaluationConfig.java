@@ -41,7 +41,7 @@ public record EvaluationConfig(int everyVersions, long everySeconds, int prompts
         return new EvaluationConfig(0, 0, 64, 4, 0.5);
     }
 
-    /** Whether anything is evaluated while the run goes on. */
+    /** Whether anything is evaluated while the run continues. */
     public boolean isOn() {
         return everyVersions > 0 || everySeconds > 0;
     }

@@ -56,7 +56,7 @@ final class TextRun {
     }
 
     /**
-     * Looks at data and tokenizer of a run that begins, or that goes on with others than it was begun with, and makes room for their
+     * Looks at data and tokenizer of a run that begins, or that continues with others than it was begun with, and makes room for their
      * prompts in a slot where its size is left open.
      *
      * @param begun what the run was begun with

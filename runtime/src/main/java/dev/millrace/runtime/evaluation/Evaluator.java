@@ -38,7 +38,7 @@ import org.slf4j.LoggerFactory;
  * The role that evaluates: follows the run's versions, tries those that are due on held-out prompts, each at that one version from the
  * first token to the last, and writes one record of each to the topic {@code evaluations}. One per run; a second one takes over.
  *
- * <p>When it falls behind it goes on with the newest version that is due; what it passes over is in the record and a meter. Killed at any
+ * <p>When it falls behind it continues with the newest version that is due; what it passes over is in the record and a meter. Killed at any
  * moment, it begins the evaluation again that it was at, and writes no second record of one that it had written.
  *
  * <p>{@link #run} and then {@link #evaluateLast} belong to one thread at a time; the rest may be called by any. Meters: {@code
@@ -157,7 +157,7 @@ public final class Evaluator implements AutoCloseable {
         }
     }
 
-    /** Ends {@link #run}, and its evaluation that goes on; what is half evaluated is no evaluation. */
+    /** Ends {@link #run}, and its evaluation that continues; what is half evaluated is no evaluation. */
     public void stop() {
         stopped = true;
     }
@@ -189,7 +189,7 @@ public final class Evaluator implements AutoCloseable {
                 outputs.show(evaluations());
             }
         } catch (VersionUnavailableException
-                | UnjudgedException e) { // the run goes on without a number that it does not need
+                | UnjudgedException e) { // the run continues without a number that it does not need
             passedOver.increment();
             LOG.warn("version {} is not evaluated: {}", due.version(), e.getMessage());
         } catch (CancellationException e) {

@@ -29,7 +29,7 @@ import org.jspecify.annotations.Nullable;
  * The run's steps, or its evaluations, as TensorBoard's event files, in a folder of the run's name; of a run that was rolled back, each
  * epoch has a folder of its own.
  *
- * <p>Fed with every step of the run from its first, or every evaluation: those that the folder has already are passed over. A process that goes on begins
+ * <p>Fed with every step of the run from its first, or every evaluation: those that the folder has already are passed over. A process that continues begins
  * a new file, which TensorBoard reads as the continuation of those before it. One process writes a folder at a time. Where writing
  * fails, an alarm says so and nothing more is written; the next start writes what is missing, out of the training log. Used by one
  * thread.

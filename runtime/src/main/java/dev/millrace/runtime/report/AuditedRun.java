@@ -25,7 +25,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * A run that is asked about: its log, and the broker that had to be started to read it, if any.
  *
- * <p>Nothing is created. A run that goes on in its folder is asked at its own broker; one that has ended has its folder
+ * <p>Nothing is created. A run that continues in its folder is asked at its own broker; one that has ended has its folder
  * locked meanwhile, so that it cannot go on half way: who wants it waits a while for it.
  */
 public final class AuditedRun implements AutoCloseable {
@@ -79,7 +79,7 @@ public final class AuditedRun implements AutoCloseable {
     }
 
     /**
-     * Opens the run that goes on in a folder by the broker that it has, without a look at the folder's lock: for the process that holds it.
+     * Opens the run that continues in a folder by the broker that it has, without a look at the folder's lock: for the process that holds it.
      *
      * @param bootstrapServers of that broker; of no account for a run on a cluster, which its configuration names
      */

@@ -54,7 +54,7 @@ public final class RunDirectory implements AutoCloseable {
         return path.resolve("config.yaml");
     }
 
-    /** True if a process has the folder now: a run goes on in it, or it {@link #isLent}. */
+    /** True if a process has the folder now: a run continues in it, or it {@link #isLent}. */
     public static boolean isInUse(Path path) {
         return look(path, FolderLock::isTaken);
     }
@@ -69,7 +69,7 @@ public final class RunDirectory implements AutoCloseable {
         return look(path, FolderLock::isWanted);
     }
 
-    /** True if a run goes on in the folder now. */
+    /** True if a run continues in the folder now. */
     public static boolean isRunning(Path path) {
         return isInUse(path) && !isLent(path);
     }
@@ -97,7 +97,7 @@ public final class RunDirectory implements AutoCloseable {
         }
     }
 
-    /** Writes down where the broker of this folder serves, for commands that ask about the run while it goes on. */
+    /** Writes down where the broker of this folder serves, for commands that ask about the run while it continues. */
     public void writeBrokerAddress(String bootstrapServers) {
         write(path.resolve(ADDRESS), bootstrapServers + "\n");
     }
@@ -239,7 +239,7 @@ public final class RunDirectory implements AutoCloseable {
 
     /**
      * Takes back the beginning of a run that came to nothing, such as one whose port was taken: its configuration,
-     * mistake included, must not be what the next attempt goes on with. Only the log of what happened stays.
+     * mistake included, must not be what the next attempt continues with. Only the log of what happened stays.
      */
     void discard() {
         try {

@@ -630,7 +630,7 @@ public final class TrainRun {
         private StartCheck() {}
 
         /**
-         * @param resumed whether the run goes on, and has its first weights on the log
+         * @param resumed whether the run continues, and has its first weights on the log
          * @throws ConfigException if a key says what cannot be
          * @throws RefusedRequestException if something is not to be had here
          */

@@ -54,7 +54,7 @@ public record ClaimedRun(
         return new EpochLineage(claim.beganAt(), ancestors);
     }
 
-    /** Where the epoch after this one began, as {@link EpochClaim#beganAt}; empty for the newest, which goes on. */
+    /** Where the epoch after this one began, as {@link EpochClaim#beganAt}; empty for the newest, which continues. */
     public Map<String, Long> endedAt(int epoch) {
         return epochs.stream()
                 .filter(known -> known.epoch() > epoch)

@@ -68,7 +68,7 @@ public final class PlaceWatch {
         }
     }
 
-    /** Without its claim a run goes on, and nobody could roll it back or join it. */
+    /** Without its claim a run continues, and nobody could roll it back or join it. */
     private void restore(RunClaims claims, Optional<ClaimedRun> there) {
         ClaimedRun last = known;
         boolean isLost =

@@ -44,7 +44,7 @@ public final class RunLog implements AutoCloseable {
         this.claimed = claimed;
     }
 
-    /** Creates a run of which no configuration is recorded and whose topology joins scores only, or goes on with it. */
+    /** Creates a run of which no configuration is recorded and whose topology joins scores only, or continues with it. */
     public static RunLog open(
             Map<String, Object> clientProperties,
             RunTopics topics,
@@ -56,7 +56,7 @@ public final class RunLog implements AutoCloseable {
     }
 
     /**
-     * Creates a run or goes on with it, in the epoch in which it is; any number of roles may do so at once.
+     * Creates a run or continues with it, in the epoch in which it is; any number of roles may do so at once.
      *
      * @param clientProperties {@code bootstrap.servers} and whatever else it takes to connect
      * @param partnerTopics those of {@link RunTopics#ofPartners} that its topology joins; the others are not made
@@ -249,7 +249,7 @@ public final class RunLog implements AutoCloseable {
     }
 
     /**
-     * Begins the run's next epoch: shuts out whoever still writes for this one, and claims the next, which says what it goes on
+     * Begins the run's next epoch: shuts out whoever still writes for this one, and claims the next, which says what it continues
      * from and where on the log. Its first version is still to be published.
      *
      * @return the same log at the new epoch; close one of the two

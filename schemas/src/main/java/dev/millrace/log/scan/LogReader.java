@@ -147,7 +147,7 @@ public final class LogReader implements AutoCloseable {
      * Hands over what is committed, up to these ends and what was fetched with it: a caller to whom it matters passes over
      * what lies behind.
      *
-     * @return false if the limit passed first; the next reading goes on where this one stopped
+     * @return false if the limit passed first; the next reading continues where this one stopped
      */
     public boolean readTo(
             Map<TopicPartition, Long> ends, ReadLimit limit, Consumer<ConsumerRecord<byte[], byte[]>> reader) {
@@ -157,7 +157,7 @@ public final class LogReader implements AutoCloseable {
     /**
      * Hands over what is committed until somebody has enough, who is asked before every fetch.
      *
-     * @return false if the limit passed first; the next reading goes on where this one stopped
+     * @return false if the limit passed first; the next reading continues where this one stopped
      * @throws WakeupException after {@link #wakeup()}
      */
     public boolean readUntil(BooleanSupplier enough, ReadLimit limit, Consumer<ConsumerRecord<byte[], byte[]>> reader) {

@@ -20,7 +20,7 @@ public record EpochLineage(Map<String, Long> beganAt, List<Ancestor> ancestors) 
     public static final EpochLineage FIRST = new EpochLineage(Map.of(), List.of());
 
     /**
-     * A version that an epoch went on from.
+     * A version that an epoch continued from.
      *
      * @param epoch whose version it is
      * @param version with which the younger epoch begins

@@ -6,7 +6,7 @@ import java.nio.charset.StandardCharsets;
 /**
  * The key of a server's heartbeat: {@code server_id/epoch}.
  *
- * <p>The epoch is part of it because a server that has not noticed a later epoch goes on writing: under compaction its
+ * <p>The epoch is part of it because a server that has not noticed a later epoch continues writing: under compaction its
  * records would otherwise take the place of those that the later epoch reads.
  */
 public final class ServerKey {

@@ -25,7 +25,7 @@ import org.apache.kafka.common.errors.TimeoutException;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.junit.jupiter.api.Test;
 
-/** Who goes on and who ends when producers of one transactional id shut each other out, without a broker. */
+/** Who continues and who ends when producers of one transactional id shut each other out, without a broker. */
 class OwnedWriterTest {
     private static final TopicPartition RUN = new TopicPartition("millrace.run", 0);
 

@@ -209,7 +209,7 @@ public final class FolderRun implements RecordedRun {
         return new CursorFetcher((partition, from) -> new FilesCursor(partition, files.of(partition), from));
     }
 
-    /** False: who follows a run that goes on asks its broker. */
+    /** False: who follows a run that continues asks its broker. */
     @Override
     public boolean hasGrown() {
         return false;

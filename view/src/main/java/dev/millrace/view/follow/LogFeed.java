@@ -31,13 +31,13 @@ final class LogFeed implements AutoCloseable {
     private static final long LOOK_NANOS = 1_000_000_000;
     private static final int RECORDS = 4000;
     private static final int FEW_RECORDS = 500;
-    /** Of a run that goes on, the broker gathers what is new for so long, and does not answer for each record by itself. */
+    /** Of a run that continues, the broker gathers what is new for so long, and does not answer for each record by itself. */
     private static final int GATHERED_MS = 20;
     /** Between two looks; a question that is left open meanwhile has the broker count anew with every record that is written. */
     private static final long REST_MS = 400;
 
     private static final int GATHERED_BYTES = 1 << 20;
-    /** Of one processor, what reading the rollouts of a run that goes on may take. */
+    /** Of one processor, what reading the rollouts of a run that continues may take. */
     private static final double SHARE = 0.005;
     /** A rest; longer ones, which a cold start would ask for, would leave the page behind the run. */
     private static final long MOST_REST_MS = 2000;

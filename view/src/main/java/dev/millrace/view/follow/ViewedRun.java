@@ -26,7 +26,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * A run that somebody looks at: its index, filled when it is opened and kept up, and its records by their places. A run that goes on in its folder is read
+ * A run that somebody looks at: its index, filled when it is opened and kept up, and its records by their places. A run that continues in its folder is read
  * by its own broker, for as long as somebody looks, one that has ended by that broker's files, so that it can go on at any moment; this then follows it. Thread-safe.
  */
 public final class ViewedRun implements AutoCloseable {
@@ -76,7 +76,7 @@ public final class ViewedRun implements AutoCloseable {
         return source;
     }
 
-    /** Somebody looks at it now: of a run that goes on, its index is kept up for as long as somebody does. */
+    /** Somebody looks at it now: of a run that continues, its index is kept up for as long as somebody does. */
     void look() {
         onlookers.ask();
     }
@@ -176,7 +176,7 @@ public final class ViewedRun implements AutoCloseable {
         }
     }
 
-    /** Of a run that has ended: until it goes on again. */
+    /** Of a run that has ended: until it continues again. */
     private void awaitGrowth() {
         while (!isStopped(LOOK_MS)) {
             if (source.mayGrow()) {

@@ -16,7 +16,7 @@ import dev.millrace.view.follow.ViewedRun.Known;
 import java.io.IOException;
 import java.util.Optional;
 
-/** Which run it is, what it is after, and whether it goes on. */
+/** Which run it is, what it is after, and whether it continues. */
 public final class RunFacts {
     private static final ObjectMapper JSON = new ObjectMapper();
 

@@ -78,7 +78,7 @@ public final class RecordIndexer {
      * Puts records in, in one transaction.
      *
      * @param records of any topics
-     * @param positions whether to note that everything before them is in, by which a restart goes on
+     * @param positions whether to note that everything before them is in, by which a restart continues
      */
     public Taken take(RunIndex index, Iterable<ConsumerRecord<byte[], byte[]>> records, boolean positions) {
         boolean[] found = new boolean[2];

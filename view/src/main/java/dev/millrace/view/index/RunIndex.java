@@ -64,7 +64,7 @@ public final class RunIndex implements AutoCloseable {
 
     private final Path file;
     private final Connection writer;
-    /** Of the writer, prepared once: what is new of a run that goes on comes in many small transactions. */
+    /** Of the writer, prepared once: what is new of a run that continues comes in many small transactions. */
     private final IndexStatements statements;
 
     private final BlockingDeque<Connection> readers = new LinkedBlockingDeque<>(KEPT_READERS);

@@ -34,7 +34,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.CleanupMode;
 import org.junit.jupiter.api.io.TempDir;
 
-/** A run that goes on is read to its end without onlookers, and from there on only for them. */
+/** A run that continues is read to its end without onlookers, and from there on only for them. */
 @Timeout(300)
 class UnseenRunIT {
     /** What both readers ask together while they would long have found what is new. */

@@ -202,7 +202,7 @@ final class CommandPartner implements Partner {
             ObjectNode answer;
             try {
                 answer = PartnerJson.parsed(line, place.shown());
-            } catch (PartnerException e) { // garbage, or its own sentence: it goes on, for the next question
+            } catch (PartnerException e) { // garbage, or its own sentence: it continues, for the next question
                 settle(asked.question);
                 asked.answer.completeExceptionally(e);
                 return;

@@ -11,7 +11,7 @@ import java.util.concurrent.CompletionStage;
 /**
  * What a verifier of the user's own says, in any language: a server, or a command.
  *
- * <p>Each response is one question, with an id of the rollout and its tokens. While it is asked, sampling goes on.
+ * <p>Each response is one question, with an id of the rollout and its tokens. While it is asked, sampling continues.
  *
  * @param url server for POST requests, {@code http} or {@code https}
  * @param command shell command that reads a question per line and writes an answer per line; replaces {@code url}

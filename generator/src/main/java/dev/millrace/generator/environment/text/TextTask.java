@@ -28,7 +28,7 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Task {@code text}: the policy goes on with prompts of data, one turn each, in the vocabulary of its checkpoint.
+ * Task {@code text}: the policy continues with prompts of data, one turn each, in the vocabulary of its checkpoint.
  *
  * @param data rows with the prompts
  * @param tokenizer of the checkpoint
@@ -495,8 +495,8 @@ public record TextTask(
     }
 
     /**
-     * Rows of data, pass after pass. The row at a position follows from seed, position and number of rows, so a run that goes on at a position
-     * goes on with the rows it would have had.
+     * Rows of data, pass after pass. The row at a position follows from seed, position and number of rows, so a run that continues at a position
+     * continues with the rows it would have had.
      */
     static final class TextPrompts implements PromptDataset {
         private static final long ORDER = 0x6F72646572L; // a stream that no sample draws from

@@ -20,7 +20,7 @@ public record Reverse(@Meaning("letters of a question, 1 to 16") int length) imp
         return new Task("reverse", this::prompt, new Spelling(), new Letters(), length + 2, length);
     }
 
-    /** A function of seed and ordinal, so that a restarted run goes on with the prompts it would have had. */
+    /** A function of seed and ordinal, so that a restarted run continues with the prompts it would have had. */
     private Prompt prompt(long seed, long ordinal) {
         SplittableRandom random = new SplittableRandom(seed * 0x9E3779B97F4A7C15L + ordinal);
         StringBuilder letters = new StringBuilder();
