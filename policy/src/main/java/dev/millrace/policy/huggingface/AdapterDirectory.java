@@ -163,10 +163,11 @@ public final class AdapterDirectory {
         String module = whole.name().substring(0, whole.name().length() - ".weight".length());
         long out = whole.dims().get(0);
         int in = Math.toIntExact(whole.dims().get(1));
-        int rank = Math.toIntExact(Math.round(number("rank_pattern", "r", module)));
-        if (rank < 1) {
-            throw new CheckpointException(
-                    directory.resolve(CONFIG) + ": r is " + rank + " for " + module + " and must be at least 1");
+        double given = number("rank_pattern", "r", module);
+        int rank = (int) given;
+        if (rank != given || rank < 1) {
+            throw new CheckpointException(directory.resolve(CONFIG) + ": r must be a whole number of at least 1 for "
+                    + module + ": " + given);
         }
         float[][] a = LoraAdapter.rows(read(file, PREFIX + module + A, rank, in), in);
         FloatBuffer b = read(file, PREFIX + module + B, out, rank);
@@ -180,7 +181,17 @@ public final class AdapterDirectory {
             for (int at = 0; at < piece.elementCount(); at += in) {
                 values.get(at, row);
                 LoraAdapter.addRow(b, o++, a, scale, row, sum);
+                requireFinite(row, whole.name());
                 values.put(at, row);
+            }
+        }
+    }
+
+    private void requireFinite(float[] row, String name) {
+        for (float value : row) {
+            if (!Float.isFinite(value)) {
+                throw new CheckpointException(
+                        directory + " makes " + name + " infinite or no number; its numbers are damaged");
             }
         }
     }

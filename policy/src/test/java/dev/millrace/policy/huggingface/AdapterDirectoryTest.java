@@ -126,7 +126,11 @@ class AdapterDirectoryTest {
                 "init_lora_weights | \"pissa_niter_4\" | init_lora_weights is \"pissa_niter_4\", which changes the base",
                 "peft_type | \"IA3\" | peft_type is 'IA3', and only LORA",
                 "r | 3 | lora_A.weight",
-                "r | 0 | r is 0 for",
+                "r | 0 | r must be a whole number of at least 1 for model.layers.0.self_attn.q_proj: 0.0",
+                "r | 2.5 | r must be a whole number of at least 1",
+                "r | 1e300 | r must be a whole number of at least 1",
+                "r | 2000000000 | lora_A.weight",
+                "lora_alpha | 1e300 | makes model.layers.0.self_attn.q_proj.weight infinite",
                 "lora_alpha | \"x\" | lora_alpha must be a number: \"x\"",
                 "rank_pattern | {\"(\": 1} | rank_pattern has '(', which is no regular expression",
             })
