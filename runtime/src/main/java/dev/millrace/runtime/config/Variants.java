@@ -2,6 +2,8 @@ package dev.millrace.runtime.config;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.algorithm.NamedAlgorithms;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
@@ -60,11 +62,21 @@ final class Variants {
             return variant;
         } catch (InvocationTargetException e) {
             if (e.getCause() instanceof IllegalArgumentException refusal) {
-                throw new ConfigException(ConfigBinder.join(key, String.valueOf(refusal.getMessage())), refusal);
+                throw new ConfigException(
+                        ConfigBinder.join(key, String.valueOf(refusal.getMessage())) + suggestion(name.textValue()),
+                        refusal);
             }
             throw new IllegalStateException("the variant " + name + " of " + key + " failed", e.getCause());
         } catch (ReflectiveOperationException e) {
             throw new IllegalStateException(named + " is not public", e);
         }
+    }
+
+    private String suggestion(String name) {
+        return named.getDeclaringClass() != Algorithm.class
+                ? ""
+                : NearestKey.of(name, NamedAlgorithms.all().keySet())
+                        .map(known -> "; did you mean " + known + "?")
+                        .orElse("");
     }
 }

@@ -249,7 +249,8 @@ class MillraceConfigTest {
                         .rejection()
                         .rolloutRsThreshold())
                 .isEqualTo("0.99_1.01");
-        assertThatThrownBy(() -> bind("algorithm=grop")).hasMessageContainingAll("algorithm.variant", "'grop'", "grpo");
+        assertThatThrownBy(() -> bind("algorithm=grop"))
+                .hasMessageContainingAll("algorithm.variant", "'grop'; did you mean grpo?");
     }
 
     @Test
