@@ -25,7 +25,7 @@ final class CommandList implements IHelpSectionRenderer {
         GROUPS.put("Models and archives", List.of("model", "export", "import"));
         GROUPS.put("One role a process", List.of("admit", "generate", "gateway", "score", "stream", "learn", "broker"));
         GROUPS.put("Measure and prove", List.of("load-test", "bench", "experiment", "conformance"));
-        GROUPS.put("Millrace itself", List.of("config", "plugins", "help"));
+        GROUPS.put("Millrace itself", List.of("config", "plugins", "generate-completion", "help"));
     }
 
     private static final int INDENT = 2;

@@ -32,6 +32,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
+import picocli.AutoComplete.GenerateCompletion;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Help;
@@ -73,6 +74,7 @@ import picocli.CommandLine.Model.UsageMessageSpec;
             BenchCommand.class,
             ConfigCommand.class,
             PluginsCommand.class,
+            GenerateCompletion.class,
             CorrectCommand.class,
             ConformanceCommand.class,
             ExperimentCommand.class,

@@ -46,6 +46,16 @@ class HelpTextTest {
     }
 
     @Test
+    void shouldWriteWhatAShellCompletesCommandsAndOptionsBy() {
+        StringWriter out = new StringWriter();
+        assertThat(Main.commandLine().setOut(new PrintWriter(out)).execute("generate-completion"))
+                .isZero();
+        assertThat(out.toString())
+                .contains("complete -F _complete_millrace", "dead-letters", "'--run-dir'")
+                .doesNotContain("./millrace");
+    }
+
+    @Test
     void shouldSayAnOptionInOnePiece() {
         String help = help(Main.commandLine().getSubcommands().get("evaluate"), 80);
 
