@@ -94,10 +94,7 @@ public final class ExportModelCommand implements Callable<Integer> {
     @Override
     public Integer call() {
         PrintWriter out = spec.commandLine().getOut();
-        if (Files.exists(to, LinkOption.NOFOLLOW_LINKS)) { // before a broker is started for it
-            throw new RefusedRequestException(
-                    to + " is there already, and nothing is overwritten; name a new directory");
-        }
+        requireNew(to); // before a broker is started for it
         if (adapter && type != null) {
             throw new CommandLine.ParameterException(
                     spec.commandLine(), "--adapter writes the adapter as it is, bit for bit; leave --dtype out");
@@ -132,6 +129,14 @@ public final class ExportModelCommand implements Callable<Integer> {
                                                     + " and there is no tokenizer")));
             out.flush();
             return 0;
+        }
+    }
+
+    /** Before anything is read for a directory that would not be written. */
+    static void requireNew(Path to) {
+        if (Files.exists(to, LinkOption.NOFOLLOW_LINKS)) {
+            throw new RefusedRequestException(
+                    to + " is there already, and nothing is overwritten; name a new directory");
         }
     }
 

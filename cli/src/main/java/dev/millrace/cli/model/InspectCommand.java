@@ -105,15 +105,6 @@ public final class InspectCommand implements Callable<Integer> {
         }
     }
 
-    /** Refuses a model that this process has no memory for. */
-    static void requireMemory(CheckpointDirectory checkpoint) throws IOException {
-        MemoryNeed.of(checkpoint.shape().parameterCount())
-                .refusal(checkpoint.path().toString())
-                .ifPresent(why -> {
-                    throw new RefusedRequestException(why);
-                });
-    }
-
     /** How fast a model directory's model is on this machine. */
     record MeasuredModel(String device, EngineRates rates) {
         private static final int SEQUENCES = 8;
@@ -124,7 +115,11 @@ public final class InspectCommand implements Callable<Integer> {
 
         /** Loads the model and measures it, which takes as long as some of its steps. */
         static MeasuredModel of(CheckpointDirectory checkpoint, Engine engine) throws IOException {
-            requireMemory(checkpoint);
+            MemoryNeed.of(checkpoint.shape().parameterCount())
+                    .refusal(checkpoint.path().toString())
+                    .ifPresent(why -> {
+                        throw new RefusedRequestException(why);
+                    });
             Weights weights = checkpoint.load();
             int half = Math.min(TOKENS, weights.shape().maxPositions() / 2);
             int window = weights.shape().traits().slidingWindow();

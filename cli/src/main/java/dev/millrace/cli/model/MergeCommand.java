@@ -5,12 +5,10 @@ import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.huggingface.CheckpointException;
 import dev.millrace.policy.huggingface.CheckpointExport;
 import dev.millrace.policy.weights.Weights;
-import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigException;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;
-import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.util.Locale;
 import java.util.TreeSet;
@@ -62,14 +60,10 @@ public final class MergeCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws IOException {
-        if (Files.exists(to, LinkOption.NOFOLLOW_LINKS)) {
-            throw new RefusedRequestException(
-                    to + " is there already, and nothing is overwritten; name a new directory");
-        }
+        ExportModelCommand.requireNew(to);
         try {
             AdapterDirectory read = new AdapterDirectory(adapter);
             CheckpointDirectory model = new CheckpointDirectory(base == null ? named(read.base()) : base);
-            InspectCommand.requireMemory(model);
             Weights weights = model.load();
             int layers = read.mergeInto(weights);
             CheckpointExport export = CheckpointExport.like(model, weights).withCompanions(adapter);

@@ -59,11 +59,13 @@ public final class AdapterDirectory {
             "task_type",
             "use_rslora");
 
+    private static final String START = "init_lora_weights";
+
     /** Initial values that leave the base as it is; the others, such as pissa, put a part of it into the adapter. */
     private static final Set<String> PLAIN_STARTS = Set.of("", "true", "false", "gaussian", "eva", "orthogonal");
 
     private final Path directory;
-    private final JsonNode config;
+    private final ConfigReader config;
 
     /**
      * Reads the description.
@@ -77,36 +79,33 @@ public final class AdapterDirectory {
             throw new CheckpointException(
                     directory + " holds no " + CONFIG + "; give the folder of a LoRA adapter in PEFT's layout");
         }
-        config = CheckpointDirectory.json(path, CheckpointDirectory.MOST_CONFIG_BYTES, "description of an adapter");
-        String type = config.path("peft_type").asText("");
-        if (!type.equals("LORA")) {
-            throw new CheckpointException(path + ": peft_type is '" + type + "', and only LORA can be merged");
+        config = new ConfigReader(
+                path.toString(),
+                CheckpointDirectory.json(path, CheckpointDirectory.MOST_CONFIG_BYTES, "description of an adapter"));
+        if (!config.text("peft_type", "").equals("LORA")) {
+            throw config.refusal("peft_type", "must be LORA, which alone can be merged");
         }
-        String start = config.path("init_lora_weights").asText("");
-        if (config.path("init_lora_weights").isContainerNode() || !PLAIN_STARTS.contains(start)) {
-            throw new CheckpointException(path + ": init_lora_weights is " + config.get("init_lora_weights")
-                    + ", which changes the base as well; convert the adapter to plain LoRA when it is saved"
-                    + " (PEFT: path_initial_model_for_weight_conversion)");
+        if (config.at(START).isContainerNode()
+                || !PLAIN_STARTS.contains(config.at(START).asText(""))) {
+            throw config.refusal(
+                    START,
+                    "changes the base as well; convert the adapter to plain LoRA when it is saved"
+                            + " (PEFT: path_initial_model_for_weight_conversion)");
         }
-        config.properties().forEach(entry -> {
-            if (!KNOWN.contains(entry.getKey()) && !isNeutral(entry.getValue())) {
-                throw new CheckpointException(
-                        path + ": " + entry.getKey() + " is " + entry.getValue()
-                                + ", which is not supported; merge the adapter with PEFT (merge_and_unload) and give the folder of the result");
+        for (String key : config.keys()) {
+            if (!KNOWN.contains(key)
+                    && config.isSet(key)
+                    && !config.at(key).asText().equals("none")) {
+                throw config.refusal(
+                        key,
+                        "is not supported; merge the adapter with PEFT (merge_and_unload) and give the folder of the result");
             }
-        });
-    }
-
-    private static boolean isNeutral(JsonNode value) {
-        return value.isNull()
-                || value.isBoolean() && !value.booleanValue()
-                || value.isContainerNode() && value.isEmpty()
-                || value.asText().equals("none");
+        }
     }
 
     /** Returns the base model's name or path, empty if the description has none. */
     public String base() {
-        return config.path("base_model_name_or_path").asText("");
+        return config.text("base_model_name_or_path", "");
     }
 
     /**
@@ -143,13 +142,25 @@ public final class AdapterDirectory {
                     adapted.add(whole);
                 }
             }
-            if (adapted.isEmpty()) {
-                throw new CheckpointException(path + " has no tensors");
-            }
+            requireAllTargets(adapted);
             for (WholeTensor whole : adapted) {
                 merge(file, whole, weights);
             }
             return adapted.size();
+        }
+    }
+
+    /** A file that lost tensors would otherwise be merged in part. */
+    private void requireAllTargets(List<WholeTensor> adapted) {
+        JsonNode targets = config.at("target_modules");
+        for (JsonNode target : targets.isArray() ? targets : List.<JsonNode>of()) {
+            String name = "." + target.asText() + ".weight";
+            if (adapted.stream().noneMatch(whole -> ("." + whole.name()).endsWith(name))) {
+                throw config.refusal("target_modules", target + " has no tensors in " + TENSORS);
+            }
+        }
+        if (adapted.isEmpty()) {
+            throw new CheckpointException(directory.resolve(TENSORS) + " has no tensors");
         }
     }
 
@@ -172,7 +183,10 @@ public final class AdapterDirectory {
         float[][] a = LoraAdapter.rows(read(file, PREFIX + module + A, rank, in), in);
         FloatBuffer b = read(file, PREFIX + module + B, out, rank);
         double alpha = number("alpha_pattern", "lora_alpha", module);
-        float scale = (float) (alpha / (config.path("use_rslora").asBoolean() ? Math.sqrt(rank) : rank));
+        if (!(alpha > 0)) {
+            throw config.refusal("lora_alpha", "must be above 0, and is " + alpha + " for " + module);
+        }
+        float scale = (float) (alpha / (config.flag("use_rslora") ? Math.sqrt(rank) : rank));
         float[] row = new float[in];
         float[] sum = new float[in];
         int o = 0;
@@ -205,23 +219,17 @@ public final class AdapterDirectory {
 
     /** The value of the first pattern that a module's name ends with, or else the value of the key. */
     private double number(String patterns, String key, String module) {
-        JsonNode found = config.path(key);
-        for (Map.Entry<String, JsonNode> each : config.path(patterns).properties()) {
+        ConfigReader own = config.object(patterns);
+        for (String pattern : own.keys()) {
             try {
-                if (Pattern.matches("(?:.*\\.)?(?:" + each.getKey() + ")", module)) {
-                    found = each.getValue();
-                    break;
+                if (Pattern.matches("(?:.*\\.)?(?:" + pattern + ")", module)) {
+                    return own.number(pattern);
                 }
             } catch (PatternSyntaxException e) {
                 throw new CheckpointException(
-                        directory.resolve(CONFIG) + ": " + patterns + " has '" + each.getKey()
-                                + "', which is no regular expression",
-                        e);
+                        directory.resolve(CONFIG) + ": " + patterns + ": " + pattern + " is no regular expression", e);
             }
         }
-        if (!found.isNumber() || !Double.isFinite(found.asDouble())) {
-            throw new CheckpointException(directory.resolve(CONFIG) + ": " + key + " must be a number: " + found);
-        }
-        return found.asDouble();
+        return config.number(key);
     }
 }

@@ -18,6 +18,14 @@ final class ConfigReader {
         return json.hasNonNull(key);
     }
 
+    /** Whether the key says something: neither null, nor false, nor empty. */
+    boolean isSet(String key) {
+        JsonNode value = at(key);
+        return has(key)
+                && !(value.isBoolean() && !value.booleanValue())
+                && !(value.isContainerNode() && value.isEmpty());
+    }
+
     JsonNode at(String key) {
         return json.path(key);
     }

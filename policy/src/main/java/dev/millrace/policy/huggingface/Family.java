@@ -4,6 +4,7 @@ import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.DecoderTraits;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
 import java.util.stream.Collectors;
 
 /**
@@ -12,27 +13,28 @@ import java.util.stream.Collectors;
  *
  * @param modelType {@code model_type}
  * @param architecture the {@code architectures} entry with a language model head
- * @param keyHeadsDefault whether {@code num_key_value_heads} may be left out, for as many as query heads; the other families' readers
- *     would take some number of their own
- * @param headSizeRequired whether {@code head_dim} must be there
- * @param qkvBias whether queries, keys and values have biases without a key
- * @param attentionBias whether {@code attention_bias} may be true: biases of all four projections
- * @param mlpBias whether {@code mlp_bias} may be true
- * @param queryKeyNorm whether queries and keys are normed
- * @param experts whether every layer is a mixture of experts
  * @param window which layers have a sliding window
+ * @param traits what holds for the family
  */
-record Family(
-        String modelType,
-        String architecture,
-        boolean keyHeadsDefault,
-        boolean headSizeRequired,
-        boolean qkvBias,
-        boolean attentionBias,
-        boolean mlpBias,
-        boolean queryKeyNorm,
-        boolean experts,
-        Window window) {
+record Family(String modelType, String architecture, Window window, Set<Trait> traits) {
+    /** What a family has, or its config may say. */
+    enum Trait {
+        /** {@code num_key_value_heads} may be left out, for as many as query heads; other readers would take their own number. */
+        KEY_HEADS_DEFAULT,
+        /** {@code head_dim} must be there. */
+        HEAD_SIZE_REQUIRED,
+        /** Queries, keys and values have biases without a key. */
+        QKV_BIAS,
+        /** {@code attention_bias} may be true: biases of all four projections. */
+        ATTENTION_BIAS,
+        /** {@code mlp_bias} may be true. */
+        MLP_BIAS,
+        /** Queries and keys are normed. */
+        QUERY_KEY_NORM,
+        /** Every layer is a mixture of experts. */
+        EXPERTS
+    }
+
     /** Which layers have a sliding window, and by which keys. */
     enum Window {
         /** None; {@code sliding_window} must be left out. */
@@ -47,11 +49,27 @@ record Family(
 
     /** A shape that several describe is written as the first of them. */
     static final List<Family> ALL = List.of(
-            new Family("llama", "LlamaForCausalLM", true, false, false, true, true, false, false, Window.NONE),
-            new Family("mistral", "MistralForCausalLM", false, false, false, false, false, false, false, Window.ALL),
-            new Family("qwen2", "Qwen2ForCausalLM", false, false, true, false, false, false, false, Window.UPPER),
-            new Family("qwen3", "Qwen3ForCausalLM", false, true, false, true, false, true, false, Window.UPPER),
-            new Family("qwen3_moe", "Qwen3MoeForCausalLM", false, false, false, true, false, true, true, Window.OFF));
+            new Family(
+                    "llama",
+                    "LlamaForCausalLM",
+                    Window.NONE,
+                    Set.of(Trait.KEY_HEADS_DEFAULT, Trait.ATTENTION_BIAS, Trait.MLP_BIAS)),
+            new Family("mistral", "MistralForCausalLM", Window.ALL, Set.of()),
+            new Family("qwen2", "Qwen2ForCausalLM", Window.UPPER, Set.of(Trait.QKV_BIAS)),
+            new Family(
+                    "qwen3",
+                    "Qwen3ForCausalLM",
+                    Window.UPPER,
+                    Set.of(Trait.HEAD_SIZE_REQUIRED, Trait.ATTENTION_BIAS, Trait.QUERY_KEY_NORM)),
+            new Family(
+                    "qwen3_moe",
+                    "Qwen3MoeForCausalLM",
+                    Window.OFF,
+                    Set.of(Trait.ATTENTION_BIAS, Trait.QUERY_KEY_NORM, Trait.EXPERTS)));
+
+    boolean has(Trait trait) {
+        return traits.contains(trait);
+    }
 
     static Optional<Family> of(String modelType) {
         return ALL.stream().filter(family -> family.modelType.equals(modelType)).findFirst();
@@ -79,19 +97,19 @@ record Family(
     }
 
     private boolean describes(DecoderShape shape) {
-        DecoderTraits traits = shape.traits();
-        boolean biases = attentionBias
-                ? shape.qkvBias() == traits.outputBias()
-                : shape.qkvBias() == qkvBias && !traits.outputBias();
+        DecoderTraits its = shape.traits();
+        boolean biases = has(Trait.ATTENTION_BIAS)
+                ? shape.qkvBias() == its.outputBias()
+                : shape.qkvBias() == has(Trait.QKV_BIAS) && !its.outputBias();
         boolean windows = switch (window) {
-            case NONE, OFF -> traits.slidingWindow() == 0;
-            case ALL -> traits.fullLayers() == 0;
+            case NONE, OFF -> its.slidingWindow() == 0;
+            case ALL -> its.fullLayers() == 0;
             case UPPER -> true;
         };
         return biases
                 && windows
-                && (mlpBias || !traits.mlpBias())
-                && queryKeyNorm == traits.queryKeyNorm()
-                && experts == traits.experts().present();
+                && (has(Trait.MLP_BIAS) || !its.mlpBias())
+                && has(Trait.QUERY_KEY_NORM) == its.queryKeyNorm()
+                && has(Trait.EXPERTS) == its.experts().present();
     }
 }

@@ -8,6 +8,7 @@ import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.DecoderTraits;
 import dev.millrace.policy.decoder.Experts;
 import dev.millrace.policy.decoder.TensorSpec;
+import dev.millrace.policy.huggingface.Family.Trait;
 import dev.millrace.policy.huggingface.Family.Window;
 import java.util.ArrayList;
 import java.util.List;
@@ -71,8 +72,8 @@ final class HuggingFaceConfig {
                             + " remove_invalid_values repetition_penalty return_dict_in_generate temperature top_k top_p typical_p")
                     .split(" "));
 
-    private static final Pattern NOTE =
-            Pattern.compile("_.*|transformers.*|unsloth_.*|output_.*|suppress_tokens|begin_suppress_tokens"
+    private static final Pattern NOTE = Pattern.compile(
+            "_.*|transformers.*|unsloth_.*|output_(?:attentions|hidden_states|router_logits|scores)|suppress_tokens|begin_suppress_tokens"
                     + "|.*_(?:dropout|pdrop|token_id|token_ids|version)");
 
     private final String source;
@@ -128,7 +129,7 @@ final class HuggingFaceConfig {
         int layers = config.integer("num_hidden_layers", MOST_LAYERS);
         int maxPositions = config.integer("max_position_embeddings", MOST_TOKENS);
         RopeConfig rope = new RopeConfig(config, maxPositions, MOST_TOKENS);
-        boolean allBiases = flag("attention_bias", family.attentionBias());
+        boolean allBiases = flag("attention_bias", family.has(Trait.ATTENTION_BIAS));
         try {
             int window = slidingWindow();
             int fullLayers = fullLayers(window, layers);
@@ -145,12 +146,12 @@ final class HuggingFaceConfig {
                     rope.theta(),
                     config.number("rms_norm_eps"),
                     config.flag("tie_word_embeddings"),
-                    allBiases || family.qkvBias(),
+                    allBiases || family.has(Trait.QKV_BIAS),
                     new DecoderTraits(
                             rope.scaling(),
                             allBiases,
-                            flag("mlp_bias", family.mlpBias()),
-                            family.queryKeyNorm(),
+                            flag("mlp_bias", family.has(Trait.MLP_BIAS)),
+                            family.has(Trait.QUERY_KEY_NORM),
                             window,
                             fullLayers,
                             experts()),
@@ -169,18 +170,14 @@ final class HuggingFaceConfig {
             }
         }));
         FOREIGN.stream()
-                .filter(key -> !(family.experts() && key.get(0).equals(EXPERTS)))
+                .filter(key -> !(family.has(Trait.EXPERTS) && key.get(0).equals(EXPERTS)))
                 .forEach(key -> checks.add(() -> refuseForeign(key.get(0), key.get(1))));
         config.keys().forEach(key -> checks.add(() -> refuseUnknown(key)));
         return checks;
     }
 
     private void refuseUnknown(String key) {
-        JsonNode value = config.at(key);
-        boolean isSet = !value.isNull()
-                && !(value.isBoolean() && !value.booleanValue())
-                && !(value.isContainerNode() && value.isEmpty());
-        if (isSet
+        if (config.isSet(key)
                 && !KNOWN.contains(key)
                 && !NOTE.matcher(key).matches()
                 && FOREIGN.stream().noneMatch(foreign -> foreign.get(0).equals(key))) {
@@ -213,13 +210,13 @@ final class HuggingFaceConfig {
     }
 
     private int keyHeads(int heads) {
-        return family.keyHeadsDefault() && !config.has("num_key_value_heads")
+        return family.has(Trait.KEY_HEADS_DEFAULT) && !config.has("num_key_value_heads")
                 ? heads
                 : config.integer("num_key_value_heads", MOST_WIDTH);
     }
 
     private int headSize(int hidden, int heads) {
-        if (config.has("head_dim") || family.headSizeRequired()) {
+        if (config.has("head_dim") || family.has(Trait.HEAD_SIZE_REQUIRED)) {
             return config.integer("head_dim", MOST_WIDTH);
         }
         if (hidden % heads != 0) {
@@ -239,7 +236,7 @@ final class HuggingFaceConfig {
     }
 
     private Experts experts() {
-        if (!family.experts()) {
+        if (!family.has(Trait.EXPERTS)) {
             return Experts.NONE;
         }
         String everyLayer = "must be left out or %s: a mixture of experts is supported in every layer only";
@@ -326,7 +323,7 @@ final class HuggingFaceConfig {
                 .put("hidden_act", "silu")
                 .put("torch_dtype", "float32");
         RopeConfig.write(traits.ropeScaling()).ifPresent(scaling -> json.set("rope_scaling", scaling));
-        if (family.attentionBias()) {
+        if (family.has(Trait.ATTENTION_BIAS)) {
             json.put("attention_bias", traits.outputBias());
         }
         if (traits.mlpBias()) {

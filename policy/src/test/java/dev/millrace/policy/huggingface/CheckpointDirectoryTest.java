@@ -130,6 +130,7 @@ class CheckpointDirectoryTest {
         refusesKey("rope_scalling", "{\"factor\":4}", unknown);
         refusesKey("use_parallel_residual", "true", unknown);
         refusesKey("norm_offset", "1.0", unknown);
+        refusesKey("output_multiplier_scale", "0.5", unknown);
         String layerTypes = "[\"sliding_attention\"]";
         refusesKey("layer_types", layerTypes, "must be full_attention, by sliding_window and max_window_layers");
     }
