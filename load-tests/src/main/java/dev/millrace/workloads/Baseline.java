@@ -42,11 +42,11 @@ public record Baseline(
         double copyMegabytesPerSecond) {
 
     private static final int PUBLISHING_SECONDS = 3;
-    private static final Duration MAKING = Duration.ofMillis(500);
     private static final int MADE_AT_ONCE = 100;
-    /** For a load of so many seconds or more; less for a shorter one. */
+    /** For a load of ten seconds or more; less for a shorter one. */
     private static final int COPIED_MEGABYTES = 96;
 
+    private static final Duration MAKING = Duration.ofMillis(500);
     private static final int LONG_LOAD_SECONDS = 10;
     private static final int MOST_COPIES = 12;
     private static final int COPIES_WITHOUT_GAIN = 3;
@@ -63,17 +63,16 @@ public record Baseline(
             Publishing warm = publish(run, workload, 0, time);
             Publishing publishing = publish(run, workload, warm.records(), time);
             run.delete();
-            makingSeconds(run); // compiles it
-            double ownSeconds = makingSeconds(run);
+            int parts = Math.min(LONG_LOAD_SECONDS, workload.seconds());
+            Duration making = MAKING.multipliedBy(parts).dividedBy(LONG_LOAD_SECONDS);
+            makingSeconds(run, making); // compiles it
+            double ownSeconds = makingSeconds(run, making);
             double copied = copy(
                     client,
                     workload,
                     name + "-copied",
                     publishing.bytes() / Math.max(1, publishing.records()),
-                    COPIED_MEGABYTES
-                            * 1_000_000L
-                            * Math.min(LONG_LOAD_SECONDS, workload.seconds())
-                            / LONG_LOAD_SECONDS);
+                    COPIED_MEGABYTES * 1_000_000L * parts / LONG_LOAD_SECONDS);
             return new Baseline(
                     workload.load().generators(),
                     publishing.records() / publishing.seconds(),
@@ -87,12 +86,12 @@ public record Baseline(
     private record Publishing(long records, long bytes, double seconds) {}
 
     /** Processor time for one record, by this thread's own clock: what else runs on the machine does not count. */
-    private static double makingSeconds(SyntheticRun run) {
+    private static double makingSeconds(SyntheticRun run, Duration time) {
         ThreadMXBean threads = ManagementFactory.getThreadMXBean();
         long bytes = 0;
         long records = 0;
         long began = threads.getCurrentThreadCpuTime();
-        while (threads.getCurrentThreadCpuTime() - began < MAKING.toNanos()) {
+        while (threads.getCurrentThreadCpuTime() - began < time.toNanos()) {
             for (int i = 0; i < MADE_AT_ONCE; i++) {
                 bytes += Backlog.bytes(
                         run.record(run.records().rollout(run.records().draw(records), 0, records), records));

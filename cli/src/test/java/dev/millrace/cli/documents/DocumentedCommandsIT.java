@@ -42,7 +42,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  */
 @Tag("smoke")
 class DocumentedCommandsIT {
-    private static final int PAGES_AT_ONCE = 2;
+    private static final int PAGES_AT_ONCE = 3;
     private static final int VERSIONS = 62; // pages name versions up to 60
     private static final long LIMIT_MINUTES = 15;
     private static final List<String> LINKED = List.of("load-tests", "docs", "corrections", "cli", "view");
@@ -263,11 +263,13 @@ class DocumentedCommandsIT {
             String words = train.group()
                     .replaceAll(" --max-steps \\d+| --plain\\b", "")
                     .stripTrailing();
-            boolean goesOn = words.contains("--run-dir runs/my-run");
+            boolean resumes = words.contains("--run-dir runs/my-run");
+            String first = resumes
+                    ? "train --plain --max-steps " + (VERSIONS + 2)
+                    : "train --plain --max-steps 2 --set topology.batch.sequences=32 --set admission.batch_sequences=32";
             train.appendReplacement(
                     small,
-                    Matcher.quoteReplacement(words.replaceFirst(
-                                    "train", "train --plain --max-steps " + (goesOn ? VERSIONS + 2 : 2)))
+                    Matcher.quoteReplacement(words.replaceFirst("train", first))
                             + train.group()
                                     .substring(train.group().stripTrailing().length()));
         }

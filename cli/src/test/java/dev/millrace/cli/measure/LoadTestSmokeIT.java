@@ -211,7 +211,7 @@ class LoadTestSmokeIT {
         shortenSweep(tree);
         boolean kills = tree.has("fault");
         tree.put("warm_up_seconds", 0);
-        tree.put("seconds", kills ? 8 : 2);
+        tree.put("seconds", kills ? 6 : 1);
         if (kills) {
             tree.withObjectProperty("fault").put("kill_after_seconds", 1);
         }
