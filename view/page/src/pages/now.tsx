@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { isSaved, useAnswer, type Dict } from "../api";
 import { Chart } from "../parts/chart";
 import { Bars, Card, Histogram, Mark, Problem, Section, type Health } from "../parts/basics";
-import { essHealth, LOW_ESS, removed, removedHealth, rewardHealth, rolling, STALLED_SECONDS, Verdict, WINDOW } from "../parts/verdict";
+import { essHealth, lastHeard, LOW_ESS, removed, removedHealth, rewardHealth, rolling, STALLED_SECONDS, Verdict, WINDOW } from "../parts/verdict";
 import { count, mean, number, seconds, share, short, type Maybe } from "../numbers";
 import { column, stages, useSteps, value } from "../steps";
 import { ReportSection, ReportVerdict, type SectionOf } from "./report";
@@ -222,7 +222,7 @@ export function NowPage({ run, news, facts }: PageProps) {
           />
           <Idle now={now.data} steps={recent} />
         </div>
-        <Servers now={now.data} isOver={facts.state === "finished" || facts.state === "killed" || facts.archived === true} />
+        <Servers now={now.data} last={last} isWhole={(news.index ?? facts.index)?.whole === true} isOver={facts.state === "finished" || facts.state === "killed" || facts.archived === true} />
       </Section>
 
       <Diagnosis path={path} index={news.index ?? facts.index ?? null} isArchived={facts.archived === true} />
@@ -407,10 +407,10 @@ function Idle({ now, steps }: { now: any; steps: Dict[] }) {
   );
 }
 
-function Servers({ now, isOver }: { now: any; isOver: boolean }) {
+function Servers({ now, last, isWhole, isOver }: { now: any; last: Dict | undefined; isWhole: boolean; isOver: boolean }) {
   const servers: any[] = now?.servers ?? [];
   if (servers.length === 0) {
-    return <p class="none">{isOver ? "The run goes on no more: nobody serves a version." : "Nobody has said yet which version is served."}</p>;
+    return <p class="none">{isOver ? "The run has ended: no server is left." : "No server has reported a version yet."}</p>;
   }
   return (
     <div class="scroll">
@@ -432,16 +432,19 @@ function Servers({ now, isOver }: { now: any; isOver: boolean }) {
           </tr>
         </thead>
         <tbody>
-          {servers.map((server) => (
-            <tr key={server.server}>
-              <th scope="row">{server.server}</th>
-              <td>{server.role.toLowerCase()}</td>
-              <td class="num">{server.version}</td>
-              <td class="num">{now.newest_version === undefined ? "–" : now.newest_version - server.version}</td>
-              <td class="num">{short(server.tokens_per_second)}</td>
-              <td>{server.left ? "it has left" : `${seconds((now.now_ms - server.heartbeat_ms) / 1000)} ago`}</td>
-            </tr>
-          ))}
+          {servers.map((server) => {
+            const heard = lastHeard(server, now.now_ms, last?.finished_ms, isWhole);
+            return (
+              <tr key={server.server} class={heard.isOld ? "old" : ""}>
+                <th scope="row">{server.server}</th>
+                <td>{server.role.toLowerCase()}</td>
+                <td class="num">{server.version}</td>
+                <td class="num">{heard.isOld || now.newest_version === undefined ? "–" : now.newest_version - server.version}</td>
+                <td class="num">{heard.isOld ? "–" : short(server.tokens_per_second)}</td>
+                <td>{heard.text}</td>
+              </tr>
+            );
+          })}
         </tbody>
       </table>
     </div>

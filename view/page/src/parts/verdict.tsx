@@ -35,6 +35,25 @@ export function rewardHealth(running: Maybe[], goal: Maybe): Health {
   return best > 0 && last < 0.7 * best ? "ill" : before !== null && before !== undefined && last < before - 0.02 ? "look" : "ok";
 }
 
+/** How much the running reward has risen a step over the last 20 or so of the given steps; null where it is flat, falls, or has too few steps. */
+export function pace(steps: Dict[], running: Maybe[]): number | null {
+  const first = Math.max(0, running.length - 21);
+  const from = running.findIndex((value, i) => i >= first && typeof value === "number");
+  const last = running.at(-1);
+  const over = from < 0 ? 0 : steps.at(-1)!.batch - steps[from]!.batch;
+  if (typeof last !== "number" || over < WINDOW) {
+    return null;
+  }
+  const rise = last - (running[from] as number);
+  return rise > RISE ? rise / over : null;
+}
+
+/** How far a reward is from its goal and how fast it comes closer. */
+export function goalText(at: number, goal: number, rise: number | null): string {
+  const left = `So far ${number(at, 2)} of the goal ${goal}`;
+  return rise === null ? left : `${left}, +${number(rise, 3)} a step, about ${count(Number(Math.ceil((goal - at) / rise).toPrecision(2)))} steps to go at this pace`;
+}
+
 /** Over how many steps, half of all, a reward below its goal has stood still; 0 where it has not, or where it is too early to say. */
 export function flatFor(running: Maybe[], goal: Maybe): number {
   const half = Math.floor(running.length / 2);
@@ -50,6 +69,19 @@ export function essHealth(ess: Maybe): Health {
 
 export function removedHealth(part: Maybe): Health {
   return part === null || part === undefined ? "none" : part > 0.5 ? "ill" : part > 0.25 ? "look" : "ok";
+}
+
+/** A server that was last heard so long before the newest step says nothing of the present. */
+const SILENT_MS = 30_000;
+
+/** When a server was last heard, and whether that is so old that its row says nothing of the present. */
+export function lastHeard(server: Dict, nowMs: number, newestStepMs: Maybe, isWhole: boolean): { text: string; isOld: boolean } {
+  if (server.left) {
+    return { text: "it has left", isOld: true };
+  }
+  const ago = `${seconds((nowMs - server.heartbeat_ms) / 1000)} ago`;
+  const isOld = typeof newestStepMs === "number" && newestStepMs - server.heartbeat_ms > SILENT_MS;
+  return { text: !isOld ? ago : isWhole ? `${ago}, silent since` : `${ago}; newer records are not read yet`, isOld };
 }
 
 interface Answer {
@@ -76,11 +108,15 @@ function rewardAnswer(steps: Dict[], facts: any): Answer {
   }
   const flat = flatFor(running, facts.goal);
   if (flat > 0) {
-    return { health: "look", text: `The reward is ${number(at)} of ${facts.goal} and has not risen for ${count(flat)} steps (${number(running[running.length - 1 - flat])} then).` };
+    return { health: "look", text: `${goalText(at as number, facts.goal, null)}; it has not risen for ${count(flat)} steps (${number(running[running.length - 1 - flat])} then).` };
+  }
+  const rise = pace(steps, running);
+  if (facts.goal && typeof at === "number" && rise !== null) {
+    return { health, text: `${goalText(at, facts.goal, rise)}.` };
   }
   const moves =
     typeof before !== "number" || typeof at !== "number" ? "" : at > before + 0.02 ? ` and rises (${number(before)} twenty steps ago)` : at < before - 0.02 ? ` and falls (${number(before)} twenty steps ago)` : ", as twenty steps ago";
-  return { health, text: `The reward is ${number(at)}${facts.goal ? ` of ${facts.goal}` : ""}${moves}.` };
+  return { health, text: `${facts.goal && typeof at === "number" ? goalText(at, facts.goal, null) : `The reward is ${number(at)}`}${moves}.` };
 }
 
 /** Everything by which the run is healthy or not; what is not fine first. */
@@ -106,7 +142,7 @@ function healthAnswers(steps: Dict[], facts: any, now: any, age: number | null, 
     answers.push({ health: "ill", text: `${starved} of the last ${recent.length} batches had no token left to train on.` });
   }
   if (facts.state === "killed") {
-    answers.push({ health: "ill", text: `The run was killed: its process has left no end. millrace train ${facts.options} goes on with it.` });
+    answers.push({ health: "ill", text: `The run was killed: its process has left no end. millrace train ${facts.options} continues it.` });
   }
   if (isRunning && age !== null && age > STALLED_SECONDS) {
     answers.push({ health: "ill", text: `No step has been made for ${seconds(age)}.` });
@@ -127,7 +163,7 @@ function stalenessText(steps: Dict[]): string {
   }
   const most = Math.max(...column(recent, "staleness_max").map((v) => v ?? 0));
   if (most === 0) {
-    return "Not at all: tokens are trained on by the weights that sampled them.";
+    return "Not stale: each token is trained on by the weights that sampled it.";
   }
   const flight = mean(column(recent, "staleness_in_flight"));
   const queue = mean(column(recent, "staleness_in_queue"));
@@ -135,7 +171,7 @@ function stalenessText(steps: Dict[]): string {
   const ess = mean(column(recent, "ess"));
   return (
     `Tokens are ${number(age, 1)} versions old when they are trained on, ${number(most, 0)} at most${parts}.` +
-    (ess === null ? "" : ` Weighted for that, a batch counts for ${share(ess)} of its rollouts.`)
+    (ess === null ? "" : ` After weighting, a batch is worth ${share(ess)} of its rollouts (ESS).`)
   );
 }
 
@@ -159,7 +195,7 @@ function removedText(steps: Dict[], facts: any): string {
   const newest = removed(recent.slice(-1));
   const rollouts = recent.reduce((sum, s) => sum + s.rollouts_masked, 0);
   const all = recent.reduce((sum, s) => sum + s.rollouts_masked + s.rollouts_trained, 0);
-  return `${share(gone)} of the ${count(tokens)} tokens of ${over}${by}. ${rollouts === 0 ? "No rollout" : `${count(rollouts)} of ${count(all)} rollouts`} went wholly.${newest !== null && Math.abs(newest - gone) > 0.1 ? ` Of the newest step it was ${share(newest)}.` : ""}${weighed}`;
+  return `${share(gone)} of the ${count(tokens)} tokens of ${over}${by}. ${rollouts === 0 ? "No rollout" : `${count(rollouts)} of ${count(all)} rollouts`} ${rollouts === 1 ? "was" : "were"} removed entirely.${newest !== null && Math.abs(newest - gone) > 0.1 ? ` The newest step lost ${share(newest)}.` : ""}${weighed}`;
 }
 
 export function Verdict(props: { steps: Dict[]; facts: any; now: any; isThere: boolean; age: number | null; isRunning: boolean }) {
@@ -180,7 +216,7 @@ export function Verdict(props: { steps: Dict[]; facts: any; now: any; isThere: b
   return (
     <div class={`verdict ${health}`} role="status">
       <h1>
-        <Mark health={health} /> {health === "ok" ? "Healthy" : health === "look" ? "Worth a look" : "Needs attention"}
+        <Mark health={health} /> {health === "ok" ? "No problem found" : health === "look" ? "Worth a look" : "Needs attention"}
         <small>
           {" "}
           step {count((last.batch as number) + 1)}, {clock(last.finished_ms)} UTC

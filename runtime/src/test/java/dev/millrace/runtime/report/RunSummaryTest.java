@@ -53,7 +53,8 @@ class RunSummaryTest {
                 .setStarved(true)
                 .setStalenessMean(null)
                 .setStalenessMax(null)
-                .setEssRatio(null)
+                .setEssRatio(1.0)
+                .setEssRatioTruncated(1.0)
                 .setMetrics(Map.of("loss", 0.0))
                 .build());
     }

@@ -104,6 +104,7 @@ public final class RedecidedBatch {
     }
 
     private static void figures(ObjectNode json, DecidedFigures figures) {
+        boolean isStarved = figures.tokens().masked() == figures.tokens().of(); // no rollout has a weight then
         json.put("tokens", figures.tokens().of())
                 .put("tokens_masked", figures.tokens().masked())
                 .put("sequences", figures.sequences().of())
@@ -111,8 +112,8 @@ public final class RedecidedBatch {
                 .put("changed_weights", figures.changedWeights())
                 .put("mean_weight", orNull(figures.meanWeight()))
                 .put("max_weight", orNull(figures.maxWeight()))
-                .put("ess", orNull(figures.essRatio()))
-                .put("ess_truncated", orNull(figures.essRatioTruncated()))
+                .put("ess", isStarved ? null : orNull(figures.essRatio()))
+                .put("ess_truncated", isStarved ? null : orNull(figures.essRatioTruncated()))
                 .put("step_scale", orNull(figures.stepScale()))
                 .put("second_moment", orNull(figures.secondMoment()))
                 .put("k1", orNull(figures.k1()))

@@ -106,8 +106,8 @@ class BrowserTest {
                 .as("what the doctor did not look at")
                 .isTrue();
         assertThat(has(
-                        "18 % of the 960 tokens of the last 6 steps, by rollout_correction. 34 of 192 rollouts went wholly."
-                                + " Of the newest step it was 75 %."))
+                        "18 % of the 960 tokens of the last 6 steps, by rollout_correction. 34 of 192 rollouts were removed entirely."
+                                + " The newest step lost 75 %."))
                 .isTrue();
         assertThat(has("Effective sample size")).isTrue();
         assertThat(has("rollout_correction")).as("the table of stages").isTrue();

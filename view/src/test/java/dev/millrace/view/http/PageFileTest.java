@@ -61,6 +61,19 @@ class PageFileTest {
     }
 
     @Test
+    void shouldPassItsOwnTestsWhereItsToolsAreInstalled() throws Exception {
+        assumeTrue(
+                Files.isDirectory(SOURCES.resolve("node_modules")),
+                "view/page/node_modules is not there: npm ci makes it");
+        Process tests = new ProcessBuilder("node", "test.mjs")
+                .directory(SOURCES.toFile())
+                .redirectErrorStream(true)
+                .start();
+        String said = new String(tests.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        assertThat(tests.waitFor()).as(said).isZero();
+    }
+
+    @Test
     void shouldNeedNothingFromElsewhere() {
         String page = new String(PageFile.read().bytes(), StandardCharsets.UTF_8);
         assertThat(page).doesNotContain("src=\"http", "href=\"http", "@import", "url(http");
