@@ -86,7 +86,7 @@ function App() {
         )}
         <Theme />
       </header>
-      {isSaved && <p class="saved">Saved {savedAt.replace("T", " ").slice(0, 19)} UTC. It does not go on.</p>}
+      {isSaved && <p class="saved">Saved {savedAt.replace("T", " ").slice(0, 19)} UTC. It does not update.</p>}
       {route.run === null ? (
         <nav aria-label="Pages">
           <a href={address(null, "runs")} aria-current={route.page === "runs" ? "page" : undefined}>
@@ -136,7 +136,7 @@ function State({ facts, news }: { facts: any; news: News }) {
     <>
       <span class={`state ${facts.state === "running" ? "live" : facts.state === "killed" ? "killed" : ""}`}>{isSaved || news.isConnected ? facts.state : "the view has ended"}</span>
       {!whole && index && index.end > 0 && (
-        <span class="progress" title="Rollouts are being read into the index on this machine; steps are there already.">
+        <span class="progress" title="Reading rollouts into the index on this machine; steps are complete.">
           <progress max={index.end} value={index.read} aria-label="index" /> {Math.floor((100 * index.read) / index.end)} %
         </span>
       )}

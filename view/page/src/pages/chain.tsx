@@ -144,7 +144,7 @@ function OfRollout({ run, id }: PageProps & { id: string }) {
             </Section>
           )}
           {(data.step_stages ?? []).length > 0 && (
-            <Section title="What the stages in force at the step reported" about="Decided anew by the learner where versions had passed since the assembly.">
+            <Section title="What the stages in force at the step reported" about="The learner decides again where new versions were published after the assembly.">
               <StageList stages={inOrder(data.step_stages, data.stages)} />
             </Section>
           )}
@@ -200,7 +200,7 @@ function OfBatch({ run, route, news }: PageProps) {
               <StageList stages={stages} />
             </Section>
           )}
-          <Section title="Decide it again" about="The same rollouts under another algorithm, through the engine of replay. Nothing is written.">
+          <Section title="Decide it again" about="Decides the same rollouts under another algorithm, as replay does. Writes nothing.">
             <p class="filters">
               <label>
                 algorithm{" "}
@@ -215,7 +215,7 @@ function OfBatch({ run, route, news }: PageProps) {
               </label>
             </p>
             <details open={as.includes(":")}>
-              <summary>or keys of your own, over the run's</summary>
+              <summary>or override keys of the run's algorithm</summary>
               <textarea rows={4} aria-label="keys of algorithm, as YAML" value={as.includes(":") ? as : keys} onInput={(e) => setKeys(e.currentTarget.value)} />
               <button type="button" onClick={() => (location.hash = changed(route, { batch: batch.batch, as: keys }))}>
                 decide
@@ -236,7 +236,7 @@ function OfBatch({ run, route, news }: PageProps) {
 
 const FIGURES: [string, string, (value: Maybe) => string][] = [
   ["tokens_masked", "tokens masked", count],
-  ["sequences_masked", "rollouts masked whole", count],
+  ["sequences_masked", "rollouts masked entirely", count],
   ["changed_weights", "weights truncated or set to 0", count],
   ["mean_weight", "mean weight", number],
   ["max_weight", "largest weight", number],
@@ -244,8 +244,8 @@ const FIGURES: [string, string, (value: Maybe) => string][] = [
   ["ess_truncated", "effective sample size, truncated", number],
   ["step_scale", "step scale", number],
   ["second_moment", "second moment", number],
-  ["k1", "KL of what is left, k1", number],
-  ["chi_square", "chi-square of what is left", number],
+  ["k1", "KL of the remaining tokens, k1", number],
+  ["chi_square", "chi-square of the remaining tokens", number],
 ];
 
 function Difference({ recorded, other }: { recorded: any; other: any }) {
@@ -259,8 +259,8 @@ function Difference({ recorded, other }: { recorded: any; other: any }) {
           {changes === 0 ? "No rollout" : `${changes} of ${recorded.entries.length} rollouts`} would have been trained on or masked instead
         </b>
         , {count(some)} with other tokens; {share(its.tokens_masked / its.tokens)} of the tokens masked instead of {share(own.tokens_masked / own.tokens)}.
-        {" "}What is compared is the decision at the batch's assembly, over the log-probs that it had then; the learner decides anew where versions have passed since.
-        {!other.is_as_recorded && " The run's own algorithm, decided again, does not give the recorded batch: its configuration here is another."}
+        {" "}This compares decisions at the batch's assembly, over the log-probs of that moment. The learner decides again where new versions were published since.
+        {!other.is_as_recorded && " The run's own algorithm does not reproduce the recorded batch: it ran with another configuration."}
       </p>
       <div class="scroll">
         <table class="list">

@@ -42,14 +42,14 @@ export function LedgerPage({ run, news, facts }: PageProps) {
         <>
           <p class="about">
             {count(all)} rollouts by the index{answer.data.redriven > 0 ? `, without the first records of ${count(answer.data.redriven)} that were redriven` : ""}
-            {news.index && !news.index.whole ? "; it is still being filled, so what is not in it yet looks as if it waited" : ""}.
+            {news.index && !news.index.whole ? "; the index is still being filled, so rollouts that it lacks count as waiting" : ""}.
           </p>
           <Check path={path} facts={facts} />
           <Flow ends={ends} run={run} />
           <div class="narrow">
             <Bars label="what became of the rollouts" most={all} bars={ends.map((end) => ({ label: end.reason ? `${end.state}: ${end.reason}` : end.state, value: end.rollouts, text: share(end.rollouts / all), look: LOOKS[end.state] ?? 2 }))} />
           </div>
-          <Section title="What is in flight, and where it waits">
+          <Section title="Rollouts in flight">
             {waiting.length === 0 ? (
               <p>Nothing.</p>
             ) : (
@@ -91,17 +91,17 @@ function Check({ path, facts }: { path: string; facts: any }) {
   const [asked, ask] = useState(0);
   const answer = useAnswer(asked > 0 ? `${path}/account` : null, asked);
   if (facts.archived) {
-    return <p class="about">Of an archive the index is what counts. After './millrace import' the ledger itself can be asked.</p>;
+    return <p class="about">An archive has only the index. './millrace import' makes a log whose ledger can be checked.</p>;
   }
   return (
     <p>
       <button type="button" onClick={() => ask((n) => n + 1)} disabled={asked > 0 && answer.isAsking}>
-        {asked > 0 && answer.isAsking ? "adding up…" : "does it add up? reads all of the log"}
+        {asked > 0 && answer.isAsking ? "checking…" : "check the ledger (reads the whole log)"}
       </button>{" "}
       <Problem text={answer.problem} />
       {answer.data && asked > 0 && (
         <span>
-          <Mark health={answer.data.adds_up ? "ok" : "ill"} /> {answer.data.adds_up ? `It adds up: ${count(answer.data.generated)} generated, ${count(answer.data.trained)} trained on.` : `It does not: ${answer.data.sentences.join(" ")}`}{" "}
+          <Mark health={answer.data.adds_up ? "ok" : "ill"} /> {answer.data.adds_up ? `It adds up: ${count(answer.data.generated)} generated, ${count(answer.data.trained)} trained on.` : `It does not add up: ${answer.data.sentences.join(" ")}`}{" "}
           {answer.data.gaps.join(" ")}
         </span>
       )}
@@ -166,7 +166,7 @@ function Flow({ ends, run }: { ends: End[]; run: string }) {
   );
 }
 
-/** What was left out beside what was trained on: those who go on may differ from those who came. */
+/** Compares the rollouts left out with those trained on. */
 function Survivors({ ends, data, run }: { ends: End[]; data: any; run: string }) {
   const trained = ends.find((end) => end.state === "trained");
   const gone = ends.filter((end) => ["masked", "dropped", "refused"].includes(end.state));
@@ -183,9 +183,9 @@ function Survivors({ ends, data, run }: { ends: End[]; data: any; run: string })
         .slice(0, 3)
     : [];
   return (
-    <Section title="Survivor bias" about="What was left out, beside what was trained on: where they differ, the gradient is of another distribution than what was sampled.">
+    <Section title="Survivor bias" about="Compares the rollouts left out with those trained on. Where they differ, the gradient follows another distribution than the sampler's.">
       {trained && gone.length === 0 && <p>Nothing was left out.</p>}
-      {trained && gone.length > 0 && <p>{notable.length === 0 ? "What was left out is like what was trained on, in reward and in length, within a quarter of a standard deviation." : notable.map(([, text]) => text).join(" ")}</p>}
+      {trained && gone.length > 0 && <p>{notable.length === 0 ? "The rollouts left out match those trained on, in reward and length, within a quarter of a standard deviation." : notable.map(([, text]) => text).join(" ")}</p>}
       <div class="scroll">
         <table class="list">
           <thead>
@@ -278,7 +278,7 @@ function Letters({ data, problem, run }: { data: any; problem: string; run: stri
   const letters: any[] = data?.letters ?? [];
   const command = (rest: string) => `./millrace dead-letters redrive ${rest} ${data.options}`;
   return (
-    <Section title="Dead letters" about="Refused records. A redrive puts a record back as it was, once; this page only copies the command.">
+    <Section title="Dead letters" about="Refused records. A redrive puts a record back unchanged, once. This page only copies the command.">
       <Problem text={problem} />
       {data && letters.length === 0 && <p>None.</p>}
       {(data?.reasons ?? []).map((reason: any) => (
@@ -310,7 +310,7 @@ function Letters({ data, problem, run }: { data: any; problem: string; run: stri
                   <td>
                     {letter.rollout ? <a href={address(run, "chain", { id: letter.rollout })}>{letter.rollout}</a> : ""} <code>{letter.source}</code>
                   </td>
-                  <td>{letter.redriven >= 0 ? `it was, to offset ${letter.redriven}` : <Copy text={command(String(letter.letter))} />}</td>
+                  <td>{letter.redriven >= 0 ? `redriven to offset ${letter.redriven}` : <Copy text={command(String(letter.letter))} />}</td>
                 </tr>
               ))}
             </tbody>

@@ -8,7 +8,7 @@ import { column, stages, useSteps, value } from "../steps";
 import { ReportSection, ReportVerdict, type SectionOf } from "./report";
 import type { PageProps } from "../main";
 
-/** Offsets up to which the doctor, who reads all of the log, is asked without being told to. */
+/** The doctor reads the whole log; up to so many offsets it runs unasked. */
 const DOCTOR_UNASKED = 400_000;
 
 export function NowPage({ run, news, facts }: PageProps) {
@@ -56,14 +56,14 @@ export function NowPage({ run, news, facts }: PageProps) {
           health={essHealth(mean(column(recent, "ess")))}
           value={number(mean(column(recent, "ess")), 2)}
           under={`of 1, raw weights; truncated ${number(mean(column(recent, "ess_truncated")), 2)}`}
-          about="Which share of the rollouts counts once they are weighted for being off-policy. Below 0.3 few decide."
+          about="Share of the rollouts that the batch is worth after off-policy weighting. Below 0.3 a few rollouts dominate."
         />
         <Card
           title="Removed by corrections"
           health={removedHealth(removed(recent))}
           value={share(removed(recent))}
           under={`of the tokens of the last ${recent.length} steps`}
-          about="Tokens that masks took out of the batches, of those that there were to train on."
+          about="Share of the trainable tokens that masks removed."
         />
         <Card
           title={isRunning ? "Since the last step" : "Steps"}
@@ -97,14 +97,14 @@ export function NowPage({ run, news, facts }: PageProps) {
           <Chart
             {...by}
             title="Step scale"
-            about="The factor that the step control put on the learning rate."
+            about="Factor by which the step control scales the learning rate."
             from={0}
             lines={[{ label: "step scale", values: column(steps, "step_scale") }]}
           />
         </div>
       </Section>
 
-      <Section title="How stale is it?" about="Versions from the weights that sampled a token to the weights at the start of the step that trained on it.">
+      <Section title="How stale is it?" about="Versions between the weights that sampled a token and the weights that trained on it.">
         <div class="charts">
           <Chart
             {...by}
@@ -136,7 +136,7 @@ export function NowPage({ run, news, facts }: PageProps) {
             about="Over the number of sequences: 1 is on-policy."
             from={0}
             to={1}
-            rules={[{ label: "few decide below 0.3", at: LOW_ESS }]}
+            rules={[{ label: "a few dominate below 0.3", at: LOW_ESS }]}
             lines={[
               { label: "raw", values: column(steps, "ess") },
               { label: "truncated", values: column(steps, "ess_truncated") },
@@ -155,7 +155,7 @@ export function NowPage({ run, news, facts }: PageProps) {
           <Chart
             {...by}
             title="KL, behavior to current"
-            about="k1 and k3 estimate the same; they part where ratios are wild."
+            about="k1 and k3 estimate the same KL; they differ where ratios are extreme."
             lines={[
               { label: "k1", values: column(steps, "approx_kl_behavior") },
               { label: "k3", values: column(steps, "approx_kl3_behavior") },
@@ -171,13 +171,13 @@ export function NowPage({ run, news, facts }: PageProps) {
         </div>
       </Section>
 
-      <Section title="What did the corrections remove?" about={`Each stage in the order in which it decides, over the last ${recent.length} steps: what reached it and what it changed. Masks remove tokens; of what weighs it is the weights that were cut off or set to 0.`}>
+      <Section title="What did the corrections remove?" about={`Stages in their order, over the last ${recent.length} steps: tokens seen and tokens changed. A mask removes tokens; a weight truncates or zeroes their weights.`}>
         <StageTable steps={steps} facts={facts} />
         <div class="charts">
           <Chart
             {...by}
-            title="Masked, or with another weight, by each stage"
-            about="Tokens changed, of those that reached the stage."
+            title="Tokens changed by each stage"
+            about="Share of the tokens that reached the stage."
             from={0}
             format={share}
             lines={stages(steps, WINDOW, facts.stages)
@@ -188,7 +188,7 @@ export function NowPage({ run, news, facts }: PageProps) {
           <Chart
             {...by}
             title="Clipped and masked"
-            about="Clipped: tokens whose objective had no gradient left. Masked: rollouts of the batch without a trained token."
+            about="Clipped: tokens without a gradient. Masked: rollouts without a trained token. Removed: tokens not trained on."
             from={0}
             format={share}
             lines={[
@@ -205,7 +205,7 @@ export function NowPage({ run, news, facts }: PageProps) {
           <Chart
             {...by}
             title="Throughput"
-            about="Tokens trained in a second, from one step's end to the next."
+            about="Tokens trained per second, from the end of one step to the next."
             from={0}
             format={short}
             lines={[{ label: "tokens/s", values: rates(steps) }]}
@@ -213,7 +213,7 @@ export function NowPage({ run, news, facts }: PageProps) {
           <Chart
             {...by}
             title="Time of a step"
-            about="Seconds in the step, and before it: waiting for a batch, and publishing the last version."
+            about="Seconds in the step, and before it, waiting for a batch and publishing the last version."
             from={0}
             lines={[
               { label: "in the step", values: durations(steps) },
@@ -307,20 +307,20 @@ function ThreeLags({ lags, last, steps, now, facts }: { lags: any; last: Dict | 
     <figure>
       <figcaption>
         <h3>Three lags</h3>
-        <p class="about">Records, seconds and versions do not follow from each other; only versions decide what a gradient is worth.</p>
+        <p class="about">Records, seconds and versions are independent; only versions decide what a gradient is worth.</p>
       </figcaption>
       <table class="list">
         <tbody>
           {Object.entries(behind).map(([role, records]) => (
             <tr key={role}>
-              <th scope="row">records before the {role}</th>
+              <th scope="row">records waiting for the {role}</th>
               <td class="num">{count(records)}</td>
             </tr>
           ))}
           {Object.keys(behind).length === 0 && (
             <tr>
               <th scope="row">records</th>
-              <td>{facts.archived ? "an archive has no consumers" : lags?.why ? `not known: ${lags.why}` : facts.state === "running" ? "–" : "nobody reads now"}</td>
+              <td>{facts.archived ? "an archive has no consumers" : lags?.why ? `not known: ${lags.why}` : facts.state === "running" ? "–" : "no consumer is running"}</td>
             </tr>
           )}
           <tr>
@@ -399,7 +399,7 @@ function Idle({ now, steps }: { now: any; steps: Dict[] }) {
         <p class="about">
           {Object.keys(idle).length > 0
             ? "Share of the last seconds in which a role waited for input."
-            : `Share of the last ${steps.length} steps' time outside a step. What the other roles waited is known to their own process: train --view shows it.`}
+            : `Share of the last ${steps.length} steps' time outside a step. Only their own process knows how long the other roles waited: train --view shows it.`}
         </p>
       </figcaption>
       {bars.length > 0 ? <Bars label="idle" most={1} bars={bars} /> : <p class="none">No step yet.</p>}
@@ -468,19 +468,19 @@ function Diagnosis({ path, index, isArchived }: { path: string; index: { end: nu
       title="What does the doctor say?"
       about={
         isArchived
-          ? "Of an archive only the gap between sampler and learner is judged; ledger, progress and serving are not looked at."
-          : "All of the log, read and judged: the ledger, the gap between sampler and learner, progress, who serves what."
+          ? "For an archive the doctor judges only the gap between sampler and learner, not the ledger, progress or serving."
+          : "Reads the whole log and judges the ledger, the gap between sampler and learner, progress and serving."
       }
     >
       {!isSaved && (
         <button type="button" onClick={() => ask((n) => n + 1)} disabled={answer.isAsking && asked > 0}>
-          {asked === 0 ? "examine: reads all of the log" : answer.isAsking ? "examining…" : "examine again"}
+          {asked === 0 ? "examine (reads the whole log)" : answer.isAsking ? "examining…" : "examine again"}
         </button>
       )}
       <Problem text={answer.problem} />
       {answer.data && findings.length === 0 && (
         <p>
-          <Mark health="ok" /> Nothing is broken or sick, over {count(answer.data.steps)} {isArchived ? "batches" : "steps"}.
+          <Mark health="ok" /> No problem found in {count(answer.data.steps)} {isArchived ? "batches" : "steps"}.
         </p>
       )}
       {findings.length > 0 && (
@@ -512,7 +512,7 @@ function HeldOut({ evaluations, run, isThere }: { evaluations: Dict[]; run: stri
   if (!last) {
     return isThere ? (
       <p class="none">
-        No version was evaluated on held-out prompts yet; <code>--set evaluation.every_versions=10</code> does so beside training.
+        No version has been evaluated on held-out prompts; <code>--set evaluation.every_versions=10</code> evaluates during training.
       </p>
     ) : null;
   }

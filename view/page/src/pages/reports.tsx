@@ -44,7 +44,7 @@ function List({ run, route }: { run: string | null; route: Route }) {
   return (
     <>
       <h1>Reports</h1>
-      <p class="about">What replay, doctor, load-test and experiment have written with --report, in a run's folder or below {(asked.data?.folders ?? []).join(", ") || "reports"}.</p>
+      <p class="about">Written by replay, doctor, load-test and experiment with --report, in a run's folder or under {(asked.data?.folders ?? []).join(", ") || "reports"}.</p>
       <Problem text={asked.problem} />
       {run !== null && asked.data && own.length === 0 && (
         <p class="none">
@@ -52,7 +52,7 @@ function List({ run, route }: { run: string | null; route: Route }) {
         </p>
       )}
       {own.length > 0 && <Table reports={own} route={route} of={run} />}
-      {run !== null && others.length > 0 && <h2>Of other runs, and of none</h2>}
+      {run !== null && others.length > 0 && <h2>Other reports</h2>}
       {others.length > 0 && <Table reports={others} route={route} of={run} />}
       {run === null && asked.data && all.length === 0 && <p class="none">There is no report here yet.</p>}
     </>
@@ -66,7 +66,7 @@ function Table({ reports, route, of }: { reports: Listed[]; route: Route; of: st
         <thead>
           <tr>
             <th scope="col">report</th>
-            <th scope="col">what it comes to</th>
+            <th scope="col">conclusion</th>
             <th scope="col">of</th>
             <th scope="col">written, UTC</th>
           </tr>

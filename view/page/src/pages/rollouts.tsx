@@ -9,7 +9,7 @@ import type { PageProps } from "../main";
 
 const COLUMNS: [string, string][] = [
   ["ordinal", "rollout"],
-  ["state", "what became of it"],
+  ["state", "outcome"],
   ["reward", "reward"],
   ["advantage", "advantage"],
   ["policy_tokens", "tokens"],
@@ -74,7 +74,7 @@ function List({ run, route, news }: PageProps) {
       <h1>Rollouts</h1>
       <form class="filters" onSubmit={(e) => e.preventDefault()}>
         <label>
-          what became of it{" "}
+          outcome{" "}
           <select
             value={`${params.get("state") ?? ""}|${params.get("reason") ?? ""}`}
             onChange={(e) => {
@@ -218,7 +218,7 @@ function One({ run, route, id }: PageProps & { id: string }) {
             {data.advantage !== undefined ? `, advantage ${number(data.advantage)}` : ""}
           </p>
           <Tokens data={data} way={way} onWay={by} />
-          <Section title="Its group, side by side" about="The samples of one prompt are compared with each other. Choose some to read beside this one.">
+          <Section title="Its group, side by side" about="Samples of one prompt are compared with each other. Tick some to read them beside this one.">
             <div class="scroll">
               <table class="list">
                 <thead>
@@ -233,7 +233,7 @@ function One({ run, route, id }: PageProps & { id: string }) {
                     <th scope="col" class="num">
                       tokens
                     </th>
-                    <th scope="col">what became of it</th>
+                    <th scope="col">outcome</th>
                     <th scope="col">beside</th>
                   </tr>
                 </thead>

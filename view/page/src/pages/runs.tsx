@@ -43,12 +43,12 @@ export function RunsPage({ route }: { route: Route }) {
     <>
       <h1>Runs</h1>
       <Problem text={asked.problem} />
-      <p class="about">A run's name opens it. Choose any number to lay them over each other.</p>
+      <p class="about">A run's name opens it. Tick runs to compare them.</p>
       <div class="scroll">
         <table class="list">
           <thead>
             <tr>
-              <th scope="col">over each other</th>
+              <th scope="col">compare</th>
               <th scope="col">run</th>
               <th scope="col">state</th>
               <th scope="col">why it ended</th>
@@ -73,7 +73,7 @@ export function RunsPage({ route }: { route: Route }) {
             {runs.map((run) => (
               <tr key={run.name}>
                 <td>
-                  <input type="checkbox" aria-label={`lay ${run.name} over the others`} checked={chosen.includes(run.name)} onChange={() => toggle(run.name)} />
+                  <input type="checkbox" aria-label={`compare ${run.name}`} checked={chosen.includes(run.name)} onChange={() => toggle(run.name)} />
                 </td>
                 <th scope="row">
                   <a href={address(run.name, "now")}>{run.name}</a>
@@ -90,7 +90,7 @@ export function RunsPage({ route }: { route: Route }) {
           </tbody>
         </table>
       </div>
-      {asked.data && runs.length === 0 && <p class="none">There is no run here yet. ./millrace train makes one.</p>}
+      {asked.data && runs.length === 0 && <p class="none">No run yet; ./millrace train starts one.</p>}
       {chosen.map((name) => courses[name]?.problem && <Problem key={name} text={`${name}: ${courses[name]!.problem}`} />)}
       {there.length > 0 && (
         <>
@@ -132,7 +132,7 @@ function useCourses(names: string[]): Record<string, { course: any; problem: str
     for (const name of names) {
       if (!courses[name]) {
         ask(`runs/${encodeURIComponent(name)}/course`).then(
-          (course) => set((all) => ({ ...all, [name]: course.reward ? { course, problem: "" } : { course: null, problem: course.problem ?? "its steps are not there yet; open it once" } })),
+          (course) => set((all) => ({ ...all, [name]: course.reward ? { course, problem: "" } : { course: null, problem: course.problem ?? "its steps are not indexed yet; open it once" } })),
           (e) => set((all) => ({ ...all, [name]: { course: null, problem: String(e.message ?? e) } })),
         );
       }

@@ -30,7 +30,7 @@ export function WeightsPage({ run, news }: PageProps) {
             {count(versions.length)} versions, {versions[0].version} to {versions.at(-1).version}: {count(whole.length)} whole of {bytes(mean(whole.map((v) => v.bytes)))} on average
             {deltas.length > 0 && `, ${count(deltas.length)} deltas of ${bytes(mean(deltas.map((v) => v.bytes)))}`}.
           </p>
-          <Section title="From publication to service" about="Seconds from a version's publication until a server said that it serves it. A version that a server passed over has no point.">
+          <Section title="From publication to service" about="Seconds from a version's publication until a server reports serving it. A version that a server skipped has no point.">
             <div class="charts wide">
               <Chart title="Publish to serve" x={x} xLabel="version" from={0} height={220} format={seconds} lines={servers.map((server) => ({ label: server, values: delays(server) }))} />
             </div>
@@ -50,7 +50,7 @@ export function WeightsPage({ run, news }: PageProps) {
                       publish to serve, mean
                     </th>
                     <th scope="col" class="num">
-                      versions passed over
+                      versions skipped
                     </th>
                   </tr>
                 </thead>

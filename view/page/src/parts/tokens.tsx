@@ -5,7 +5,7 @@ import { number } from "../numbers";
 
 export const WAYS = [
   ["ratio", "ratio, proximal to behavior"],
-  ["mask", "what is trained on"],
+  ["mask", "tokens trained on"],
   ["version", "version that sampled it"],
   ["entropy", "entropy"],
 ] as const;
@@ -93,12 +93,12 @@ export function Tokens({ data, way, onWay }: { data: any; way: string; onWay: (w
         </label>
       </p>
       <p class="legend">
-        {way === "ratio" && "blue: less likely now, orange: likelier now; deepest at half and double"}
+        {way === "ratio" && "blue: less likely than when sampled, orange: more likely; darkest at half and double"}
         {way === "mask" && "blue: trained on; orange and struck through: masked"}
-        {way === "mask" && data.decided_anew && `; as the batch was assembled: at its step the learner decided anew and trained on ${data.trained_tokens} of them, and the log does not say which`}
+        {way === "mask" && data.decided_anew && `; as assembled: at its step the learner decided again and trained on ${data.trained_tokens} of them; the log does not record which`}
         {way === "version" && `versions ${versions.join(", ")}, the oldest blue`}
-        {way === "entropy" && `deepest at ${number(most)} nats`}
-        {"; italic with a dotted line: not the policy's"}
+        {way === "entropy" && `darkest at ${number(most)} nats`}
+        {"; italic and dotted: not written by the policy"}
       </p>
       <div class="text" role="list" aria-label="tokens">
         {all.map((token, i) => (

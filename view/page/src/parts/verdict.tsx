@@ -125,13 +125,13 @@ function healthAnswers(steps: Dict[], facts: any, now: any, age: number | null, 
   const answers = [rewardAnswer(steps, facts)];
   const ess = mean(column(recent, "ess"));
   if (ess !== null && ess < LOW_ESS) {
-    answers.push({ health: "ill", text: `Few rollouts decide: the effective sample size is ${number(ess, 2)} of 1.` });
+    answers.push({ health: "ill", text: `A few rollouts dominate: the effective sample size is ${number(ess, 2)} of 1.` });
   } else if (ess !== null && ess < 0.6) {
     answers.push({ health: "look", text: `The effective sample size is ${number(ess, 2)} of 1: some rollouts count for much more than others.` });
   }
   const gone = removed(recent);
   if (gone !== null && gone > 0.25) {
-    answers.push({ health: removedHealth(gone), text: `Much of the batch is removed, ${share(gone)} of its tokens.` });
+    answers.push({ health: removedHealth(gone), text: `The corrections remove ${share(gone)} of the tokens.` });
   }
   const newest = removed(recent.slice(-1));
   if (newest !== null && gone !== null && newest > 0.5 && gone <= 0.25) {
@@ -142,7 +142,7 @@ function healthAnswers(steps: Dict[], facts: any, now: any, age: number | null, 
     answers.push({ health: "ill", text: `${starved} of the last ${recent.length} batches had no token left to train on.` });
   }
   if (facts.state === "killed") {
-    answers.push({ health: "ill", text: `The run was killed: its process has left no end. millrace train ${facts.options} continues it.` });
+    answers.push({ health: "ill", text: `The run was killed: its process ended without a summary. millrace train ${facts.options} continues it.` });
   }
   if (isRunning && age !== null && age > STALLED_SECONDS) {
     answers.push({ health: "ill", text: `No step has been made for ${seconds(age)}.` });
@@ -167,7 +167,7 @@ function stalenessText(steps: Dict[]): string {
   }
   const flight = mean(column(recent, "staleness_in_flight"));
   const queue = mean(column(recent, "staleness_in_queue"));
-  const parts = flight === null || queue === null ? "" : `: ${number(flight, 1)} passed until they were scored, ${number(queue, 1)} in the queue`;
+  const parts = flight === null || queue === null ? "" : `: ${number(flight, 1)} until they were scored, ${number(queue, 1)} in the queue`;
   const ess = mean(column(recent, "ess"));
   return (
     `Tokens are ${number(age, 1)} versions old when they are trained on, ${number(most, 0)} at most${parts}.` +
@@ -181,7 +181,7 @@ function removedText(steps: Dict[], facts: any): string {
   const gone = removed(recent);
   const over = recent.length === 1 ? "the newest step" : `the last ${recent.length} steps`;
   if (gone === null) {
-    return `Not known: the trainer does not say of how many tokens it chose.`;
+    return `Not known: the trainer does not report its trainable tokens.`;
   }
   const weighs = stages(recent, WINDOW, facts.stages).filter((s) => s.does === "weighs" && s.changed > 0);
   const weighed = weighs.length === 0 ? "" : ` ${weighs[0]!.name} cut off or zeroed the weights of ${share(weighs[0]!.changed / weighs[0]!.seen)} of them.`;

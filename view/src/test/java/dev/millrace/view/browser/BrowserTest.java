@@ -102,7 +102,7 @@ class BrowserTest {
                 .isEqualTo("Is it healthy? How stale is it? What did the corrections remove?");
         assertThat(has("Tokens are 1.3 versions old when they are trained on, 2 at most"))
                 .isTrue();
-        assertThat(has("Of an archive only the gap between sampler and learner is judged"))
+        assertThat(has("For an archive the doctor judges only the gap between sampler and learner"))
                 .as("what the doctor did not look at")
                 .isTrue();
         assertThat(has(
@@ -215,7 +215,7 @@ class BrowserTest {
         Files.writeString(file, browser.value("window.kept").asText());
         browser.open(file.toUri().toString());
         browser.await(
-                "document.querySelectorAll('.plot canvas').length >= 8 && document.body.innerText.includes('It does not go on.')");
+                "document.querySelectorAll('.plot canvas').length >= 8 && document.body.innerText.includes('It does not update.')");
         requireNoComplaint();
     }
 
