@@ -27,7 +27,7 @@ export async function ask(path: string): Promise<any> {
   try {
     answer = await fetch(`/api/${path}`, { headers: { Accept: "application/json" } });
   } catch {
-    throw new Problem("The view has ended. Start './millrace view' again; this page then goes on by itself.");
+    throw new Problem("The view has ended. Start './millrace view' again and reload this page.");
   }
   const json = await answer.json();
   if (!answer.ok) {
@@ -72,7 +72,10 @@ export interface News {
   isConnected: boolean;
 }
 
-/** Counts what is new of a run, by kind, so that answers can be asked for again. A page that is not seen listens to nothing, and hears all when it is seen again. */
+/** How often a page that lost its server tries again, a second apart; it tries anew when it is next seen. */
+const RETRIES = 30;
+
+/** Counts what is new of a run, by kind, so that answers can be asked for again. A hidden page closes its stream and opens it when it is seen again; after the event "end" nobody is asked any more. */
 export function useNews(run: string | null): News {
   const [news, set] = useState<News>({ steps: 0, state: 0, status: 0, index: null, isConnected: !isSaved });
   useEffect(() => {
@@ -80,20 +83,34 @@ export function useNews(run: string | null): News {
       return;
     }
     const count = (kind: "steps" | "state" | "status") => () => set((n) => ({ ...n, [kind]: n[kind] + 1 }));
+    let isOver = false;
     const listen = () => {
+      let failures = 0;
       const source = new EventSource(`/api/runs/${encodeURIComponent(run)}/events`);
       source.addEventListener("steps", count("steps"));
       source.addEventListener("state", count("state"));
       source.addEventListener("status", count("status"));
+      source.addEventListener("end", () => {
+        isOver = true;
+        source.close();
+      });
       source.addEventListener("index", (event) => set((n) => ({ ...n, index: JSON.parse(event.data) })));
-      source.onopen = () => set((n) => ({ ...n, isConnected: true, state: n.state + 1, steps: n.steps + 1 }));
-      source.onerror = () => set((n) => ({ ...n, isConnected: false }));
+      source.onopen = () => {
+        failures = 0;
+        set((n) => ({ ...n, isConnected: true, state: n.state + 1, steps: n.steps + 1 }));
+      };
+      source.onerror = () => {
+        if (++failures > RETRIES) {
+          source.close();
+        }
+        set((n) => ({ ...n, isConnected: false }));
+      };
       return source;
     };
     let source: EventSource | null = null;
     const look = () => {
       source?.close();
-      source = document.hidden ? null : listen();
+      source = document.hidden || isOver ? null : listen();
     };
     look();
     document.addEventListener("visibilitychange", look);

@@ -114,6 +114,11 @@ function App() {
         ) : (
           <>
             <Problem text={facts.problem || facts.data?.problem || ""} />
+            {facts.data?.ended && (
+              <p class="note" role="status">
+                The run {facts.data.ended}. <code>./millrace view {facts.data.options}</code> shows it again.
+              </p>
+            )}
             {facts.data && facts.data.run_id === undefined && !facts.problem && !facts.data.problem && <p class="none">Opening the run…</p>}
             {facts.data?.run_id !== undefined && page.view({ run: route.run, route, news, facts: facts.data })}
           </>

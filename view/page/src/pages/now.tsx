@@ -14,7 +14,7 @@ const DOCTOR_UNASKED = 400_000;
 export function NowPage({ run, news, facts }: PageProps) {
   const path = `runs/${encodeURIComponent(run)}`;
   const { steps, count: all, problem, isThere } = useSteps(run, `${news.steps} ${news.state}`);
-  const every = useTick(facts.state === "running" ? 2000 : 0);
+  const every = useTick(facts.state === "running" && news.isConnected ? 2000 : 0);
   const now = useAnswer(`${path}/now`, news.state, Math.floor(every / 2));
   const asOf = useRef({ data: null as any, at: 0 });
   if (asOf.current.data !== now.data) {
@@ -30,7 +30,7 @@ export function NowPage({ run, news, facts }: PageProps) {
   const over = facts.goal_steps ?? WINDOW;
   const running = rolling(column(steps, "reward"), over);
   const age = last && now.data ? Math.max(0, (now.data.now_ms + (isSaved ? 0 : performance.now() - asOf.current.at) - last.finished_ms) / 1000) : null;
-  const isRunning = facts.state === "running" || facts.state === "on a cluster";
+  const isRunning = (facts.state === "running" || facts.state === "on a cluster") && (news.isConnected || isSaved);
   return (
     <>
       <Verdict steps={steps} facts={facts} now={now.data} isThere={isThere} age={age} isRunning={isRunning} />

@@ -23,6 +23,7 @@ final class TerminalPanel implements RunView {
     private final boolean colours;
     private final BooleanSupplier isOurs;
     private final Clock clock;
+    private boolean isLeft;
 
     /**
      * @param terminal closed with it
@@ -83,10 +84,11 @@ final class TerminalPanel implements RunView {
     }
 
     @Override
-    public void close() {
-        if (!isOurs.getAsBoolean()) {
+    public void leave() {
+        if (isLeft || !isOurs.getAsBoolean()) {
             return; // giving it back would stop the process, and nothing was taken that it needs
         }
+        isLeft = true;
         terminal.writer().println();
         terminal.flush();
         try {
@@ -94,5 +96,10 @@ final class TerminalPanel implements RunView {
         } catch (IOException e) {
             throw new UncheckedIOException("the terminal could not be given back", e);
         }
+    }
+
+    @Override
+    public void close() {
+        leave();
     }
 }

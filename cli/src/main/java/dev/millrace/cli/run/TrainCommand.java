@@ -193,6 +193,8 @@ public final class TrainCommand implements Callable<Integer> {
         private final RunView terminal;
         private final ViewServer server;
         private final ViewedRun run;
+        private long steps;
+        private boolean isEnded;
 
         private PageView(RunView terminal, ViewServer server, ViewedRun run) {
             this.terminal = terminal;
@@ -228,12 +230,27 @@ public final class TrainCommand implements Callable<Integer> {
 
         @Override
         public void show(RunStatus status) {
+            steps = status.steps();
             run.show(status);
             terminal.show(status);
         }
 
         @Override
+        public void leave() {
+            terminal.leave();
+        }
+
+        @Override
+        public void end(String how, long steps) {
+            isEnded = true;
+            run.end("ended at step " + steps + ": " + how, steps);
+        }
+
+        @Override
         public void close() {
+            if (!isEnded) {
+                run.end("failed at step " + steps + "; its terminal says why", steps);
+            }
             server.close();
             terminal.close();
         }

@@ -3,7 +3,7 @@ package dev.millrace.runtime.train;
 /**
  * Shows a run while it goes. It has no part in the run: what it is handed is a copy.
  *
- * <p>Used by the one thread that watches the run, from after its roles have started until they are to stop.
+ * <p>Used by the one thread that runs it, from after its roles have started.
  */
 public interface RunView extends AutoCloseable {
     /** How long to wait between two calls of {@link #show}, in milliseconds; above 0. */
@@ -12,7 +12,18 @@ public interface RunView extends AutoCloseable {
     /** Shows the newest status. */
     void show(RunStatus status);
 
-    /** Leaves the last status where it is shown, and gives back what was taken to show it. */
+    /** Leaves the last status where it is shown and gives the terminal back: the roles are to stop, and lines follow. */
+    default void leave() {}
+
+    /**
+     * Shows how the run ended, once its roles have stopped; not called if the run failed.
+     *
+     * @param how such as "the goal was reached"
+     * @param steps committed steps of the whole run
+     */
+    default void end(String how, long steps) {}
+
+    /** Gives back what was taken to show the run. */
     @Override
     void close();
 

@@ -251,6 +251,17 @@ public final class TrainRun {
     }
 
     private RunResult trained(LogConnection connection, PrometheusMeterRegistry meters) throws Exception {
+        AtomicReference<RunView> view = new AtomicReference<>(RunView.none());
+        try {
+            return trained(connection, meters, view);
+        } finally {
+            view.get().close();
+        }
+    }
+
+    /** @param view takes the run's view once the roles have started */
+    private RunResult trained(LogConnection connection, PrometheusMeterRegistry meters, AtomicReference<RunView> view)
+            throws Exception {
         EpochEnd epoch = new EpochEnd(connection);
         EndReport report = new EndReport(config, connection, directory, summaryCopy, startedAtMs, elapsed, out, err);
         RunEnd end;
@@ -291,7 +302,9 @@ public final class TrainRun {
                     () -> connection.alarms().standing(),
                     stepLog::idleStages,
                     evaluations);
-            end = watch(connection, stepLog.steps(), monitor, threads, learner);
+            view.set(views.get());
+            end = watch(connection, stepLog.steps(), monitor, threads, learner, view.get());
+            view.get().leave();
             idle = idleFractions(meters, elapsed.seconds() - rolesStartedAt);
             if (stop.isMade()) {
                 say("stopping; a second signal ends at once, without the summary");
@@ -306,7 +319,9 @@ public final class TrainRun {
                 evaluating(() -> evaluator.get().evaluateLast(stop::isMade));
             }
         }
-        return new RunResult(config.run().id(), directory.path(), end, report.ended(end, idle, stop));
+        RunSummary summary = report.ended(end, idle, stop);
+        view.get().end(end.reason(), summary.steps().size());
+        return new RunResult(config.run().id(), directory.path(), end, summary);
     }
 
     /** That somebody else evaluates is no reason for a run to end. */
@@ -327,32 +342,34 @@ public final class TrainRun {
     }
 
     private RunEnd watch(
-            LogConnection connection, List<StepRow> steps, RunMonitor monitor, RoleThreads threads, Role learner)
+            LogConnection connection,
+            List<StepRow> steps,
+            RunMonitor monitor,
+            RoleThreads threads,
+            Role learner,
+            RunView view)
             throws Exception {
         RunResults results = new RunResults(directory);
         AlarmFile alarms = new AlarmFile(directory);
         double stepsWrittenAt = elapsed.seconds();
-        try (RunView view = views.get()) {
-            while (true) {
-                double now = elapsed.seconds();
-                view.show(monitor.status(now, steps.isEmpty() ? "the first step" : ""));
-                if (now - stepsWrittenAt >= STEPS_PERIOD_SECONDS) {
-                    results.writeSteps(List.copyOf(steps));
-                    results.writeEvaluations(evaluations.get());
-                    alarms.update(connection.alarms().standing());
-                    stepsWrittenAt = now;
-                }
-                if (brokerFailure.get() != null) {
-                    throw brokerFailure.get(); // without its log a run can neither stop in order nor be added up
-                }
-                Optional<RunEnd> end = ended(monitor, threads, learner, now);
-                if (end.isPresent()) {
-                    view.show(monitor.status(
-                            now, "the roles to stop")); // steps may yet be added, which the summary counts
-                    return end.get();
-                }
-                stop.await(view.periodMs());
+        while (true) {
+            double now = elapsed.seconds();
+            view.show(monitor.status(now, steps.isEmpty() ? "the first step" : ""));
+            if (now - stepsWrittenAt >= STEPS_PERIOD_SECONDS) {
+                results.writeSteps(List.copyOf(steps));
+                results.writeEvaluations(evaluations.get());
+                alarms.update(connection.alarms().standing());
+                stepsWrittenAt = now;
             }
+            if (brokerFailure.get() != null) {
+                throw brokerFailure.get(); // without its log a run can neither stop in order nor be added up
+            }
+            Optional<RunEnd> end = ended(monitor, threads, learner, now);
+            if (end.isPresent()) {
+                view.show(monitor.status(now, "the roles to stop")); // steps may yet be added, which the summary counts
+                return end.get();
+            }
+            stop.await(view.periodMs());
         }
     }
 

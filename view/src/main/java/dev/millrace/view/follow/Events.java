@@ -11,7 +11,7 @@ public final class Events {
     /**
      * Something new.
      *
-     * @param name of its kind: {@code steps}, {@code index}, {@code state} or {@code status}
+     * @param name of its kind: {@code steps}, {@code index}, {@code state}, or {@code end}, the last
      * @param json what is to be said of it, on one line
      */
     public record Event(String name, String json) {}

@@ -1,5 +1,6 @@
 package dev.millrace.view.follow;
 
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.run.LogSetupException;
 import dev.millrace.replay.archive.ArchiveException;
@@ -33,6 +34,10 @@ public final class ViewedRun implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(ViewedRun.class);
 
     private static final long LOOK_MS = 1000;
+    /** How long an end waits for the index to have the last step. */
+    private static final long LAST_STEP_MS = 3000;
+    /** How long a page that is told of the end has to ask for the last step. */
+    private static final long LAST_ANSWERS_MS = 1500;
 
     private final RunSource source;
     private final Path indexes;
@@ -51,6 +56,7 @@ public final class ViewedRun implements AutoCloseable {
     private volatile String problem = "";
     private volatile boolean growing;
     private volatile @Nullable RunStatus status;
+    private volatile String ended = "";
 
     /** What does not change while a run is open. */
     public record Known(RunIdentity run, RunTopics topics, MillraceConfig config) {}
@@ -98,7 +104,7 @@ public final class ViewedRun implements AutoCloseable {
 
     /** Whether somebody may be adding to it. */
     public boolean isGrowing() {
-        return growing;
+        return growing && ended.isEmpty();
     }
 
     /** What the run's own process says of itself, where this is that process. */
@@ -109,6 +115,44 @@ public final class ViewedRun implements AutoCloseable {
     /** Takes what the run's own process says of itself. */
     public void show(RunStatus now) {
         status = now;
+    }
+
+    /** How the run ended in this process, such as "ended at step 40: the goal was reached"; empty before. */
+    public String ended() {
+        return ended;
+    }
+
+    /**
+     * Tells the pages how the run of this process ended. Waits a few seconds while a page listens: first for the last step to be in the index, then for the
+     * page to ask for it.
+     *
+     * @param how such as "ended at step 40: the goal was reached"
+     * @param steps of the whole run
+     */
+    public void end(String how, long steps) {
+        long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(LAST_STEP_MS);
+        while (events.isWatched() && steps() < steps && System.nanoTime() < deadline && !isStopped(LOOK_MS / 20)) {
+            // its last steps are being read
+        }
+        ended = how;
+        status = null;
+        events.tell("steps", "{}");
+        events.tell("state", "{}");
+        events.tell("end", JsonNodeFactory.instance.objectNode().put("how", how).toString());
+        if (events.isWatched()) {
+            isStopped(LAST_ANSWERS_MS);
+        }
+    }
+
+    private long steps() {
+        RunIndex read = index;
+        Known opened = known;
+        return read == null || opened == null
+                ? 0
+                : read.numbers(
+                                "SELECT count(*) FROM step WHERE epoch = ?",
+                                opened.run().epoch())
+                        .get(0);
     }
 
     /** The index; empty until the run was opened once. */

@@ -30,7 +30,7 @@ public final class RunFacts {
                 .put("problem", run.problem())
                 .put("archived", run.source() instanceof RunSource.Archive);
         Optional<String> summary = run.source().summary();
-        json.put("state", state(run, summary.isPresent()));
+        json.put("state", state(run, summary.isPresent())).put("ended", run.ended());
         summary.ifPresent(text -> json.set("summary", parsed(text)));
         json.putObject("index")
                 .put("read", run.progress().read())
@@ -61,6 +61,9 @@ public final class RunFacts {
     private static String state(ViewedRun run, boolean ended) {
         if (run.source() instanceof RunSource.Archive) {
             return "archived";
+        }
+        if (!run.ended().isEmpty()) {
+            return "finished";
         }
         if (run.known().isEmpty()) {
             return "opening";

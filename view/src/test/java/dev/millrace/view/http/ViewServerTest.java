@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.millrace.view.RecordedArchive;
+import dev.millrace.view.follow.ViewedRun;
 import dev.millrace.view.follow.ViewedRuns;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
@@ -17,7 +18,9 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.Iterator;
 import java.util.List;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -176,6 +179,35 @@ class ViewServerTest {
                 .as("version 0 is whole")
                 .isTrue();
         assertThat(json("course").path("reward")).hasSize(6);
+    }
+
+    @Test
+    void shouldTellTheOpenPageHowTheRunEndedAsItsLastEvent(@TempDir Path own) throws Exception {
+        ViewedRuns runs = RecordedArchive.runs(own);
+        try (ViewServer view = ViewServer.open(0, runs, new ReportShelf(List.of()))) {
+            ViewedRun run = RecordedArchive.indexed(runs);
+            HttpResponse<Stream<String>> events = CLIENT.send(
+                    HttpRequest.newBuilder(URI.create(view.address() + "api/runs/contract-3/events"))
+                            .build(),
+                    HttpResponse.BodyHandlers.ofLines());
+            Iterator<String> lines = events.body().iterator();
+            while (!run.events().isWatched()) {
+                Thread.onSpinWait();
+            }
+            Thread ending = new Thread(() -> run.end("ended at step 6: the goal was reached", 6), "ending");
+            ending.start();
+            while (!lines.next().equals("event: end")) {
+                // the steps and the state come first
+            }
+            assertThat(lines.next()).isEqualTo("data: {\"how\":\"ended at step 6: the goal was reached\"}");
+            String facts = CLIENT.send(
+                            HttpRequest.newBuilder(URI.create(view.address() + "api/runs/contract-3/facts"))
+                                    .build(),
+                            HttpResponse.BodyHandlers.ofString())
+                    .body();
+            assertThat(facts).contains("\"ended\":\"ended at step 6: the goal was reached\"");
+            ending.join();
+        }
     }
 
     @Test
