@@ -294,10 +294,10 @@ public final class EvaluateCommand implements Callable<Integer> {
             List<String> lines = new ArrayList<>(Lines.labelled(
                     "version",
                     say(
-                            "%d, weights %s; %d prompts (%.12s), %d responses to each, temperature %s, top_p %s; \u00b1 is 95 %%",
+                            "%d, weights %s; %s (%.12s), %d responses to each, temperature %s, top_p %s",
                             of.getVersion(),
                             of.getWeightsSha256(),
-                            of.getPrompts().size(),
+                            EvaluationText.prompts(of),
                             of.getDataSha256(),
                             of.getSamplesPerPrompt(),
                             of.getSampling().getTemperature(),
@@ -357,14 +357,14 @@ public final class EvaluateCommand implements Callable<Integer> {
 
         /** A line for each version, the best marked; there must be one. */
         static List<String> all(Evaluations evaluations) {
-            List<String> lines =
-                    new ArrayList<>(List.of("  version         reward   pass@1   cut off   log-prob under start"));
+            List<String> lines = new ArrayList<>(
+                    List.of("  version                 reward   pass@1   cut off   log-prob under start"));
             long best = evaluations.best().orElseThrow().getVersion();
             for (VersionEvaluation each : evaluations.onSamePrompts()) {
                 Double pass = EvaluationRecords.passAt(each, 1).getUnbiased();
                 Double start = each.getStartLogProb();
                 lines.add(say(
-                                "%9d%s %14s %8s %8.1f%% %22s",
+                                "%9d%s %22s %8s %8.1f%% %22s",
                                 each.getVersion(),
                                 each.getVersion() == best ? "*" : " ",
                                 EvaluationText.reward(each),
@@ -377,8 +377,8 @@ public final class EvaluateCommand implements Callable<Integer> {
             lines.addAll(Lines.wrapped(
                     "  ",
                     say(
-                            "* is the best; %d prompts (%.12s), %d responses to each; \u00b1 is 95 %%",
-                            last.getPrompts().size(), last.getDataSha256(), last.getSamplesPerPrompt())));
+                            "* is the best; %s (%.12s), %d responses to each",
+                            EvaluationText.prompts(last), last.getDataSha256(), last.getSamplesPerPrompt())));
             return lines;
         }
 

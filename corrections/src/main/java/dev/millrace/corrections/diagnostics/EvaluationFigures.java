@@ -13,7 +13,7 @@ import java.util.TreeSet;
  *
  * <p>Prompts without a judged response are left out of all figures.
  *
- * @param reward mean over prompts of the mean reward of a prompt's responses
+ * @param reward mean over prompts of the mean reward of a prompt's responses; the interval is cut off at 0 and 1 where each prompt's mean is within them
  * @param passAtK for k of 1, 2, 4 and so on to {@value #REACH} times the most responses of a prompt, and that number itself
  * @param fit of solve rates; empty if all responses or none are correct, no prompt has two responses, or no fit is best
  * @param difficulties from prompts never solved to those always solved, without empty bins
@@ -53,16 +53,21 @@ public record EvaluationFigures(
         }
         int responses = judged.stream().mapToInt(PromptCounts::samples).sum();
         Optional<BetaBinomialFit> fit = fit(judged);
+        MeanInterval reward = MeanInterval.of(judged.stream()
+                .mapToDouble(prompt -> prompt.rewardSum() / prompt.samples())
+                .toArray());
         return new EvaluationFigures(
-                MeanInterval.of(judged.stream()
-                        .mapToDouble(prompt -> prompt.rewardSum() / prompt.samples())
-                        .toArray()),
+                judged.stream().allMatch(EvaluationFigures::isShare) ? reward.ofShare() : reward,
                 passAtK(judged, fit),
                 fit,
                 difficulties(judged),
                 (double) judged.stream().mapToInt(PromptCounts::truncated).sum() / responses,
                 responses,
                 judged.stream().mapToLong(PromptCounts::tokens).sum());
+    }
+
+    private static boolean isShare(PromptCounts prompt) {
+        return prompt.rewardSum() >= 0 && prompt.rewardSum() <= prompt.samples();
     }
 
     private static Optional<BetaBinomialFit> fit(List<PromptCounts> prompts) {

@@ -21,10 +21,22 @@ class EvaluationFiguresTest {
 
         assertThat(figures.reward().mean()).isCloseTo((0.1 + 0.4 + 0.8 + 1.0) / 4, within(1e-12));
         // deviations from 0.575: 0.475, 0.175, 0.225, 0.425; squares 0.4875; s/sqrt(4) = sqrt(0.4875/3)/2 = 0.201556
-        assertThat(figures.reward().high() - figures.reward().mean()).isCloseTo(3.18245 * 0.201556, within(0.001));
+        assertThat(figures.reward().low())
+                .as("0.575 less 0.6414 is below any reward")
+                .isZero();
+        assertThat(figures.reward().high()).isEqualTo(1);
         assertThat(figures.responses()).isEqualTo(16);
         assertThat(figures.tokens()).isEqualTo(88);
         assertThat(figures.truncatedShare()).isEqualTo(0.25);
+    }
+
+    @Test
+    void shouldNotCutOffAnIntervalOfRewardsBeyondOne() {
+        EvaluationFigures figures =
+                EvaluationFigures.of(List.of(new PromptCounts(4, 0, -2, 40, 0), new PromptCounts(4, 4, 6, 8, 0)));
+
+        assertThat(figures.reward().low()).isLessThan(-0.5);
+        assertThat(figures.reward().high()).isGreaterThan(1.5);
     }
 
     @Test

@@ -6,6 +6,9 @@ import java.util.Locale;
 
 /** Evaluations in words. */
 public final class EvaluationText {
+    /** An interval over fewer prompts says next to nothing. */
+    private static final int FEW = 10;
+
     private EvaluationText() {}
 
     /** The newest, in a line; there must be one. */
@@ -21,20 +24,26 @@ public final class EvaluationText {
         VersionEvaluation last = evaluations.last().orElseThrow();
         return "reward " + reward(first) + " at version " + first.getVersion() + ", " + reward(best) + " best at "
                 + best.getVersion() + ", " + reward(last) + " last at " + last.getVersion()
-                + String.format(
-                        Locale.ROOT,
-                        " (%d prompts, %d responses to each; \u00b1 is 95 %%)",
-                        last.getPrompts().size(),
-                        last.getSamplesPerPrompt())
+                + String.format(Locale.ROOT, " (%s, %d responses to each)", prompts(last), last.getSamplesPerPrompt())
                 + startLogProb(evaluations, last);
     }
 
-    /** Mean reward with half the width of its interval, where there is one. */
+    /** Mean reward with its interval, where there are prompts enough for one. */
     public static String reward(VersionEvaluation of) {
         Double low = of.getRewardLow();
         Double high = of.getRewardHigh();
         String mean = String.format(Locale.ROOT, "%.3f", of.getRewardMean());
-        return low == null || high == null ? mean : mean + String.format(Locale.ROOT, "\u00b1%.3f", (high - low) / 2);
+        return low == null || high == null || of.getPrompts().size() < FEW
+                ? mean
+                : mean + String.format(Locale.ROOT, " [%.3f, %.3f]", low, high);
+    }
+
+    /** How many prompts there are, and what the intervals over them are. */
+    public static String prompts(VersionEvaluation of) {
+        int prompts = of.getPrompts().size();
+        return prompts
+                + (prompts == 1 ? " prompt" : " prompts")
+                + (prompts < FEW ? ": too few for an interval" : ", with the interval of 95 % by Student");
     }
 
     private static String startLogProb(Evaluations evaluations, VersionEvaluation of) {
