@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { goalText, lastHeard, pace } from "../src/parts/verdict";
+import { goalText, intervalText, lastHeard, pace } from "../src/parts/verdict";
 
 const steps = (n: number, every = 1) => Array.from({ length: n }, (_, i) => ({ batch: i * every }));
 const rising = (n: number, a: number) => Array.from({ length: n }, (_, i) => i * a);
@@ -20,6 +20,11 @@ test("says no pace where the reward is flat, falls or has too few steps", () => 
   assert.equal(pace(steps(8), rising(8, 0.1)), null);
   assert.equal(pace([], []), null);
   assert.equal(goalText(0.117, 0.9, null), "So far 0.12 of the goal 0.9");
+});
+
+test("draws no interval over a few prompts", () => {
+  assert.equal(intervalText(2), "2 prompts: too few for an interval");
+  assert.match(intervalText(50), /^50 prompts; the band is the interval of 95 %/);
 });
 
 test("marks what was heard long before the newest step as old", () => {

@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { isSaved, useAnswer, type Dict } from "../api";
 import { Chart } from "../parts/chart";
 import { Bars, Card, Histogram, Mark, Problem, Section, type Health } from "../parts/basics";
-import { essHealth, lastHeard, LOW_ESS, removed, removedHealth, rewardHealth, rolling, STALLED_SECONDS, Verdict, WINDOW } from "../parts/verdict";
+import { essHealth, FEW_PROMPTS, intervalText, lastHeard, LOW_ESS, removed, removedHealth, rewardHealth, rolling, STALLED_SECONDS, Verdict, WINDOW } from "../parts/verdict";
 import { count, mean, number, seconds, share, short, type Maybe } from "../numbers";
 import { column, stages, useSteps, value } from "../steps";
 import { ReportSection, ReportVerdict, type SectionOf } from "./report";
@@ -182,7 +182,6 @@ export function NowPage({ run, news, facts }: PageProps) {
             format={share}
             lines={stages(steps, WINDOW, facts.stages)
               .filter((stage) => stage.does === "masks" || stage.does === "weighs")
-              .slice(0, 7)
               .map((stage) => ({ label: stage.name, values: stage.shares }))}
           />
           <Chart
@@ -524,11 +523,14 @@ function HeldOut({ evaluations, run, isThere }: { evaluations: Dict[]; run: stri
         xLabel="version"
         group={`${run} held out`}
         title="Reward on held-out prompts"
-        about={`${last.prompts} prompts, ${last.samples_per_prompt} responses to each, with the interval of 95 %. The best is version ${best.version}.`}
+        about={`${intervalText(last.prompts)}; ${last.samples_per_prompt} responses to each. The best is version ${best.version}.`}
+        rest="last"
         lines={[
-          { label: "reward", values: evaluations.map((each) => each.reward), look: 0 },
-          { label: "low", values: evaluations.map((each) => each.reward_low), look: 3 },
-          { label: "high", values: evaluations.map((each) => each.reward_high), look: 3 },
+          {
+            label: "reward",
+            values: evaluations.map((each) => each.reward),
+            ...(last.prompts < FEW_PROMPTS ? {} : { low: evaluations.map((each) => each.reward_low), high: evaluations.map((each) => each.reward_high) }),
+          },
         ]}
       />
       <Chart
@@ -537,6 +539,7 @@ function HeldOut({ evaluations, run, isThere }: { evaluations: Dict[]; run: stri
         group={`${run} held out`}
         title="pass@k on held-out prompts"
         about={`How often one of k responses has a reward above ${last.correct_above}; without bias.`}
+        rest="last"
         from={0}
         to={1}
         lines={last.pass_at_k

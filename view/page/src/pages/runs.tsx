@@ -117,7 +117,7 @@ export function RunsPage({ route }: { route: Route }) {
             </label>
           </p>
           <div class="charts wide">
-            <Chart title={METRICS.find(([key]) => key === metric)?.[1] ?? metric} x={x} xLabel={over === "time" ? "second" : over === "tokens" ? "tokens" : "step"} height={360} lines={lines} />
+            <Chart title={METRICS.find(([key]) => key === metric)?.[1] ?? metric} x={x} xLabel={over === "time" ? "second" : over === "tokens" ? "tokens" : "step"} height={360} lines={lines} rest="last" />
           </div>
           <Settings runs={there.map((name) => ({ name, settings: courses[name]!.course.settings }))} />
         </>
@@ -141,8 +141,8 @@ function useCourses(names: string[]): Record<string, { course: any; problem: str
   return courses;
 }
 
-/** All runs on one axis: each value where its own step, second or token count is nearest below. */
-function overlay(runs: { name: string; course: any }[], metric: string, over: string) {
+/** All runs on one axis; a run has no place behind its last step: each value where its own step, second or token count is nearest below. */
+export function overlay(runs: { name: string; course: any }[], metric: string, over: string) {
   const axes = runs.map(({ course }) => {
     const first = course.started_at_ms[0] ?? course.finished_at_ms[0];
     return over === "time" ? course.finished_at_ms.map((ms: number) => (ms - first) / 1000) : over === "tokens" ? course.tokens : course.step;
@@ -157,11 +157,12 @@ function overlay(runs: { name: string; course: any }[], metric: string, over: st
     return {
       label: name,
       look: r,
+      sparse: true,
       values: x.map((where) => {
         while (at + 1 < axis.length && axis[at + 1]! <= where + 1e-9) {
           at++;
         }
-        return at < 0 || where > ends[r]! + end / POINTS ? null : (values[at] ?? null);
+        return where > ends[r]! + end / POINTS ? undefined : at < 0 ? null : (values[at] ?? null); // a shorter run ends before
       }),
     };
   });

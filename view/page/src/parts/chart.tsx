@@ -1,12 +1,15 @@
 // A chart over steps, time or tokens: labels at line ends, round ticks, gaps where a number is missing, a cursor that the keyboard moves.
 import uPlot from "uplot";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { color, cssValue, dash } from "../colors";
-import { count, number, short, ticks as texts, type Maybe } from "../numbers";
+import { color, COLORS, cssValue, dash } from "../colors";
+import { count, mean, number, short, ticks as texts, type Maybe } from "../numbers";
 
 export interface Line {
   label: string;
   values: Maybe[];
+  /** Ends of an interval around each value, drawn as a band. */
+  low?: Maybe[];
+  high?: Maybe[];
   /** Which colour, dash and marker; its place in the list unless said. */
   look?: number;
   /** Joined unless said; a reference is what the others are held against: thin and grey. */
@@ -43,11 +46,48 @@ interface Props {
   /** Charts of one group have one cursor. */
   group?: string;
   onPick?: (index: number) => void;
+  /** What the legend shows while no cursor is set: the mean over all places unless said, or each line's last value. */
+  rest?: "last";
 }
 
 const FONT = "12px system-ui, sans-serif";
 const GAP = 14;
 const NO_LINES: Rule[] = [];
+
+/** The lines that a chart draws, no two in one colour: of more than there are colours only the highest, the lowest and the recorded, by their means. */
+export function drawn(all: Line[]): Line[] {
+  const own = all.filter((line) => line.style !== "reference");
+  let lines = all;
+  if (own.length > COLORS) {
+    const ranked = own
+      .map((line) => ({ line, mean: mean(line.values) }))
+      .filter((each) => each.mean !== null)
+      .sort((a, b) => a.mean! - b.mean!);
+    const kept = new Set([ranked[0]?.line, ranked.at(-1)?.line, own.find((line) => /^recorded\b/.test(line.label))]);
+    lines = all.filter((line) => line.style === "reference" || kept.has(line));
+  }
+  const taken = new Set<number>();
+  return lines.map((line, i) => {
+    if (line.style === "reference") {
+      return line;
+    }
+    let look = (line.look ?? i) % COLORS;
+    while (taken.has(look)) {
+      look = (look + 1) % COLORS;
+    }
+    taken.add(look);
+    return { ...line, look };
+  });
+}
+
+/** A line's value at a place; a line with places of its own has its newest one up to there. */
+export function valueAt(line: Line, place: number): Maybe {
+  let at = place;
+  while (line.sparse && at > 0 && line.values[at] === undefined) {
+    at--;
+  }
+  return line.values[at];
+}
 
 export function Chart(props: Props) {
   const holder = useRef<HTMLDivElement>(null);
@@ -56,7 +96,8 @@ export function Chart(props: Props) {
   latest.current = props;
   const [at, setAt] = useState<number | null>(null);
   const [theme, setTheme] = useState(0);
-  const lines = props.lines.filter((line) => line.values.some((v) => v !== null && v !== undefined));
+  const known = props.lines.filter((line) => line.values.some((v) => v !== null && v !== undefined));
+  const lines = drawn(known);
   const form = lines.map((line) => `${line.label}${line.look ?? ""}`).join("|") + (props.rules ?? NO_LINES).map((r) => r.label + r.at).join() + theme;
 
   useEffect(() => {
@@ -115,21 +156,24 @@ export function Chart(props: Props) {
       props.onPick(at);
     }
   };
-  // a curve with places of its own shows its newest value up to the cursor: at the cursor itself another curve may be the only one
+  const isMean = at === null && props.rest !== "last";
   const read = (line: Line): string => {
-    let place = shown;
-    while (line.sparse && place > 0 && line.values[place] === undefined) {
-      place--;
-    }
-    return format(line.values[place]);
+    const interval = isMean || line.low?.[shown] == null || line.high?.[shown] == null ? "" : ` (${format(line.low[shown])} to ${format(line.high[shown])})`;
+    return format(isMean ? mean(line.values) : valueAt(line, shown)) + interval;
   };
+  const placed = (x: number | undefined) => (x === undefined ? "" : Number.isInteger(x) ? count(x) : short(x));
   const values = lines.map((line) => `${line.label} ${read(line)}`).join(", ");
-  const where = props.x.length === 0 ? "" : props.time ? new Date(1000 * (props.x[shown] as number)).toISOString().slice(11, 19) : `${props.xLabel} ${Number.isInteger(props.x[shown]) ? count(props.x[shown]) : short(props.x[shown])}`;
+  const where = props.x.length === 0 ? "" : props.time ? new Date(1000 * (props.x[shown] as number)).toISOString().slice(11, 19) : isMean && last > 0 ? `mean, ${props.xLabel} ${placed(props.x[0])} to ${placed(props.x[last])}` : at === null && props.rest === "last" ? "last" : `${props.xLabel} ${placed(props.x[shown])}`;
   return (
     <figure class="chart">
       <figcaption>
         <h3>{props.title}</h3>
         {props.about && <p class="about">{props.about}</p>}
+        {lines.length < known.length && (
+          <p class="about">
+            {lines.length} of {known.length} drawn: the highest and the lowest mean{lines.some((line) => /^recorded\b/.test(line.label)) ? ", and the recorded" : ""}.
+          </p>
+        )}
       </figcaption>
       {lines.length === 0 ? (
         <p class="none">{props.x.length === 0 ? "No step yet." : "This run does not compute it."}</p>
@@ -167,7 +211,12 @@ export function Chart(props: Props) {
 }
 
 function data(x: number[], lines: Line[]): uPlot.AlignedData {
-  return [x, ...lines.map((line) => line.values.map((v) => (v === undefined && line.sparse ? undefined : v === null || v === undefined || !Number.isFinite(v) ? null : v)))] as uPlot.AlignedData;
+  const finite = (values: Maybe[], sparse?: boolean) => values.map((v) => (v === undefined && sparse ? undefined : v === null || v === undefined || !Number.isFinite(v) ? null : v));
+  return [x, ...lines.map((line) => finite(line.values, line.sparse)), ...banded(lines).flatMap(({ line }) => [finite(line.high!), finite(line.low!)])] as uPlot.AlignedData;
+}
+
+function banded(lines: Line[]): { line: Line; at: number }[] {
+  return lines.map((line, at) => ({ line, at })).filter(({ line }) => line.low && line.high);
 }
 
 function ink(line: Line, place: number): string {
@@ -229,7 +278,12 @@ function options(width: number, lines: Line[], latest: { current: Props }, setAt
           fill: ink(line, i),
         },
       })),
+      ...banded(lines).flatMap(() => [
+        { width: 0, points: { show: false } },
+        { width: 0, points: { show: false } },
+      ]),
     ],
+    bands: banded(lines).map(({ line, at }, b) => ({ series: [1 + lines.length + 2 * b, 2 + lines.length + 2 * b] as [number, number], fill: `${ink(line, at)}33` })),
     hooks: {
       setCursor: [(u) => setAt(u.cursor.idx ?? null)],
       draw: [
@@ -338,9 +392,15 @@ function rules(u: uPlot, all: Rule[], text: string, muted: string, narrow: boole
   ctx.strokeStyle = cssValue("--ground"); // a curve may run behind the words
   ctx.lineWidth = 3 * ratio;
   ctx.setLineDash([]);
+  const taken: number[] = [];
   for (const rule of all) {
-    ctx.strokeText(rule.label, u.bbox.left + 6 * ratio, u.valToPos(rule.at, "y", true) - 4 * ratio);
-    ctx.fillText(rule.label, u.bbox.left + 6 * ratio, u.valToPos(rule.at, "y", true) - 4 * ratio);
+    let y = u.valToPos(rule.at, "y", true) - 4 * ratio;
+    while (taken.some((other) => Math.abs(other - y) < GAP * ratio)) {
+      y += GAP * ratio;
+    }
+    taken.push(y);
+    ctx.strokeText(rule.label, u.bbox.left + 6 * ratio, y);
+    ctx.fillText(rule.label, u.bbox.left + 6 * ratio, y);
   }
   ctx.restore();
 }
@@ -351,6 +411,7 @@ function marks(u: uPlot, all: Rule[], text: string, muted: string) {
   ctx.save();
   ctx.font = `${11 * ratio}px system-ui, sans-serif`;
   ctx.textBaseline = "alphabetic";
+  const rows: number[][] = []; // from and to of the labels in each row
   for (const mark of all) {
     const x = u.valToPos(mark.at, "x", true);
     if (x < u.bbox.left || x > u.bbox.left + u.bbox.width) {
@@ -366,7 +427,14 @@ function marks(u: uPlot, all: Rule[], text: string, muted: string) {
     const isRight = x > u.bbox.left + 0.7 * u.bbox.width;
     ctx.fillStyle = text;
     ctx.textAlign = isRight ? "right" : "left";
-    ctx.fillText(mark.label, x + (isRight ? -4 : 4) * ratio, u.bbox.top + 11 * ratio);
+    const wide = ctx.measureText(mark.label).width + 8 * ratio;
+    const from = isRight ? x - wide : x;
+    let row = 0;
+    while (rows[row]?.some((other, i, ends) => i % 2 === 0 && from < ends[i + 1]! && other < from + wide)) {
+      row++;
+    }
+    (rows[row] ??= []).push(from, from + wide);
+    ctx.fillText(mark.label, x + (isRight ? -4 : 4) * ratio, u.bbox.top + (11 + GAP * row) * ratio);
   }
   ctx.restore();
 }

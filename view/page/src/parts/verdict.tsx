@@ -71,6 +71,15 @@ export function removedHealth(part: Maybe): Health {
   return part === null || part === undefined ? "none" : part > 0.5 ? "ill" : part > 0.25 ? "look" : "ok";
 }
 
+/** An interval over fewer prompts says next to nothing. */
+export const FEW_PROMPTS = 10;
+
+/** Of how many prompts a held-out reward is, and what its interval is. */
+export function intervalText(prompts: number): string {
+  const of = `${count(prompts)} ${prompts === 1 ? "prompt" : "prompts"}`;
+  return prompts < FEW_PROMPTS ? `${of}: too few for an interval` : `${of}; the band is the interval of 95 % over them by Student's distribution, within [0, 1] where the rewards are`;
+}
+
 /** A server that was last heard so long before the newest step says nothing of the present. */
 const SILENT_MS = 30_000;
 
