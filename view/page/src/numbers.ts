@@ -56,6 +56,27 @@ export function share(value: Maybe): string {
   return `${percent > 0 && percent < 0.1 ? "<0.1" : percent.toFixed(percent < 10 && percent > 0 ? 1 : 0)} %`;
 }
 
+/** Parts of a whole in tenths of a per cent that sum to 1000: what rounding leaves goes to the largest remainders. */
+export function tenths(parts: number[]): number[] {
+  const whole = parts.reduce((a, b) => a + b, 0);
+  if (whole <= 0) {
+    return parts.map(() => 0);
+  }
+  const exact = parts.map((part) => (1000 * part) / whole);
+  const rounded = exact.map(Math.floor);
+  const left = 1000 - rounded.reduce((a, b) => a + b, 0);
+  const order = exact.map((_, i) => i).sort((a, b) => exact[b]! - rounded[b]! - (exact[a]! - rounded[a]!) || a - b);
+  for (const i of order.slice(0, left)) {
+    rounded[i]!++;
+  }
+  return rounded;
+}
+
+/** Tenths of a per cent in words; a part that rounds to nothing is not called nothing. */
+export function percent(tenths: number, part: number): string {
+  return tenths === 0 && part > 0 ? "<0.1 %" : `${(tenths / 10).toFixed(1)} %`;
+}
+
 export function seconds(value: Maybe): string {
   if (value === null || value === undefined || !Number.isFinite(value)) {
     return "–";

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { useAnswer } from "../api";
 import { color } from "../colors";
 import { Bars, Copy, Mark, Problem, Section } from "../parts/basics";
-import { clock, count, number, share } from "../numbers";
+import { clock, count, number, percent, share, tenths } from "../numbers";
 import { address } from "../route";
 import type { PageProps } from "../main";
 
@@ -24,7 +24,21 @@ interface End {
 const CHARACTER = 7;
 const SHARE = 16;
 
-const LOOKS: Record<string, number> = { trained: 0, masked: 1, dropped: 4, refused: 3 };
+const LOOKS: Record<string, number> = { trained: 0, masked: 1, dropped: 4, refused: 3, "waits for its step": 2, "waits for its batch": 5, "waits to be scored and joined": 7 };
+
+/** The share of each state and of each of its reasons; a state's is the sum of its reasons', and all states' sum to 100 %. */
+export function ledgerShares(ends: { state: string; reason: string | null; rollouts: number }[]): Map<string, string> {
+  const parts = tenths(ends.map((end) => end.rollouts));
+  const sums = new Map<string, [number, number]>();
+  ends.forEach((end, i) => {
+    for (const key of end.reason ? [end.state, `${end.state}:${end.reason}`] : [end.state]) {
+      const [part, rollouts] = sums.get(key) ?? [0, 0];
+      sums.set(key, [part + parts[i]!, rollouts + end.rollouts]);
+    }
+  });
+  sums.set("generated", [1000, 1]);
+  return new Map([...sums].map(([key, [part, rollouts]]) => [key, percent(part, rollouts)]));
+}
 
 export function LedgerPage({ run, news, facts }: PageProps) {
   const path = `runs/${encodeURIComponent(run)}`;
@@ -47,7 +61,7 @@ export function LedgerPage({ run, news, facts }: PageProps) {
           <Check path={path} facts={facts} />
           <Flow ends={ends} run={run} />
           <div class="narrow">
-            <Bars label="what became of the rollouts" most={all} bars={ends.map((end) => ({ label: end.reason ? `${end.state}: ${end.reason}` : end.state, value: end.rollouts, text: share(end.rollouts / all), look: LOOKS[end.state] ?? 2 }))} />
+            <Bars label="what became of the rollouts" most={all} bars={ends.map((end) => ({ label: end.reason ? `${end.state}: ${end.reason}` : end.state, value: end.rollouts, text: ledgerShares(ends).get(end.reason ? `${end.state}:${end.reason}` : end.state)!, look: LOOKS[end.state] ?? 2 }))} />
           </div>
           <Section title="Rollouts in flight">
             {waiting.length === 0 ? (
@@ -145,6 +159,7 @@ function Flow({ ends, run }: { ends: End[]; run: string }) {
       [width - room, height - 8],
     ])({ nodes: nodes.map((n) => ({ ...n })), links: links.map((l) => ({ ...l })) });
   const all = layout.nodes[0].value as number;
+  const shares = ledgerShares(ends);
   return (
     <figure>
       <div class="scroll sankey">
@@ -156,7 +171,7 @@ function Flow({ ends, run }: { ends: End[]; run: string }) {
             <a key={n.key} href={n.href}>
               <rect x={n.x0} y={n.y0} width={n.x1 - n.x0} height={Math.max(2, n.y1 - n.y0)} fill={color(n.look)} />
               <text x={n.x1 + 6} y={(n.y0 + n.y1) / 2} dominant-baseline="middle">
-                {n.name} <tspan class="share">{`${count(n.value)}, ${share(n.value / all)}`}</tspan>
+                {n.name} <tspan class="share">{`${count(n.value)}, ${shares.get(n.key)}`}</tspan>
               </text>
             </a>
           ))}

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { color } from "../colors";
-import { share } from "../numbers";
+import { percent, tenths } from "../numbers";
 
 export type Health = "ok" | "look" | "ill" | "none";
 const MARKS: Record<Health, string> = { ok: "●", look: "▲", ill: "✖", none: "○" };
@@ -70,12 +70,13 @@ export function Histogram({ rows, label, xLabel }: { rows: [number, number][]; l
   if (all === 0) {
     return <p class="none">Nothing to count yet.</p>;
   }
+  const parts = tenths(rows.map(([, n]) => n));
   return (
     <figure class="histogram">
       <figcaption>
         <h3>{label}</h3>
       </figcaption>
-      <Bars label={label} bars={rows.map(([x, n]) => ({ label: `${x}`, value: n, text: share(n / all), look: 0 }))} />
+      <Bars label={label} bars={rows.map(([x, n], i) => ({ label: `${x}`, value: n, text: percent(parts[i]!, n), look: 0 }))} />
       <p class="about">{xLabel}</p>
     </figure>
   );
