@@ -270,6 +270,8 @@ function Spread({ title, histogram }: { title: string; histogram: any }) {
     return null;
   }
   const rows = [...bins.entries()].sort(([a], [b]) => a - b);
+  const trainedParts = tenths(rows.map(([, r]) => r.trained));
+  const outParts = tenths(rows.map(([, r]) => r.out));
   const most = Math.max(...rows.map(([, r]) => Math.max(r.trained / trained, r.out / out)));
   return (
     <figure>
@@ -280,9 +282,9 @@ function Spread({ title, histogram }: { title: string; histogram: any }) {
       <Bars
         label={title}
         most={most}
-        bars={rows.flatMap(([bin, r]) => [
-          { label: number(histogram.from + bin * histogram.width, 2), value: r.trained / trained, text: share(r.trained / trained), look: 0 },
-          { label: " ", value: r.out / out, text: share(r.out / out), look: 1 },
+        bars={rows.flatMap(([bin, r], i) => [
+          { label: number(histogram.from + bin * histogram.width, 2), value: r.trained / trained, text: percent(trainedParts[i]!, r.trained), look: 0 },
+          { label: " ", value: r.out / out, text: percent(outParts[i]!, r.out), look: 1 },
         ])}
       />
     </figure>

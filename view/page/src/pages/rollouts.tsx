@@ -10,16 +10,19 @@ import type { PageProps } from "../main";
 const COLUMNS: [string, string][] = [
   ["ordinal", "rollout"],
   ["state", "outcome"],
+  ["text", "prompt → response"],
   ["reward", "reward"],
   ["advantage", "advantage"],
   ["policy_tokens", "tokens"],
   ["staleness", "staleness"],
   ["ratio", "mean ratio"],
   ["version", "version"],
+  ["batch", "step"],
   ["seconds", "sampled in"],
   ["finish", "ended by"],
 ];
 const NUMBERS: [string, string][] = [
+  ["version", "version"],
   ["policy_tokens", "tokens of the policy"],
   ["tokens", "response tokens"],
   ["reward", "reward"],
@@ -29,7 +32,7 @@ const NUMBERS: [string, string][] = [
   ["seconds", "seconds of sampling"],
   ["ordinal", "place in the run"],
 ];
-const FILTERS = ["state", "reason", "generator", "group", "batch", "reward.from", "reward.to", "policy_tokens.from", "policy_tokens.to", "staleness.from"];
+const FILTERS = ["state", "reason", "generator", "group", "batch", "reward.from", "reward.to", "policy_tokens.from", "policy_tokens.to", "staleness.from", "version.from", "version.to", "contains"];
 const SIZE = 50;
 
 export function RolloutsPage(props: PageProps) {
@@ -52,7 +55,7 @@ function List({ run, route, news }: PageProps) {
   const path = `runs/${encodeURIComponent(run)}`;
   const params = route.query;
   const offset = Number(params.get("offset") ?? 0);
-  const x = params.get("x") ?? "policy_tokens";
+  const x = params.get("x") ?? "version";
   const y = params.get("y") ?? "reward";
   const when = Math.floor((news.index?.read ?? 0) / 20_000);
   const list = useAnswer(`${path}/rollouts?${query(params, [...FILTERS, "sort", "down", "offset"])}&limit=${SIZE}`, when, news.index?.whole);
@@ -99,6 +102,18 @@ function List({ run, route, news }: PageProps) {
         </label>
         {field("reward.from", "reward from")}
         {field("reward.to", "to")}
+        {field("version.from", "version from", 4)}
+        {field("version.to", "to", 4)}
+        <label>
+          text contains{" "}
+          <input
+            style={{ width: "10em" }}
+            type="search"
+            title="Searches the end of the prompt and the beginning of the response, as the index keeps them."
+            value={params.get("contains") ?? ""}
+            onChange={(e) => go({ contains: e.currentTarget.value })}
+          />
+        </label>
         {field("policy_tokens.from", "tokens from")}
         {field("policy_tokens.to", "to")}
         {field("staleness.from", "staleness from", 3)}
@@ -119,6 +134,7 @@ function List({ run, route, news }: PageProps) {
       </details>
       <p class="about">
         {count(all)} rollouts{all > SIZE ? `, ${count(offset + 1)} to ${count(Math.min(all, offset + SIZE))}` : ""}
+        {params.has("sort") ? "" : "; the newest trained ones first"}
         {news.index && !news.index.whole ? "; the index is still being filled" : ""}
       </p>
       <div class="scroll">
@@ -126,8 +142,8 @@ function List({ run, route, news }: PageProps) {
           <thead>
             <tr>
               {COLUMNS.map(([key, name]) => {
-                const isSorted = (params.get("sort") ?? "ordinal") === key;
-                const down = isSorted ? (params.get("down") ?? (params.has("sort") ? "0" : "1")) === "1" : false;
+                const isSorted = params.get("sort") === key;
+                const down = isSorted && params.get("down") === "1";
                 return (
                   <th key={key} scope="col" class={TEXTS.has(key) ? "" : "num"} aria-sort={isSorted ? (down ? "descending" : "ascending") : "none"}>
                     <a href={changed(route, { sort: key, down: isSorted && !down ? "1" : "0", offset: null })}>
@@ -149,12 +165,16 @@ function List({ run, route, news }: PageProps) {
                   {row.state}
                   {row.reason ? `: ${row.reason}` : ""}
                 </td>
+                <td class="said" title={row.text === null ? "" : `${row.prompt_text} → ${row.text}`}>
+                  {row.text === null ? "–" : `${ending(row.prompt_text ?? "", 40)} → ${beginning(row.text, 60)}`}
+                </td>
                 <td class="num">{number(row.reward)}</td>
                 <td class="num">{number(row.advantage)}</td>
                 <td class="num">{count(row.policy_tokens)}</td>
                 <td class="num">{number(row.staleness)}</td>
                 <td class="num">{row.ratio === null ? "–" : Math.exp(row.ratio).toFixed(3)}</td>
                 <td class="num">{row.oldest_version === row.version ? row.version : `${row.oldest_version}–${row.version}`}</td>
+                <td class="num">{row.batch === null ? "–" : count(row.batch + 1)}</td>
                 <td class="num">{seconds(row.seconds)}</td>
                 <td>{(row.finish ?? "").toLowerCase()}</td>
               </tr>
@@ -169,7 +189,21 @@ function List({ run, route, news }: PageProps) {
   );
 }
 
-const TEXTS = new Set(["ordinal", "state", "finish"]);
+const TEXTS = new Set(["ordinal", "state", "text", "finish"]);
+
+const line = (text: string) => text.replaceAll(/\s+/g, " ").trim();
+
+/** The first characters of a text on one line. */
+export function beginning(text: string, most: number): string {
+  const flat = [...line(text)];
+  return flat.length > most ? `${flat.slice(0, most - 1).join("")}…` : flat.join("");
+}
+
+/** Its last characters, where a prompt has its question. */
+export function ending(text: string, most: number): string {
+  const flat = [...line(text)];
+  return flat.length > most ? `…${flat.slice(1 - most).join("")}` : flat.join("");
+}
 
 function title(key: string): string {
   return NUMBERS.find(([name]) => name === key)?.[1] ?? key;

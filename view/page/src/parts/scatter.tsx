@@ -55,15 +55,39 @@ function draw(context: CanvasRenderingContext2D, look: number, x: number, y: num
   context.stroke();
 }
 
+/** Where a value is drawn: whole numbers by up to a third beside their place, each rollout always by the same, so that equal ones do not cover each other. */
+export function jittered(value: number, id: string, salt: number, width: number): number {
+  let hash = 2166136261 + salt;
+  for (let i = 0; i < id.length; i++) {
+    hash = Math.imul(hash ^ id.charCodeAt(i), 16777619);
+  }
+  hash = Math.imul(hash ^ (hash >>> 15), 2246822519);
+  return value + (((hash ^ (hash >>> 13)) >>> 0) / 2 ** 32 - 0.5) * width;
+}
+
+/** How far values may be moved: two thirds of the step between whole numbers, a fortieth of the range where there are few others; 0 where there are many. */
+export function jitter(values: number[]): number {
+  const all = new Set(values);
+  if (all.size < 1 || all.size === values.length) {
+    return 0;
+  }
+  const range = values.reduce((a, b) => Math.max(a, b)) - values.reduce((a, b) => Math.min(a, b));
+  return [...all].every(Number.isInteger) && all.size > 2 ? 2 / 3 : all.size <= 12 ? (range || 1) / 20 : 0;
+}
+
 export function Scatter({ points, x, y, onPick }: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [at, setAt] = useState<number | null>(null);
   const [width, setWidth] = useState(600);
-  const sorted = [...points].sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+  const exact = [...points].sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+  const apart = [jitter(exact.map((p) => p[0])), jitter(exact.map((p) => p[1]))] as const;
+  const sorted = exact.map((p): Point => [jittered(p[0], p[3], 1, apart[0]), jittered(p[1], p[3], 2, apart[1]), p[2], p[3]]);
   const states = [...new Set(points.map((p) => p[2]))].sort();
   const xs = sorted.map((p) => p[0]);
   const ys = sorted.map((p) => p[1]);
   const least = (values: number[]) => (values.every(Number.isInteger) ? 1 : 0);
+  const leastX = least(exact.map((p) => p[0]));
+  const leastY = least(exact.map((p) => p[1]));
   const range = (values: number[]): [number, number] => {
     const low = values.length ? values.reduce((a, b) => Math.min(a, b)) : 0;
     const high = values.length ? values.reduce((a, b) => Math.max(a, b)) : 1;
@@ -100,7 +124,7 @@ export function Scatter({ points, x, y, onPick }: Props) {
       context.strokeStyle = cssValue("--grid");
       context.fillStyle = cssValue("--muted");
       context.textAlign = "center";
-      for (const tick of ticks(x0, x1, width < 500 ? 4 : 8, least(xs))) {
+      for (const tick of ticks(x0, x1, width < 500 ? 4 : 8, leastX)) {
         context.beginPath();
         context.moveTo(px(tick), 10);
         context.lineTo(px(tick), HEIGHT - BOTTOM);
@@ -109,7 +133,7 @@ export function Scatter({ points, x, y, onPick }: Props) {
       }
       context.fillText(x, LEFT + (width - LEFT) / 2, HEIGHT - 4);
       context.textAlign = "right";
-      for (const tick of ticks(y0, y1, 5, least(ys))) {
+      for (const tick of ticks(y0, y1, 5, leastY)) {
         context.beginPath();
         context.moveTo(LEFT, py(tick));
         context.lineTo(width - 12, py(tick));
@@ -160,7 +184,7 @@ export function Scatter({ points, x, y, onPick }: Props) {
       onPick(sorted[at]![3]);
     }
   };
-  const chosen = at === null ? undefined : sorted[at];
+  const chosen = at === null ? undefined : exact[at];
   return (
     <figure>
       <p class="readout">
@@ -191,7 +215,10 @@ export function Scatter({ points, x, y, onPick }: Props) {
           }
         }}
       />
-      <p class="about">{y} over {x}</p>
+      <p class="about">
+        {y} over {x}
+        {apart[0] + apart[1] > 0 ? "; equal values are drawn beside each other" : ""}
+      </p>
     </figure>
   );
 }

@@ -79,6 +79,14 @@ export function Tokens({ data, way, onWay }: { data: any; way: string; onWay: (w
   const has = (name: string) => name !== "entropy" || most > 0;
   return (
     <figure class="tokens">
+      {data.text !== undefined && (
+        <dl class="read">
+          <dt>prompt</dt>
+          <dd>{data.prompt_text}</dd>
+          <dt>response</dt>
+          <dd>{data.text}</dd>
+        </dl>
+      )}
       <p>
         <label>
           coloured by{" "}

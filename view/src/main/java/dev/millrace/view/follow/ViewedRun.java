@@ -1,6 +1,7 @@
 package dev.millrace.view.follow;
 
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import dev.millrace.api.tokenizer.Tokenizer;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.run.LogSetupException;
 import dev.millrace.replay.archive.ArchiveException;
@@ -8,6 +9,7 @@ import dev.millrace.replay.archive.RecordedRun;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.pipeline.RunTokenizer;
 import dev.millrace.runtime.train.RunStatus;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.registry.SchemaRegistryException;
@@ -183,7 +185,10 @@ public final class ViewedRun implements AutoCloseable {
                 growing = source.mayGrow();
                 door.ask(run -> {
                     begin(run);
-                    run.connection().ifPresentOrElse(this::read, () -> read(run.everything()));
+                    Optional<Tokenizer> tokenizer = RunTokenizer.of(
+                            run.config(), run.connection(), why -> LOG.info("without its text: {}", why));
+                    run.connection()
+                            .ifPresentOrElse(log -> read(log, tokenizer), () -> read(run.everything(), tokenizer));
                     return true;
                 });
                 if (!growing) {
@@ -245,9 +250,12 @@ public final class ViewedRun implements AutoCloseable {
         events.tell("state", "{}");
     }
 
-    private IndexFeed feed(RunTopics topics, String runId, SchemaRegistry registry) {
+    private IndexFeed feed(RunTopics topics, String runId, SchemaRegistry registry, Optional<Tokenizer> tokenizer) {
         return new IndexFeed(
-                Objects.requireNonNull(index), new RecordIndexer(topics, runId, registry), events, this::note);
+                Objects.requireNonNull(index),
+                new RecordIndexer(topics, runId, registry, tokenizer),
+                events,
+                this::note);
     }
 
     private void note(IndexProgress now) {
@@ -258,23 +266,26 @@ public final class ViewedRun implements AutoCloseable {
         }
     }
 
-    private void read(RecordedRun recorded) {
+    private void read(RecordedRun recorded, Optional<Tokenizer> tokenizer) {
         long[] lookedAt = {System.nanoTime()};
-        new RecordedFeed(recorded, feed(recorded.topics(), recorded.run().runId(), recorded.registry()), () -> {
-                    boolean isTime = System.nanoTime() - lookedAt[0] > TimeUnit.MILLISECONDS.toNanos(LOOK_MS);
-                    if (isTime) {
-                        lookedAt[0] = System.nanoTime();
-                    }
-                    return isStopped(0) || isTime && source.mayGrow();
-                })
+        new RecordedFeed(
+                        recorded,
+                        feed(recorded.topics(), recorded.run().runId(), recorded.registry(), tokenizer),
+                        () -> {
+                            boolean isTime = System.nanoTime() - lookedAt[0] > TimeUnit.MILLISECONDS.toNanos(LOOK_MS);
+                            if (isTime) {
+                                lookedAt[0] = System.nanoTime();
+                            }
+                            return isStopped(0) || isTime && source.mayGrow();
+                        })
                 .read();
     }
 
-    private void read(LogConnection connection) {
+    private void read(LogConnection connection, Optional<Tokenizer> tokenizer) {
         String runId = connection.run().runId();
         try (LogFeed feed = new LogFeed(
                 connection,
-                () -> feed(connection.topics(), runId, connection.registry()),
+                () -> feed(connection.topics(), runId, connection.registry(), tokenizer),
                 growing,
                 source::mayGrow,
                 onlookers::areThere)) {

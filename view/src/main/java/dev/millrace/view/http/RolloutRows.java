@@ -56,6 +56,8 @@ public final class RolloutRows {
         COLUMNS.put("trained_tokens", "trained_tokens");
         COLUMNS.put("state", STATE);
         COLUMNS.put("reason", REASON);
+        COLUMNS.put("prompt_text", "prompt_text");
+        COLUMNS.put("text", "text");
     }
 
     private RolloutRows() {}
@@ -65,9 +67,15 @@ public final class RolloutRows {
         private final List<String> conditions = new ArrayList<>(List.of("tokens IS NOT NULL"));
         private final List<Object> values = new ArrayList<>();
 
-        /** @param query such as {@code state=trained}, {@code reward.from=0.5}, {@code tokens.to=100} */
+        /** @param query such as {@code state=trained}, {@code reward.from=0.5}, {@code tokens.to=100}, {@code contains=carry} in prompt or response */
         Where(Map<String, String> query) {
             query.forEach((name, value) -> {
+                if (name.equals("contains") && !value.isEmpty()) {
+                    conditions.add(
+                            "instr(lower(coalesce(prompt_text, '') || char(10) || coalesce(text, '')), lower(?)) > 0");
+                    values.add(value);
+                    return;
+                }
                 String column = name.replaceFirst("\\.(from|to)$", "");
                 String expression = COLUMNS.get(column);
                 if (expression == null || value.isEmpty()) {
@@ -91,13 +99,14 @@ public final class RolloutRows {
     /**
      * A list.
      *
-     * @param query conditions by column, {@code sort}, {@code down} (1 for the largest first), {@code limit} and {@code offset}
+     * @param query conditions by column, {@code sort} (the newest trained first without it), {@code down} (1 for the largest first), {@code limit} and {@code offset}
      */
     public static ObjectNode list(RunIndex index, Map<String, String> query) {
         Where where = new Where(query);
-        String sort = COLUMNS.getOrDefault(query.getOrDefault("sort", ""), "ordinal");
-        boolean down = query.getOrDefault("down", query.containsKey("sort") ? "0" : "1")
-                .equals("1");
+        String sort = COLUMNS.get(query.getOrDefault("sort", ""));
+        String order = sort == null
+                ? "(step.version IS NOT NULL AND trained_tokens > 0) DESC, rollout.batch DESC, ordinal DESC"
+                : sort + (query.getOrDefault("down", "0").equals("1") ? " DESC" : "") + ", ordinal";
         int limit = Math.max(1, Math.min(MOST_ROWS, number(query.getOrDefault("limit", ""), 50)));
         int offset = Math.max(0, number(query.getOrDefault("offset", ""), 0));
         ObjectNode json = JsonNodeFactory.instance.objectNode();
@@ -109,8 +118,8 @@ public final class RolloutRows {
         index.read(
                 "SELECT " + columns(COLUMNS.keySet())
                         + ", partition, offset FROM (SELECT rollout.partition, rollout.offset, "
-                        + selected() + FROM + where.text() + " ORDER BY " + sort + (down ? " DESC" : "")
-                        + ", ordinal, sample LIMIT ? OFFSET ?)",
+                        + selected() + FROM + where.text() + " ORDER BY " + order
+                        + ", sample LIMIT ? OFFSET ?)",
                 values,
                 row -> {
                     ObjectNode one = rows.addObject();

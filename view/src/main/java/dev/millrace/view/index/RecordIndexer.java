@@ -1,5 +1,6 @@
 package dev.millrace.view.index;
 
+import dev.millrace.api.tokenizer.Tokenizer;
 import dev.millrace.audit.trace.DeadLetter;
 import dev.millrace.log.deadletter.RedriveMark;
 import dev.millrace.schemas.BatchEntry;
@@ -21,6 +22,7 @@ import dev.millrace.schemas.run.VersionKey;
 import dev.millrace.view.index.StepIndexer.LastWord;
 import java.nio.ByteBuffer;
 import java.sql.SQLException;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -40,11 +42,12 @@ public final class RecordIndexer {
     private final LetterIndexer letters;
     private final EvaluationIndex evaluations;
 
-    public RecordIndexer(RunTopics topics, String runId, SchemaRegistry registry) {
+    /** @param tokenizer by which rollouts have text; empty if they have none here */
+    public RecordIndexer(RunTopics topics, String runId, SchemaRegistry registry, Optional<Tokenizer> tokenizer) {
         OwnRecords records = new OwnRecords(runId, registry);
         this.topics = topics;
         this.steps = new StepIndexer(records);
-        this.rollouts = new RolloutIndexer(topics, records);
+        this.rollouts = new RolloutIndexer(topics, records, tokenizer);
         this.versions = new VersionIndexer(records);
         this.evaluations = new EvaluationIndex(records);
         this.letters = new LetterIndexer(topics);
@@ -195,12 +198,42 @@ public final class RecordIndexer {
 
     /** A row for each rollout, to which prompt, rollout, trajectory, batch and outcome add in whatever order they come. */
     static final class RolloutIndexer {
+        /** Tokens at the end of a prompt, where its question is, and at the beginning of a response whose text is kept. */
+        private static final int PROMPT_TOKENS = 60;
+
+        private static final int RESPONSE_TOKENS = 120;
+
         private final RunTopics topics;
         private final OwnRecords records;
+        private final Optional<Tokenizer> tokenizer;
 
-        RolloutIndexer(RunTopics topics, OwnRecords records) {
+        RolloutIndexer(RunTopics topics, OwnRecords records, Optional<Tokenizer> tokenizer) {
             this.topics = topics;
             this.records = records;
+            this.tokenizer = tokenizer;
+        }
+
+        private @Nullable String promptText(ByteBuffer packed) {
+            int[] tokens = PackedInts.toArray(packed);
+            boolean isCut = tokens.length > PROMPT_TOKENS;
+            String text =
+                    text(isCut ? Arrays.copyOfRange(tokens, tokens.length - PROMPT_TOKENS, tokens.length) : tokens);
+            return text != null && isCut ? "\u2026" + text : text;
+        }
+
+        private @Nullable String responseText(ByteBuffer packed) {
+            int[] tokens = PackedInts.toArray(packed);
+            boolean isCut = tokens.length > RESPONSE_TOKENS;
+            String text = text(isCut ? Arrays.copyOf(tokens, RESPONSE_TOKENS) : tokens);
+            return text != null && isCut ? text + "\u2026" : text;
+        }
+
+        private @Nullable String text(int[] tokens) {
+            try {
+                return tokenizer.map(words -> words.decode(tokens)).orElse(null);
+            } catch (IllegalArgumentException e) {
+                return null; // not of this vocabulary
+            }
         }
 
         void prompt(ConsumerRecord<byte[], byte[]> record, IndexStatements statements) throws SQLException {
@@ -228,13 +261,13 @@ public final class RecordIndexer {
             Rollout rollout = decoded.get();
             statements.run(
                     "INSERT INTO rollout(partition, offset, epoch, id, grp, sample, ordinal, generator, version_min, version_max, reward,"
-                            + " tokens, policy_tokens, prompt_tokens, finish, started_ms, finished_ms)"
-                            + " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET epoch = excluded.epoch,"
+                            + " tokens, policy_tokens, prompt_tokens, finish, started_ms, finished_ms, prompt_text, text)"
+                            + " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET epoch = excluded.epoch,"
                             + " id = excluded.id, grp = excluded.grp, sample = excluded.sample, ordinal = excluded.ordinal,"
                             + " generator = excluded.generator, version_min = excluded.version_min, version_max = excluded.version_max,"
                             + " reward = excluded.reward, tokens = excluded.tokens, policy_tokens = excluded.policy_tokens,"
                             + " prompt_tokens = excluded.prompt_tokens, finish = excluded.finish, started_ms = excluded.started_ms,"
-                            + " finished_ms = excluded.finished_ms",
+                            + " finished_ms = excluded.finished_ms, prompt_text = excluded.prompt_text, text = excluded.text",
                     record.partition(),
                     record.offset(),
                     rollout.getEpoch(),
@@ -257,7 +290,9 @@ public final class RecordIndexer {
                     PackedInts.length(rollout.getPromptTokens()),
                     rollout.getFinishReason().name(),
                     rollout.getStartedAtMs(),
-                    rollout.getFinishedAtMs());
+                    rollout.getFinishedAtMs(),
+                    promptText(rollout.getPromptTokens()),
+                    responseText(rollout.getResponseTokens()));
         }
 
         void trajectory(ConsumerRecord<byte[], byte[]> record, IndexStatements statements) throws SQLException {

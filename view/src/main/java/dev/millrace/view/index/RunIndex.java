@@ -25,7 +25,7 @@ import org.sqlite.SQLiteConfig.SynchronousMode;
  */
 public final class RunIndex implements AutoCloseable {
     /** Of the tables; an index of another form is not read, and another folder is used. */
-    public static final int FORM = 2;
+    public static final int FORM = 3;
 
     private static final String FILE = "index.db";
 
@@ -41,6 +41,7 @@ public final class RunIndex implements AutoCloseable {
                     + " log_ratio REAL, proximal_version INTEGER, trajectory_partition INTEGER, trajectory_offset INTEGER,"
                     + " batch INTEGER, entry INTEGER, advantage REAL, staleness INTEGER, trained_tokens INTEGER, masked_by TEXT,"
                     + " dropped TEXT, outcome_partition INTEGER, outcome_offset INTEGER, refused TEXT, redriven INTEGER,"
+                    + " prompt_text TEXT, text TEXT,"
                     + " PRIMARY KEY(partition, offset)) WITHOUT ROWID",
             "CREATE INDEX IF NOT EXISTS rollout_id ON rollout(id)",
             "CREATE INDEX IF NOT EXISTS rollout_grp ON rollout(grp)",

@@ -101,7 +101,10 @@ class RecordedFeedTest {
             });
             List<IndexProgress> progress = new ArrayList<>();
             IndexFeed feed = new IndexFeed(
-                    index, new RecordIndexer(run.topics(), run.run().runId(), run.registry()), events, progress::add);
+                    index,
+                    new RecordIndexer(run.topics(), run.run().runId(), run.registry(), Optional.empty()),
+                    events,
+                    progress::add);
             assertThat(new RecordedFeed(run, feed, () -> false, 4).read()).isTrue();
 
             String log = run.topics().trainingLog();
@@ -120,7 +123,8 @@ class RecordedFeedTest {
     void shouldGoOnWhereItWasToldToStop() {
         try (Watched run = new Watched(new ArchivedRun(RecordedArchive.FOLDER), new ArrayList<>());
                 RunIndex index = RunIndex.open(folder)) {
-            RecordIndexer indexer = new RecordIndexer(run.topics(), run.run().runId(), run.registry());
+            RecordIndexer indexer =
+                    new RecordIndexer(run.topics(), run.run().runId(), run.registry(), Optional.empty());
             List<IndexProgress> progress = new ArrayList<>();
             int[] looks = {0};
             IndexFeed feed = new IndexFeed(index, indexer, new Events(), progress::add);

@@ -18,6 +18,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -62,7 +63,10 @@ class UnseenRunIT {
                         () -> new IndexFeed(
                                 index,
                                 new RecordIndexer(
-                                        connection.topics(), connection.run().runId(), connection.registry()),
+                                        connection.topics(),
+                                        connection.run().runId(),
+                                        connection.registry(),
+                                        Optional.empty()),
                                 new Events(),
                                 progress -> {}),
                         true,

@@ -13,6 +13,7 @@ import java.io.OutputStream;
 import java.net.InetAddress;
 import java.net.Socket;
 import java.net.URI;
+import java.net.URLEncoder;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
@@ -114,6 +115,42 @@ class ViewServerTest {
         assertThat(points.path("count").asInt()).isEqualTo(points.path("points").size());
         assertThat(get("api/runs/contract-3/points?x=nothing&y=reward").statusCode())
                 .isEqualTo(404);
+    }
+
+    @Test
+    void shouldListTheNewestTrainedFirstWithTheirText() throws Exception {
+        JsonNode rows = json("rollouts?limit=200").path("rows");
+        long batch = Long.MAX_VALUE;
+        for (int r = 0; r < 158; r++) {
+            assertThat(rows.path(r).path("state").asText()).isEqualTo("trained");
+            assertThat(rows.path(r).path("batch").asLong()).isLessThanOrEqualTo(batch);
+            batch = rows.path(r).path("batch").asLong();
+        }
+        assertThat(rows.path(158).path("state").asText()).isNotEqualTo("trained");
+        String id = rows.at("/0/id").asText();
+        JsonNode whole = json("rollout?id=" + id.replace("/", "%2F"));
+        assertThat(rows.at("/0/text").asText())
+                .isNotEmpty()
+                .isEqualTo(whole.path("text").asText());
+        assertThat(rows.at("/0/prompt_text").asText())
+                .isEqualTo(whole.path("prompt_text").asText());
+    }
+
+    @Test
+    void shouldFindRolloutsByTextAndVersion() throws Exception {
+        String text = json("rollouts?limit=1").at("/rows/0/text").asText();
+        JsonNode found = json("rollouts?limit=500&contains=" + URLEncoder.encode(text, StandardCharsets.UTF_8));
+        assertThat(found.path("count").asInt()).isBetween(1, 371);
+        for (JsonNode row : found.path("rows")) {
+            assertThat(row.path("prompt_text").asText() + "\n"
+                            + row.path("text").asText())
+                    .containsIgnoringCase(text);
+        }
+        assertThat(json("rollouts?contains=%25no-such-text").path("count").asInt())
+                .isZero();
+        for (JsonNode row : json("rollouts?version.from=2&version.to=3").path("rows")) {
+            assertThat(row.path("version").asLong()).isBetween(2L, 3L);
+        }
     }
 
     @Test

@@ -15,6 +15,7 @@ import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.view.http.EvaluationsAnswer;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Optional;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -63,7 +64,7 @@ class EvaluationIndexTest {
     @Test
     void shouldHaveTheNewestRecordOfEachVersionOnThePromptsThatWereAskedLast() throws Exception {
         try (RunIndex index = RunIndex.open(folder)) {
-            RecordIndexer indexer = new RecordIndexer(TOPICS, "r", REGISTRY);
+            RecordIndexer indexer = new RecordIndexer(TOPICS, "r", REGISTRY, Optional.empty());
             RecordIndexer.Taken taken = indexer.take(
                     index,
                     List.of(

@@ -11,6 +11,7 @@ import dev.millrace.schemas.serde.AvroSerde;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -65,7 +66,7 @@ class VersionIndexTest {
     @Test
     void shouldForgetOnItsTombstoneWhatNothingLeadsToAndNothingElse() throws Exception {
         try (RunIndex index = RunIndex.open(folder)) {
-            RecordIndexer indexer = new RecordIndexer(TOPICS, "r", REGISTRY);
+            RecordIndexer indexer = new RecordIndexer(TOPICS, "r", REGISTRY, Optional.empty());
             indexer.take(
                     index,
                     List.of(
