@@ -139,7 +139,7 @@ function State({ facts, news }: { facts: any; news: News }) {
   const whole = index?.whole || isSaved;
   return (
     <>
-      <span class={`state ${facts.state === "running" ? "live" : facts.state === "killed" ? "killed" : ""}`}>{isSaved || news.isConnected ? facts.state : "the view has ended"}</span>
+      <span class={`state ${facts.state === "running" ? "live" : facts.state === "killed" || facts.state === "failed to start" ? "killed" : ""}`}>{isSaved || news.isConnected ? facts.state : "the view has ended"}</span>
       {!whole && index && index.end > 0 && (
         <span class="progress" title="Reading rollouts into the index on this machine; steps are complete.">
           <progress max={index.end} value={index.read} aria-label="index" /> {Math.floor((100 * index.read) / index.end)} %

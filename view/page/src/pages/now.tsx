@@ -221,7 +221,7 @@ export function NowPage({ run, news, facts }: PageProps) {
           />
           <Idle now={now.data} steps={recent} />
         </div>
-        <Servers now={now.data} last={last} isWhole={(news.index ?? facts.index)?.whole === true} isOver={facts.state === "finished" || facts.state === "killed" || facts.archived === true} />
+        <Servers now={now.data} last={last} isWhole={(news.index ?? facts.index)?.whole === true} isOver={facts.state === "finished" || facts.state === "killed" || facts.state === "failed to start" || facts.archived === true} />
       </Section>
 
       <Diagnosis path={path} index={news.index ?? facts.index ?? null} isArchived={facts.archived === true} />

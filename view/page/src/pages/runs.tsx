@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import { ask, useAnswer } from "../api";
 import { Chart } from "../parts/chart";
 import { Problem } from "../parts/basics";
-import { count, number } from "../numbers";
+import { clock, count, number, seconds } from "../numbers";
 import { address, changed, type Route } from "../route";
 
 const METRICS: [string, string][] = [
@@ -52,6 +52,12 @@ export function RunsPage({ route }: { route: Route }) {
               <th scope="col">run</th>
               <th scope="col">state</th>
               <th scope="col">why it ended</th>
+              <th scope="col">start, UTC</th>
+              <th scope="col" class="num">
+                duration
+              </th>
+              <th scope="col">task</th>
+              <th scope="col">model</th>
               <th scope="col" class="num">
                 steps
               </th>
@@ -80,8 +86,12 @@ export function RunsPage({ route }: { route: Route }) {
                 </th>
                 <td>{run.state}</td>
                 <td>{run.summary ? (run.summary.goal_reached ? "the goal was reached" : run.summary.stopped_because) : ""}</td>
-                <td class="num">{count(run.summary?.steps)}</td>
-                <td class="num">{number(run.summary?.reward?.last)}</td>
+                <td class="when">{clock(run.course?.started_ms)}</td>
+                <td class="num">{seconds(run.course?.finished_ms === undefined ? null : (run.course.finished_ms - run.course.started_ms) / 1000)}</td>
+                <td>{run.task_kind ?? "–"}</td>
+                <td>{run.model ?? "–"}</td>
+                <td class="num">{count(run.summary?.steps ?? run.course?.steps)}</td>
+                <td class="num">{number(run.summary?.reward?.last ?? run.course?.reward)}</td>
                 <td class="num">{number(run.summary?.reward?.best)}</td>
                 <td class="num">{number(run.summary?.staleness?.mean, 2)}</td>
                 <td class="num">{number(run.summary?.ess?.median, 2)}</td>

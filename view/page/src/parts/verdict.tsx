@@ -213,8 +213,9 @@ export function Verdict(props: { steps: Dict[]; facts: any; now: any; isThere: b
     return (
       <div class="verdict" role="status">
         <h1>
-          <Mark health="none" /> {props.isThere ? "No step yet" : "Reading the newest steps…"}
+          <Mark health="none" /> {facts.state === "failed to start" ? "Failed to start" : props.isThere ? "No step yet" : "Reading the newest steps…"}
         </h1>
+        {facts.state === "failed to start" && <p>The process ended before its first step; millrace.log in the run's folder says why.</p>}
         {props.now?.status?.phase && <p>Waiting for {props.now.status.phase}.</p>}
       </div>
     );

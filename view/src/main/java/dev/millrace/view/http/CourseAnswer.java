@@ -13,6 +13,8 @@ import dev.millrace.view.index.EvaluationIndex;
 import dev.millrace.view.index.RunIndex;
 import java.io.BufferedReader;
 import java.io.IOException;
+import java.io.RandomAccessFile;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -25,6 +27,8 @@ import java.util.TreeMap;
 /** The course of a run by the table that it leaves in its folder, which is there without a broker: for laying runs over each other. */
 public final class CourseAnswer {
     private static final int MOST = 1000;
+    /** The last line of the table is shorter. */
+    private static final long LAST_BYTES = 1 << 16;
     /** By their names in steps.csv. */
     static final List<String> COLUMNS = List.of(
             "step",
@@ -95,6 +99,38 @@ public final class CourseAnswer {
             json.put("problem", e.getMessage());
         }
         return Optional.of(json);
+    }
+
+    /** How many steps the table has, the newest reward, and when its first step began and its last one ended; empty without a step. */
+    static Optional<ObjectNode> ends(Path folder) {
+        Path file = folder.resolve("steps.csv");
+        try (RandomAccessFile bytes = new RandomAccessFile(file.toFile(), "r");
+                BufferedReader in = Files.newBufferedReader(file)) {
+            List<String> header = Arrays.asList(String.valueOf(in.readLine()).split(",", -1));
+            String first = in.readLine();
+            if (first == null) {
+                return Optional.empty();
+            }
+            byte[] end = new byte[(int) Math.min(LAST_BYTES, bytes.length())];
+            bytes.seek(bytes.length() - end.length);
+            bytes.readFully(end);
+            List<String> lines = new String(end, StandardCharsets.UTF_8).lines().toList();
+            String last = lines.get(lines.size() - 1);
+            ObjectNode json = JsonNodeFactory.instance.objectNode();
+            put(json, "steps", last, header.indexOf("step"));
+            put(json, "reward", last, header.indexOf("reward"));
+            put(json, "started_ms", first, header.indexOf("started_at_ms"));
+            put(json, "finished_ms", last, header.indexOf("finished_at_ms"));
+            return Optional.of(json);
+        } catch (IOException e) {
+            return Optional.empty();
+        }
+    }
+
+    private static void put(ObjectNode json, String name, String line, int at) {
+        if (at >= 0) {
+            number(line.split(",", -1), at).ifPresent(value -> json.put(name, value));
+        }
     }
 
     /** The same of a run without a folder, from its index. */

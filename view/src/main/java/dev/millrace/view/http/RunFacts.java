@@ -9,15 +9,23 @@ import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.m2po.SecondMomentFigure;
 import dev.millrace.corrections.stage.Stage;
 import dev.millrace.corrections.staleness.StalenessDamping;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.train.RunDirectory;
 import dev.millrace.view.follow.RunSource;
 import dev.millrace.view.follow.ViewedRun;
 import dev.millrace.view.follow.ViewedRun.Known;
 import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Optional;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** Which run it is, what it is after, and whether it continues. */
 public final class RunFacts {
+    private static final Logger LOG = LoggerFactory.getLogger(RunFacts.class);
     private static final ObjectMapper JSON = new ObjectMapper();
 
     private RunFacts() {}
@@ -30,7 +38,10 @@ public final class RunFacts {
                 .put("problem", run.problem())
                 .put("archived", run.source() instanceof RunSource.Archive);
         Optional<String> summary = run.source().summary();
-        json.put("state", state(run, summary.isPresent())).put("ended", run.ended());
+        Optional<ObjectNode> ends = run.source().folder().flatMap(CourseAnswer::ends);
+        json.put("state", state(run, summary.isPresent(), ends.isPresent() || hasStep(run)))
+                .put("ended", run.ended());
+        put(json, run.source(), ends);
         summary.ifPresent(text -> json.set("summary", parsed(text)));
         json.putObject("index")
                 .put("read", run.progress().read())
@@ -44,6 +55,7 @@ public final class RunFacts {
     public static ObjectNode of(RunSource source) {
         ObjectNode json = JsonNodeFactory.instance.objectNode();
         Optional<String> summary = source.summary();
+        Optional<ObjectNode> ends = source.folder().flatMap(CourseAnswer::ends);
         json.put("name", source.name())
                 .put("options", source.options())
                 .put("archived", source instanceof RunSource.Archive)
@@ -53,12 +65,15 @@ public final class RunFacts {
                                 ? "archived"
                                 : source instanceof RunSource.Cluster
                                         ? "on a cluster"
-                                        : source.mayGrow() ? "running" : ended(source, summary.isPresent()));
+                                        : source.mayGrow()
+                                                ? "running"
+                                                : ended(source, summary.isPresent(), ends.isPresent()));
+        put(json, source, ends);
         summary.ifPresent(text -> json.set("summary", parsed(text)));
         return json;
     }
 
-    private static String state(ViewedRun run, boolean ended) {
+    private static String state(ViewedRun run, boolean ended, boolean hasStep) {
         if (run.source() instanceof RunSource.Archive) {
             return "archived";
         }
@@ -71,12 +86,44 @@ public final class RunFacts {
         if (run.source() instanceof RunSource.Cluster) {
             return "on a cluster";
         }
-        return run.isGrowing() ? "running" : ended(run.source(), ended);
+        return run.isGrowing() ? "running" : ended(run.source(), ended, hasStep);
     }
 
-    /** A run that ends, for whatever reason, leaves a summary; one that was killed does not. */
-    private static String ended(RunSource source, boolean hasSummary) {
-        return hasSummary ? "finished" : source.wasTrained() ? "killed" : "ended";
+    /** A run that ends in order leaves a summary; one that was killed, or ended before its first step, does not. */
+    private static String ended(RunSource source, boolean hasSummary, boolean hasStep) {
+        return hasSummary ? "finished" : !source.wasTrained() ? "ended" : hasStep ? "killed" : "failed to start";
+    }
+
+    private static boolean hasStep(ViewedRun run) {
+        return run.index()
+                .map(index -> index.numbers("SELECT count(*) FROM step").get(0) > 0)
+                .orElse(false);
+    }
+
+    /** What tells a run from others: when it ran, its task and its model, as far as its folder says. */
+    private static void put(ObjectNode json, RunSource source, Optional<ObjectNode> ends) {
+        ends.ifPresent(found -> json.set("course", found));
+        source.folder().map(RunDirectory::config).filter(Files::isRegularFile).ifPresent(file -> {
+            try {
+                JsonNode config = ConfigTree.read(file);
+                json.put("task_kind", config.at("/task/kind").asText());
+                json.put("model", model(config.path("model")));
+                if (ends.isEmpty()) {
+                    json.putObject("course")
+                            .put("started_ms", Files.getLastModifiedTime(file).toMillis());
+                }
+            } catch (ConfigException | IOException e) {
+                LOG.info("{} has no configuration to show: {}", source.name(), e.getMessage());
+            }
+        });
+    }
+
+    private static String model(JsonNode model) {
+        String checkpoint = model.path("checkpoint").asText();
+        return checkpoint.isEmpty()
+                ? model.path("layers").asText() + " layers of "
+                        + model.path("hidden_size").asText() + ", random"
+                : String.valueOf(Path.of(checkpoint).getFileName());
     }
 
     static JsonNode parsed(String text) {

@@ -7,6 +7,7 @@ import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.report.KnownFigures;
 import dev.millrace.runtime.report.StepFigure;
 import dev.millrace.view.RecordedArchive;
+import dev.millrace.view.follow.RunSource;
 import dev.millrace.view.follow.ViewedRuns;
 import dev.millrace.view.http.CourseAnswer.HeldOutCourse;
 import dev.millrace.view.index.RunIndex;
@@ -77,5 +78,38 @@ class CourseAnswerTest {
         assertThat(course.path("trained_share").toString()).isEqualTo("[1.0,0.25]");
         assertThat(course.path("tokens").toString()).isEqualTo("[10.0,30.0]");
         assertThat(course.path("entropy")).as("which this table lacks").isEmpty();
+    }
+
+    @Test
+    void shouldSayWhenARunBeganAndHowFarItCame() throws Exception {
+        Files.writeString(folder.resolve("steps.csv"), "step,reward,started_at_ms,finished_at_ms\n");
+        assertThat(CourseAnswer.ends(folder)).as("no step").isEmpty();
+        Files.writeString(folder.resolve("steps.csv"), "step,reward,started_at_ms,finished_at_ms\n1,0.5,1000,2000\n");
+        assertThat(CourseAnswer.ends(folder).orElseThrow().toString())
+                .isEqualTo("{\"steps\":1.0,\"reward\":0.5,\"started_ms\":1000.0,\"finished_ms\":2000.0}");
+        StringBuilder table = new StringBuilder("step,reward,started_at_ms,finished_at_ms\n");
+        for (int step = 1; step <= 9000; step++) {
+            table.append(step + ",0.25," + 1000 * step + "," + (1000 * step + 500) + "\n");
+        }
+        Files.writeString(folder.resolve("steps.csv"), table.toString());
+        assertThat(CourseAnswer.ends(folder).orElseThrow().toString())
+                .isEqualTo("{\"steps\":9000.0,\"reward\":0.25,\"started_ms\":1000.0,\"finished_ms\":9000500.0}");
+    }
+
+    @Test
+    void shouldTellARunThatFailedToStartFromOneThatWasKilled() throws Exception {
+        Files.writeString(folder.resolve("config.yaml"), """
+                task: {kind: inc}
+                model: {checkpoint: "models/small-1"}
+                """);
+        Files.writeString(folder.resolve(RunSource.ADDRESS), "127.0.0.1:1\n");
+        RunSource run = new RunSource.Folder(folder);
+        assertThat(RunFacts.of(run).path("state").asText()).isEqualTo("failed to start");
+        assertThat(RunFacts.of(run).path("task_kind").asText()).isEqualTo("inc");
+        assertThat(RunFacts.of(run).path("model").asText()).isEqualTo("small-1");
+        assertThat(RunFacts.of(run).at("/course/started_ms").asLong()).isPositive();
+        Files.writeString(folder.resolve("steps.csv"), "step,reward,started_at_ms,finished_at_ms\n1,0.5,1000,2000\n");
+        assertThat(RunFacts.of(run).path("state").asText()).isEqualTo("killed");
+        assertThat(RunFacts.of(run).at("/course/steps").asInt()).isEqualTo(1);
     }
 }
