@@ -262,6 +262,8 @@ public final class ReplayCommand implements Callable<Integer> {
             }
             Report made = WhatIfReport.of(
                     replayed.recorded().run().runId(),
+                    replayed.recorded() instanceof ArchivedRun archived
+                            && archived.origin().isPresent(),
                     totals,
                     replay.tokens(),
                     (System.nanoTime() - start) / 1e9,

@@ -188,11 +188,11 @@ final class RewardOptions {
                 rows);
     }
 
-    /** What is said of them behind a replay, whose second alternative sees them under the run's own corrections. */
+    /** What is said of them behind a replay, whose second alternative sees them under the recorded corrections. */
     static List<String> sentences(Comparison found, ReplayTotals totals) {
         return List.of(String.format(
                 Locale.ROOT,
-                "%s, and under the run's own corrections the mean |advantage| is %.4f in place of %.4f",
+                "%s, and under the recorded corrections the mean |advantage| is %.4f in place of %.4f",
                 judged(found),
                 totals.meanAbsoluteAdvantage(1),
                 totals.meanAbsoluteAdvantage(0)));

@@ -209,7 +209,9 @@ class ImportedRecordsTest {
         assertThat(millrace("replay", "--archive", archive().toString(), "--corrections", "m2po"))
                 .as(err.toString())
                 .isZero();
-        assertThat(said()).contains("the run's own corrections, decided again, give every recorded batch");
+        assertThat(said())
+                .contains("recorded stands for the algorithm given on import")
+                .doesNotContain("the run's own");
 
         assertThat(millrace("replay", "--archive", archive().toString())).isEqualTo(1);
         assertThat(err.toString())

@@ -56,9 +56,14 @@ public final class WhatIfReport {
     public static final List<Column<StepUnder>> STEP_COLUMNS = stepColumns();
 
     private final ReplayTotals totals;
+    private final boolean isImported;
+    /** Whose corrections the others are compared with. */
+    private final String own;
 
-    private WhatIfReport(ReplayTotals totals) {
+    private WhatIfReport(ReplayTotals totals, boolean isImported) {
         this.totals = totals;
+        this.isImported = isImported;
+        this.own = isImported ? "the import's" : "the run's own";
     }
 
     private static Figure<DecidedFigures> named(String key) {
@@ -97,9 +102,15 @@ public final class WhatIfReport {
         return List.copyOf(columns);
     }
 
-    /** @param more sentences for the verdict, such as what came of computing log-probs again */
-    public static Report of(String runId, ReplayTotals totals, long tokens, double seconds, List<String> more) {
-        return new WhatIfReport(totals).report(runId, tokens, seconds, more);
+    /**
+     * Reports a replay.
+     *
+     * @param isImported whether the records are another system's, which do not say by which corrections they were trained on
+     * @param more sentences for the verdict, such as what came of computing log-probs again
+     */
+    public static Report of(
+            String runId, boolean isImported, ReplayTotals totals, long tokens, double seconds, List<String> more) {
+        return new WhatIfReport(totals, isImported).report(runId, tokens, seconds, more);
     }
 
     /** Writes everything but {@value #STEPS}, which was written during the replay. */
@@ -134,8 +145,10 @@ public final class WhatIfReport {
                 tokens / Math.max(1e-9, seconds)));
         verdict.add(
                 totals.notAsRecorded() == 0
-                        ? "the run's own corrections, decided again, give every recorded batch as it was assembled; what the"
-                                + " learner decides anew where versions pass before the step, --rescore at-step shows"
+                        ? isImported
+                                ? "recorded stands for the algorithm given on import: another system's records do not say which corrections it used"
+                                : "the run's own corrections, decided again, give every recorded batch as it was assembled; what the"
+                                        + " learner decides anew where versions pass before the step, --rescore at-step shows"
                         : totals.notAsRecorded() + " of " + totals.steps()
                                 + " batches were not made by these corrections; give the configuration that the run had with"
                                 + " --config");
@@ -187,7 +200,7 @@ public final class WhatIfReport {
             found = Conclusion.of(
                             asked,
                             percent(
-                                    "nothing else was asked; the run's own mask %s of the tokens",
+                                    "nothing else was asked; " + own + " corrections mask %s of the tokens",
                                     totals.total(0).tokens().fraction()),
                             Health.NONE)
                     .sure(totals.steps() + " recorded steps, all of them counted");
@@ -204,15 +217,15 @@ public final class WhatIfReport {
                                                     name,
                                                     100 * Math.abs(more.mean()),
                                                     more.mean() > 0 ? "more" : "fewer")
-                                            : name + " masks as much as the run's own")
+                                            : name + " masks as much as " + own)
                                     + alarms(most)
                                     + (totals.names().size() > 2
                                             ? "; of " + (totals.names().size() - 1)
-                                                    + " corrections it differs most from the run's own"
+                                                    + " corrections it differs most from " + own
                                             : ""),
                             Health.NONE)
                     .resting(
-                            "tokens masked, against the run's own",
+                            "tokens masked, against " + own,
                             new SampleMean(100 * more.mean(), 100 * more.low(), 100 * more.high(), more.values())
                                             .shown("%+.2f")
                                     + " points"

@@ -32,7 +32,7 @@ class WhatIfReportTest {
         for (long batch = 0; batch < steps; batch++) {
             totals.add(ReplayTotalsTest.step(batch, 1));
         }
-        return WhatIfReport.of("a-run", totals, 1000, 2, List.of("said besides"));
+        return WhatIfReport.of("a-run", false, totals, 1000, 2, List.of("said besides"));
     }
 
     @Test
@@ -44,6 +44,18 @@ class WhatIfReportTest {
                 .containsPattern("recorded +10.00 % +50.00 % +1.000 +1.000");
         assertThat(ReportText.lines(report(4)))
                 .anyMatch(line -> line.startsWith("1 of 4 batches were not made by these corrections"));
+    }
+
+    @Test
+    void shouldNotSpeakOfCorrectionsThatImportedRecordsDoNotHave() {
+        ReplayTotals totals = new ReplayTotals(List.of("recorded", "other"));
+        totals.add(step(0, Cause.NONE, Cause.NONE));
+        String said = String.join(" ", ReportText.lines(WhatIfReport.of("a-run", true, totals, 1000, 2, List.of())))
+                .replaceAll("\\s+", " ");
+        assertThat(said)
+                .contains("recorded stands for the algorithm given on import")
+                .contains("other masks as much as the import's")
+                .doesNotContain("the run's own");
     }
 
     private static Diagnosis of(Cause cause) {
@@ -72,7 +84,7 @@ class WhatIfReportTest {
         totals.add(step(0, Cause.CLIP_SATURATION, Cause.NONE));
         totals.add(step(1, Cause.CLIP_SATURATION, Cause.NONE));
         totals.add(step(2, Cause.TOKEN_DRIFT, Cause.TOKEN_DRIFT));
-        String said = String.join(" ", ReportText.lines(WhatIfReport.of("a-run", totals, 1000, 2, List.of())))
+        String said = String.join(" ", ReportText.lines(WhatIfReport.of("a-run", false, totals, 1000, 2, List.of())))
                 .replaceAll(" +", " ");
         assertThat(said)
                 .contains(
