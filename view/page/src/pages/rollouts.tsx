@@ -17,7 +17,7 @@ const COLUMNS: [string, string][] = [
   ["staleness", "staleness"],
   ["ratio", "mean ratio"],
   ["version", "version"],
-  ["batch", "step"],
+  ["batch", "batch"],
   ["seconds", "sampled in"],
   ["finish", "ended by"],
 ];
@@ -174,7 +174,7 @@ function List({ run, route, news }: PageProps) {
                 <td class="num">{number(row.staleness)}</td>
                 <td class="num">{row.ratio === null ? "–" : Math.exp(row.ratio).toFixed(3)}</td>
                 <td class="num">{row.oldest_version === row.version ? row.version : `${row.oldest_version}–${row.version}`}</td>
-                <td class="num">{row.batch === null ? "–" : count(row.batch + 1)}</td>
+                <td class="num">{row.batch === null ? "–" : count(row.batch)}</td>
                 <td class="num">{seconds(row.seconds)}</td>
                 <td>{(row.finish ?? "").toLowerCase()}</td>
               </tr>

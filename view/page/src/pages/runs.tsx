@@ -89,7 +89,7 @@ export function RunsPage({ route }: { route: Route }) {
                 <td class="when">{clock(run.course?.started_ms)}</td>
                 <td class="num">{seconds(run.course?.finished_ms === undefined ? null : (run.course.finished_ms - run.course.started_ms) / 1000)}</td>
                 <td>{run.task_kind ?? "–"}</td>
-                <td>{run.model ?? "–"}</td>
+                <td class="when">{run.model ?? "–"}</td>
                 <td class="num">{count(run.summary?.steps ?? run.course?.steps)}</td>
                 <td class="num">{number(run.summary?.reward?.last ?? run.course?.reward)}</td>
                 <td class="num">{number(run.summary?.reward?.best)}</td>

@@ -204,7 +204,7 @@ function removedText(steps: Dict[], facts: any): string {
   const newest = removed(recent.slice(-1));
   const rollouts = recent.reduce((sum, s) => sum + s.rollouts_masked, 0);
   const all = recent.reduce((sum, s) => sum + s.rollouts_masked + s.rollouts_trained, 0);
-  return `${share(gone)} of the ${count(tokens)} tokens of ${over}${by}. ${rollouts === 0 ? "No rollout" : `${count(rollouts)} of ${count(all)} rollouts`} ${rollouts === 1 ? "was" : "were"} removed entirely.${newest !== null && Math.abs(newest - gone) > 0.1 ? ` The newest step lost ${share(newest)}.` : ""}${weighed}`;
+  return `${share(gone)} of the ${count(tokens)} tokens of ${over}${by}. ${rollouts === 0 ? "No rollout" : `${count(rollouts)} of ${count(all)} rollouts`} ${rollouts < 2 ? "was" : "were"} removed entirely.${newest !== null && Math.abs(newest - gone) > 0.1 ? ` The newest step lost ${share(newest)}.` : ""}${weighed}`;
 }
 
 export function Verdict(props: { steps: Dict[]; facts: any; now: any; isThere: boolean; age: number | null; isRunning: boolean }) {

@@ -15,6 +15,7 @@ import dev.millrace.report.Section;
 import dev.millrace.report.Series;
 import dev.millrace.report.Table;
 import dev.millrace.view.RecordedArchive;
+import dev.millrace.view.follow.ViewedRun;
 import dev.millrace.view.follow.ViewedRuns;
 import dev.millrace.view.http.ReportShelf;
 import dev.millrace.view.http.ViewServer;
@@ -123,6 +124,23 @@ class BrowserTest {
         requireFits(1400);
         show(page, 360, "dark", until);
         requireFits(360);
+        requireNoComplaint();
+    }
+
+    @Test
+    void shouldShowHowTheRunEndedAndAskNobodyAnyMore() throws Exception {
+        ViewedRuns runs = RecordedArchive.runs(folder.resolve("ended"));
+        try (ViewServer own = ViewServer.open(0, runs, new ReportShelf(List.of()))) {
+            ViewedRun run = RecordedArchive.indexed(runs);
+            browser.window(1400, 900, "light");
+            browser.open(own.address() + RUN + "now");
+            browser.await("document.querySelectorAll('.plot canvas').length >= 8");
+            run.end("ended at step 6: the goal was reached", 6);
+            browser.await(
+                    "document.body.innerText.includes('The run ended at step 6: the goal was reached. ./millrace view --archive')");
+        }
+        Thread.sleep(3000); // an event stream that is opened again is so after a second
+        assertThat(has("step 6")).isTrue();
         requireNoComplaint();
     }
 
