@@ -14,10 +14,13 @@ import java.io.OutputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
+import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -44,7 +47,8 @@ public final class Picture {
         new Color(0xcc79a7),
         new Color(0xe69f00),
         new Color(0x56b4e9),
-        Color.BLACK
+        Color.BLACK,
+        new Color(0x8c1d18)
     };
 
     private static final float[][] DASHES = {{1}, {7, 4}, {2, 3}, {9, 3, 2, 3}};
@@ -71,14 +75,13 @@ public final class Picture {
      * @throws IOException if the file cannot be written, no chart has a value, or this machine cannot draw text (no fonts)
      */
     public static void write(Report report, List<Chart> charts, int columns, Path file) throws IOException {
-        List<Chart> drawn = charts.stream().filter(chart -> !chart.isEmpty()).toList();
+        List<Chart> drawn =
+                few(charts.stream().filter(chart -> !chart.isEmpty()).toList());
         if (drawn.isEmpty()) {
             throw new IOException("there is nothing to draw: no chart has a value");
         }
         try {
-            List<String> names = Stream.concat(report.seriesNames().stream(), Report.seriesNames(drawn))
-                    .distinct()
-                    .toList();
+            List<String> names = names(report, drawn);
             int width = columns == 1 ? WIDTH : HALF_WIDTH;
             int rows = (drawn.size() + columns - 1) / columns;
             PictureKey key = new PictureKey(entries(drawn, names), width * columns);
@@ -102,6 +105,62 @@ public final class Picture {
             // what AWT throws where there is no font to draw a label with
             throw new IOException("this machine has no fonts that Java can draw with (" + e.getMessage() + ")", e);
         }
+    }
+
+    /** Names of curves in the order of their colours, which are the report's unless two of the picture's would have one. */
+    static List<String> names(Report report, List<Chart> drawn) {
+        List<String> all = Stream.concat(report.seriesNames().stream(), Report.seriesNames(drawn))
+                .distinct()
+                .toList();
+        return all.size() <= COLOURS.length
+                ? all
+                : Report.seriesNames(drawn).distinct().toList();
+    }
+
+    /** Where a chart has more curves than there are colours, only its highest, its lowest and the recorded are drawn, in the others too. */
+    static List<Chart> few(List<Chart> charts) {
+        Optional<Chart> crowded = charts.stream()
+                .filter(chart -> own(chart).count() > COLOURS.length)
+                .findFirst();
+        if (crowded.isEmpty()) {
+            return charts;
+        }
+        List<String> ranked = own(crowded.get())
+                .sorted(Comparator.comparingDouble(Picture::mean))
+                .map(Series::name)
+                .toList();
+        Set<String> kept =
+                ranked.stream().filter(name -> name.startsWith("recorded")).collect(Collectors.toSet());
+        kept.add(ranked.get(0));
+        kept.add(ranked.get(ranked.size() - 1));
+        return charts.stream()
+                .map(chart -> {
+                    List<Series> few = chart.series().stream()
+                            .filter(series -> series.style() == Style.REFERENCE || kept.contains(series.name()))
+                            .toList();
+                    long left = own(chart)
+                            .filter(series -> !kept.contains(series.name()))
+                            .count();
+                    long all = own(chart).count();
+                    String title =
+                            left == 0 ? chart.title() : chart.title() + " (" + (all - left) + " of " + all + " drawn)";
+                    return new Chart(title, chart.x(), chart.y(), few, chart.marks());
+                })
+                .filter(chart -> !chart.isEmpty())
+                .toList();
+    }
+
+    private static Stream<Series> own(Chart of) {
+        return of.series().stream().filter(series -> series.style() != Style.REFERENCE && of.draws(series));
+    }
+
+    private static double mean(Series of) {
+        return of.y().stream()
+                .filter(Objects::nonNull)
+                .mapToDouble(Double::doubleValue)
+                .filter(Double::isFinite)
+                .average()
+                .orElse(0);
     }
 
     /** Of every name that is drawn, once; none where every panel has one curve, which its title names. */
