@@ -27,7 +27,7 @@ import org.jspecify.annotations.Nullable;
 import org.xerial.snappy.Snappy;
 
 /** The rows of a Parquet file as the objects that JSON lines of the same values would be. Holds one row group at a time. */
-final class ParquetRows implements AutoCloseable {
+public final class ParquetRows implements AutoCloseable {
     static final long MOST_ROWS = 10_000_000;
     /** A row group is held in memory as it is compressed. */
     private static final int SHARE_OF_MEMORY = 4;
@@ -48,7 +48,7 @@ final class ParquetRows implements AutoCloseable {
     }
 
     /** @throws RefusedRequestException if it is no Parquet file, or one with a column that no field can be */
-    ParquetRows(Path path) {
+    public ParquetRows(Path path) {
         this.path = path;
         this.input = new LocalInputFile(path);
         try {
@@ -84,8 +84,7 @@ final class ParquetRows implements AutoCloseable {
      *
      * @throws RefusedRequestException if the file cannot be read on
      */
-    @Nullable
-    ObjectNode next() {
+    public @Nullable ObjectNode next() {
         try {
             while (left == 0) {
                 PageReadStore pages = nextRowGroup();

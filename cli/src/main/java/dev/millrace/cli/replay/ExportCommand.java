@@ -2,12 +2,15 @@ package dev.millrace.cli.replay;
 
 import dev.millrace.cli.audit.RunOptions;
 import dev.millrace.replay.StepRange;
+import dev.millrace.replay.archive.ArchivedRun;
 import dev.millrace.replay.archive.LiveRun;
 import dev.millrace.replay.archive.RangeSelection;
 import dev.millrace.replay.archive.RecordedRun.Range;
 import dev.millrace.replay.archive.RunExport;
 import dev.millrace.report.Lines;
+import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.pipeline.RunTokenizer;
 import dev.millrace.runtime.report.AuditedRun;
 import dev.millrace.schemas.run.RunTopics;
 import java.io.PrintWriter;
@@ -31,12 +34,15 @@ import picocli.CommandLine.Spec;
         sortOptions = false,
         description = "Exports a run to a folder: an Avro container file per partition, and index.json with hashes, "
                 + "schemas and the run's identity. Reads only; works during and after the run. A range exports "
-                + "some batches with everything they need, starting weights and optimizer state included.",
+                + "some batches with everything they need, starting weights and optimizer state included. With "
+                + "--parquet: three tables of the rollouts, their tokens and the steps, also of an archive.",
         footer = {
             "",
             "millrace export --run-dir runs/<run id> --to my-run.archive",
             "millrace export --bootstrap-servers kafka:9092 --run my-run --to my-run.archive --without weights,optimizer-state",
-            "millrace export --run-dir runs/<run id> --to some-steps.archive --from-version 40 --to-version 60"
+            "millrace export --run-dir runs/<run id> --to some-steps.archive --from-version 40 --to-version 60",
+            "millrace export --run-dir runs/<run id> --parquet --to tables",
+            "millrace export --archive my-run.archive --parquet --to tables"
         })
 public final class ExportCommand implements Callable<Integer> {
     @Mixin
@@ -44,6 +50,17 @@ public final class ExportCommand implements Callable<Integer> {
 
     @Option(names = "--to", paramLabel = "DIR", required = true, description = "New or empty folder.")
     private Path to;
+
+    @Option(
+            names = "--parquet",
+            description = "Write tables in place of an archive: rollouts.parquet, tokens.parquet and steps.parquet.")
+    private boolean parquet;
+
+    @Option(
+            names = "--archive",
+            paramLabel = "DIR",
+            description = "With --parquet: archive of 'millrace export', in place of a run.")
+    private Path archive;
 
     @Option(
             names = "--without",
@@ -60,6 +77,12 @@ public final class ExportCommand implements Callable<Integer> {
 
     @Override
     public Integer call() {
+        if (parquet) {
+            return tables();
+        }
+        if (archive != null) {
+            throw new ConfigException("--archive is read with --parquet; add it, or name a run to make an archive of");
+        }
         PrintWriter out = spec.commandLine().getOut();
         try (AuditedRun audited = run.open();
                 LiveRun recorded = new LiveRun(audited.connection(), audited.recorded())) {
@@ -76,6 +99,44 @@ public final class ExportCommand implements Callable<Integer> {
             long records = ProgressLine.during(
                     "exporting", export::passed, offsets, spec.commandLine().getErr(), () -> export.to(to, ranges));
             out.printf("%,d records of %d partitions are in %s%n", records, ranges.size(), to);
+            out.flush();
+            return 0;
+        }
+    }
+
+    private int tables() {
+        if (archive != null && run.isGiven()) {
+            throw new ConfigException(
+                    "--archive says which run; leave out --run-dir, --run and --bootstrap-servers, or --archive");
+        }
+        if (!without.isEmpty() || range.isGiven()) {
+            throw new ConfigException("--parquet writes all of a run; leave out --without and ranges, or export an"
+                    + " archive of the range first and give that with --archive");
+        }
+        PrintWriter out = spec.commandLine().getOut();
+        PrintWriter err = spec.commandLine().getErr();
+        try (ReplayedRun read = archive != null ? ReplayedRun.open(archive, run.file()) : ReplayedRun.open(run)) {
+            if (read.recorded() instanceof ArchivedRun archived
+                    && archived.origin().isPresent()) {
+                throw new RefusedRequestException("cannot export " + archive + " as Parquet: it was made of "
+                        + archived.origin().get() + " and has no rollouts; read those");
+            }
+            ParquetExport export = new ParquetExport(
+                    read.recorded(),
+                    RunTokenizer.of(
+                            read.config(),
+                            read.connection(),
+                            why -> err.println("the tables have no text, only token ids: " + why)));
+            ParquetExport.Written written =
+                    ProgressLine.during("exporting", export::passed, export.toPass(), err, () -> export.to(to));
+            out.printf(
+                    "%,d rollouts, %,d tokens and %,d steps of run %s are in %s: %s%n",
+                    written.rollouts(),
+                    written.tokens(),
+                    written.steps(),
+                    read.recorded().run().runId(),
+                    to,
+                    String.join(", ", ParquetExport.ROLLOUTS, ParquetExport.TOKENS, ParquetExport.STEPS));
             out.flush();
             return 0;
         }

@@ -1,6 +1,7 @@
 package dev.millrace.cli.replay;
 
 import dev.millrace.cli.audit.RunOptions;
+import dev.millrace.log.LogConnection;
 import dev.millrace.replay.archive.ArchivedRun;
 import dev.millrace.replay.archive.HeldRange;
 import dev.millrace.replay.archive.LiveRun;
@@ -15,7 +16,7 @@ import java.nio.file.Path;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/** The run that is replayed, on a log or in an archive, and its configuration. */
+/** The run that is replayed or exported as tables, on a log or in an archive, and its configuration. */
 final class ReplayedRun implements AutoCloseable {
     private final RecordedRun recorded;
     private final MillraceConfig config;
@@ -88,6 +89,11 @@ final class ReplayedRun implements AutoCloseable {
     /** The command that shows the run, rollout by rollout. */
     String viewedBy() {
         return "./millrace view " + options;
+    }
+
+    /** The run's log; empty for an archive. */
+    Optional<LogConnection> connection() {
+        return Optional.ofNullable(audited).map(AuditedRun::connection);
     }
 
     int maxValueBytes() {

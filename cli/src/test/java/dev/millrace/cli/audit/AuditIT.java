@@ -7,6 +7,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.cli.Main;
+import dev.millrace.cli.correct.ParquetRows;
 import dev.millrace.corrections.diagnostics.Cause;
 import dev.millrace.corrections.diagnostics.Diagnosis;
 import dev.millrace.corrections.diagnostics.Diagnosis.Branch;
@@ -44,6 +45,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -647,6 +649,35 @@ class AuditIT {
         assertThat(ledger.at("/all/masked/rollout_correction").asInt()).isEqualTo(34);
         assertThat(ledger.at("/all/dropped/zero-variance").asInt()).isEqualTo(84);
         assertThat(ledger.at("/all/in_flight/waiting_for_step").asInt()).isEqualTo(96);
+
+        Path tables = folder.resolve("tables");
+        Path ofTheLog = folder.resolve("tables-of-the-log");
+        assertThat(ofTheArchive("export", "--topic-prefix", "millrace.", "--parquet", "--to", ofTheLog.toString())
+                        .status)
+                .isZero();
+        assertThat(Main.commandLine()
+                        .execute("export", "--archive", archive.toString(), "--parquet", "--to", tables.toString()))
+                .isZero();
+        for (String table : List.of("rollouts.parquet", "tokens.parquet", "steps.parquet")) {
+            assertThat(ofTheLog.resolve(table)).hasSameBinaryContentAs(tables.resolve(table));
+        }
+        Map<String, String> fates = Map.of("waits for its step", "in flight");
+        Set<String> outcomes = new HashSet<>();
+        try (ParquetRows rows = new ParquetRows(tables.resolve("rollouts.parquet"))) {
+            for (ObjectNode row = rows.next(); row != null; row = rows.next()) {
+                String outcome = row.path("outcome").asText();
+                if (outcomes.add(outcome)) {
+                    String id = row.path("rollout_id").asText();
+                    assertThat(ofTheArchive("trace", id, "--json", "--topic-prefix", "millrace.")
+                                    .json()
+                                    .path("fate")
+                                    .asText())
+                            .as(id)
+                            .isEqualTo(fates.getOrDefault(outcome, outcome));
+                }
+            }
+        }
+        assertThat(outcomes).containsExactlyInAnyOrder("trained", "masked", "dropped", "waits for its step");
 
         assertThat(ofTheArchive("doctor", "--topic-prefix", "millrace.").out)
                 .contains("run recorded, topics millrace.*, 6 steps", "Nothing is broken or sick.");

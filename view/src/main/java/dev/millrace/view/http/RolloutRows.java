@@ -17,19 +17,22 @@ public final class RolloutRows {
     private static final int POINTS = 4000;
 
     /** What has become of a rollout, in the words of {@code millrace trace}; the ledger counts by the same order. */
-    static final String STATE = "CASE WHEN refused IS NOT NULL THEN 'refused' WHEN dropped IS NOT NULL THEN 'dropped'"
-            + " WHEN step.version IS NOT NULL THEN CASE WHEN trained_tokens > 0 THEN 'trained' ELSE 'masked' END"
-            + " WHEN rollout.batch IS NOT NULL THEN 'waits for its step' WHEN trajectory_offset IS NOT NULL THEN 'waits for its batch'"
-            + " ELSE 'waits to be scored and joined' END";
+    public static final String STATE =
+            "CASE WHEN refused IS NOT NULL THEN 'refused' WHEN dropped IS NOT NULL THEN 'dropped'"
+                    + " WHEN step.version IS NOT NULL THEN CASE WHEN trained_tokens > 0 THEN 'trained' ELSE 'masked' END"
+                    + " WHEN rollout.batch IS NOT NULL THEN 'waits for its step' WHEN trajectory_offset IS NOT NULL THEN 'waits for its batch'"
+                    + " ELSE 'waits to be scored and joined' END";
 
-    static final String FROM =
+    /** Rollouts with their steps. */
+    public static final String FROM =
             " FROM rollout LEFT JOIN step ON step.epoch = rollout.epoch AND step.batch = rollout.batch";
 
     /** Version at the start of the step less the oldest that sampled a token; before its step what its batch expected. */
-    private static final String STALENESS =
+    public static final String STALENESS =
             "CASE WHEN step.version IS NOT NULL THEN step.version - (1 - step.starved) - version_min ELSE staleness END";
 
-    private static final String REASON = "coalesce(refused, dropped, CASE WHEN trained_tokens = 0 THEN masked_by END)";
+    /** Why a rollout was refused or dropped, or which stage masked the last of its tokens. */
+    public static final String REASON = "coalesce(refused, dropped, CASE WHEN trained_tokens = 0 THEN masked_by END)";
 
     /** Columns that can be asked for, by the names that the page has for them. */
     private static final Map<String, String> COLUMNS = new LinkedHashMap<>();

@@ -53,6 +53,20 @@ public final class RunExport {
         return all;
     }
 
+    /**
+     * Creates the folder of an export.
+     *
+     * @throws ArchiveException if it holds something
+     */
+    public static void requireEmpty(Path folder) throws IOException {
+        Files.createDirectories(folder);
+        try (Stream<Path> there = Files.list(folder)) {
+            if (there.findAny().isPresent()) {
+                throw new ArchiveException(folder + " is not empty; give a new or empty folder to export to");
+            }
+        }
+    }
+
     /** Exports stretches of partitions that were not chosen for the sake of some batches. */
     public long to(Path folder, Map<TopicPartition, Range> ranges) {
         return to(folder, ranges, null);
@@ -73,12 +87,7 @@ public final class RunExport {
      */
     private long to(Path folder, Map<TopicPartition, Range> ranges, @Nullable HeldRange held) {
         try {
-            Files.createDirectories(folder);
-            try (Stream<Path> there = Files.list(folder)) {
-                if (there.findAny().isPresent()) {
-                    throw new ArchiveException(folder + " is not empty; give a new or empty folder to export to");
-                }
-            }
+            requireEmpty(folder);
             List<PartitionFile> files = new ArrayList<>();
             for (Map.Entry<TopicPartition, Range> each : ranges.entrySet()) {
                 files.add(write(folder, each.getKey(), each.getValue()));
