@@ -1,4 +1,4 @@
-"""Trainers and generators in Python for Millrace."""
+"""Trainers, generators and analyses in Python for Millrace."""
 
 from millrace_rl.batch import Batch, Padded
 from millrace_rl.errors import (
@@ -13,11 +13,12 @@ from millrace_rl.errors import (
     Unreachable,
 )
 from millrace_rl.generator import Generator, Request
+from millrace_rl.recorded import RecordedRun
 from millrace_rl.run import Run
 from millrace_rl.table import Table
 from millrace_rl.trainer import Trainer
 
 __all__ = [
-    "Batch", "Generator", "Malformed", "MillraceError", "Missing", "NoSuchRun", "NotCommitted", "Padded", "Refused", "Request", "Run",
-    "Table", "TakenOver", "Trainer", "Uncertain", "Unreachable",
+    "Batch", "Generator", "Malformed", "MillraceError", "Missing", "NoSuchRun", "NotCommitted", "Padded", "RecordedRun", "Refused", "Request",
+    "Run", "Table", "TakenOver", "Trainer", "Uncertain", "Unreachable",
 ]

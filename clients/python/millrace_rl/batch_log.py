@@ -6,12 +6,12 @@ from operator import methodcaller
 from typing import Any, Iterable, Iterator, List, Optional, Tuple
 
 import numpy as np
-from confluent_kafka import KafkaException, TopicPartition
 from numpy.typing import NDArray
 
 from millrace_rl.avro import Record
 from millrace_rl.batch import Batch, Floats, spread
 from millrace_rl.errors import Malformed, Missing
+from millrace_rl.kafka import KafkaException, TopicPartition
 from millrace_rl.log import Forward, Kafka, Records, Schemas
 from millrace_rl.rows import ABSENT, Columns, Ints, JoinedRows, NotSideBySide, Rows, SingleRows, joined, same_texts
 from millrace_rl.versions import Identity

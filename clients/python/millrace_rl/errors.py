@@ -14,7 +14,7 @@ class Unreachable(MillraceError):
 
 
 class NoSuchRun(MillraceError):
-    """The cluster has no such run, or nothing of it yet."""
+    """The cluster or the folder has no such run, or nothing of it yet."""
 
 
 class Refused(MillraceError, ValueError):

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
 import numpy as np
-from confluent_kafka import KafkaError
 from numpy.typing import NDArray
 
 from millrace_rl.avro import Record
 from millrace_rl.avro_writer import packed_bytes
 from millrace_rl.errors import Malformed, Missing, NotCommitted, Refused, Unreachable
+from millrace_rl.kafka import KafkaError
 from millrace_rl.log import LOG, Kafka, Records, Schemas, refuse
 from millrace_rl.producing import Offsets, Transactions
 from millrace_rl.tensors import Arrays

@@ -12,12 +12,11 @@ import urllib.request
 from operator import methodcaller
 from typing import Any, Callable, Collection, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-
 from millrace_rl.avro import Reader, Record, Schema, compiled_reader
 from millrace_rl.avro_writer import compiled_writer
 from millrace_rl.columns import ColumnReader
 from millrace_rl.errors import Malformed, MillraceError, Missing, Refused, Unreachable
+from millrace_rl.kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from millrace_rl.settings import ClientSettings, followed
 from millrace_rl.walker import NotCompiled, Walker, places_of
 

@@ -7,9 +7,8 @@ import time
 import uuid
 from typing import Any, Callable, List, Optional, Set, Tuple
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
-
 from millrace_rl.errors import NotCommitted, TakenOver, Uncertain
+from millrace_rl.kafka import KafkaError, KafkaException, TopicPartition
 from millrace_rl.log import LOG, Kafka
 
 #: Longest time in which a newer owner is expected to write itself down, once it has fenced the one before.

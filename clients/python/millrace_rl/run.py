@@ -1,18 +1,18 @@
-"""A run on a cluster."""
+"""A run, on a cluster or in files."""
 
 from __future__ import annotations
 
 import time
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from confluent_kafka import KafkaException
-
 from millrace_rl.avro import Record
 from millrace_rl.batch import Batch
 from millrace_rl.batch_log import BatchLog
 from millrace_rl.errors import Missing, NoSuchRun, NotCommitted, Refused, Unreachable
 from millrace_rl.generator import Generator, completed
+from millrace_rl.kafka import KafkaException
 from millrace_rl.log import Kafka, Records, Schemas, partition_of
+from millrace_rl.recorded import PathLike, RecordedRun
 from millrace_rl.settings import Client, ClientSettings
 from millrace_rl.table import Table
 from millrace_rl.tensors import Arrays
@@ -24,11 +24,15 @@ _TOPICS = ("prompts", "rollouts", "scores", "rewards", "reference-scores", "teac
 
 
 class Run:
-    """A run, by the cluster that it is on and its id.
+    """A run, by the cluster that it is on and its id. :meth:`open` reads one without a cluster.
 
     >>> run = Run("kafka:9092", "my-run")
     >>> for batch in run.batches():
     ...     print(batch.batch_id, batch.rewards.mean())
+
+    A run of `millrace train` is on its own broker while it goes on:
+
+    >>> run = Run(Path("runs/my-run/broker.address").read_text().strip(), "my-run")
 
     :param bootstrap: brokers to ask first, ``host:port`` and more of them behind commas; may be empty where `client` says it
     :param run: the run's id; that of `millrace train` is the name of its folder
@@ -50,6 +54,23 @@ class Run:
         self._claim, self._identity = self._found(run, prefix)
         self._versions: Optional[Versions] = None
         self._producer: Any = None
+
+    @staticmethod
+    def open(path: PathLike, millrace: Optional[PathLike] = None) -> RecordedRun:
+        """Reads a run without a cluster: rollouts, tokens and steps as tables.
+
+        >>> run = Run.open("runs/my-run")
+        >>> run.rollouts()["reward"].mean()
+
+        Of a run that goes on these are as they are now, read at its own broker; open it again for what comes later.
+
+        :param path: a run's folder, an archive of `millrace export`, or the tables of `millrace export --parquet`
+        :param millrace: the launcher; without one that of the variable ``MILLRACE``, of this folder, of the package's checkout or on the path.
+            Tables need none
+        :raises NoSuchRun: if the folder holds none of them
+        :raises MillraceError: if it cannot be read
+        """
+        return RecordedRun(path, millrace)
 
     def _found(self, run: str, prefix: Optional[str]) -> Tuple[Record, Identity]:
         prefixes = [prefix] if prefix is not None else [f"millrace.{run}.", "millrace."]

@@ -1,4 +1,4 @@
-"""Records of a topic as columns."""
+"""Records as columns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Table(Mapping):  # type: ignore[type-arg]
     None. A vector is an array of its own within a column of objects, and looks at the record's bytes. Fields of a record within the
     record have a dot: ``sampling.temperature``. Lists and maps are columns of objects.
 
-    ``partition``, ``offset`` and ``timestamp_ms`` say where on the log each is.
+    ``partition``, ``offset`` and ``timestamp_ms`` say where on the log each record of a topic is.
     """
 
     def __init__(self, records: List[Record]):
@@ -33,6 +33,13 @@ class Table(Mapping):  # type: ignore[type-arg]
         for name in names:
             self._columns[name] = _column([row.get(name) for row in rows])
         self._length = len(records)
+
+    @classmethod
+    def of_columns(cls, columns: Mapping[str, NDArray[Any]], rows: int) -> "Table":  # type: ignore[type-arg]
+        """Of columns that are there already, each with an element for every row."""
+        table = cls([])
+        table._columns, table._length = dict(columns), rows
+        return table
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self._columns[name]
