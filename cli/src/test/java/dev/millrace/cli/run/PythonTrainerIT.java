@@ -102,7 +102,7 @@ class PythonTrainerIT {
                     "reader",
                     Map.of(),
                     "-c",
-                    "import millrace, sys; run = millrace_rl.Run(sys.argv[1], 'python');"
+                    "import millrace_rl, sys; run = millrace_rl.Run(sys.argv[1], 'python');"
                             + " print(run.steps()['version'].tolist(), run.rollouts().rows, sum(map(len, run.batches())));"
                             + " plain = lambda r: {k: v for k, v in r.items() if k not in ('partition', 'offset', 'timestamp_ms')};"
                             + " submitted = run.submit(plain(next(run.records('rollouts'))));"
