@@ -32,10 +32,10 @@ class Run:
 
     A run of `millrace train` is on its own broker while it goes on:
 
-    >>> run = Run(Path("runs/my-run/broker.address").read_text().strip(), "my-run")
+    >>> run = Run(Path("runs/my-run/broker.address").read_text().strip())
 
     :param bootstrap: brokers to ask first, ``host:port`` and more of them behind commas; may be empty where `client` says it
-    :param run: the run's id; that of `millrace train` is the name of its folder
+    :param run: the run's id, `run.id` of its configuration; may be left out where the cluster has one run
     :param client: settings of Kafka's clients: the path of a properties file, or a mapping of librdkafka's names or Java's
     :param registry: address of a schema registry; without one, schemas are read from the cluster's topic ``_schemas``
     :param prefix: of the run's topics, where it is neither ``millrace.<run>.`` nor ``millrace.``
@@ -46,7 +46,7 @@ class Run:
     One thread uses it.
     """
 
-    def __init__(self, bootstrap: str, run: str, *, client: Client = None, registry: Optional[str] = None, prefix: Optional[str] = None,
+    def __init__(self, bootstrap: str, run: Optional[str] = None, *, client: Client = None, registry: Optional[str] = None, prefix: Optional[str] = None,
                  timeout_s: float = 30.0):
         self._kafka = Kafka(ClientSettings(bootstrap, client), timeout_s)
         self._schemas = Schemas(self._kafka, registry)
@@ -72,18 +72,29 @@ class Run:
         """
         return RecordedRun(path, millrace)
 
-    def _found(self, run: str, prefix: Optional[str]) -> Tuple[Record, Identity]:
-        prefixes = [prefix] if prefix is not None else [f"millrace.{run}.", "millrace."]
-        there = [p for p in prefixes if p + "run" in self._partitions]
-        for candidate in there:
-            claim = self._claimed(candidate)
-            if claim is not None and claim["run_id"] == run:
-                return claim, Identity(candidate, run, claim["epoch"], claim["policy_id"], claim.get("parent"), claim.get("began_at") or {})
-            if claim is not None and prefix is not None:
-                raise NoSuchRun(f"the topics under {prefix} belong to run {claim['run_id']}, not to {run}")
-        known = sorted(name[:-len("run")] for name in self._partitions if name.endswith(".run"))
-        raise NoSuchRun(f"there is no run {run} on {self._kafka.settings.bootstrap} under the prefix {' or '.join(prefixes)}; "
-                        + (f"topics of runs are there under {', '.join(known)}: correct the id, or give prefix" if known else
+    def _found(self, run: Optional[str], prefix: Optional[str]) -> Tuple[Record, Identity]:
+        there = sorted(name[:-len("run")] for name in self._partitions if name.endswith(".run"))
+        prefixes = [prefix] if prefix is not None else there if run is None else [f"millrace.{run}.", "millrace."]
+        known: Dict[str, Record] = {}
+        for candidate in prefixes:
+            claim = self._claimed(candidate) if candidate + "run" in self._partitions else None
+            if claim is not None:
+                known[candidate] = claim
+                if claim["run_id"] == run:
+                    known = {candidate: claim}
+                    break
+        found = [(candidate, claim) for candidate, claim in known.items() if run in (None, claim["run_id"])]
+        if len(found) == 1:
+            candidate, claim = found[0]
+            return claim, Identity(candidate, claim["run_id"], claim["epoch"], claim["policy_id"], claim.get("parent"), claim.get("began_at") or {})
+        of = self._kafka.settings.bootstrap
+        if found:
+            raise NoSuchRun(f"several runs are on {of}: {', '.join(claim['run_id'] for _, claim in found)}; give the id of one")
+        if prefix is not None and known:
+            raise NoSuchRun(f"the topics under {prefix} belong to run {known[prefix]['run_id']}, not to {run}")
+        others = [f"{candidate} ({known[candidate]['run_id']})" if candidate in known else candidate for candidate in there]
+        raise NoSuchRun(f"there is no run{f' {run}' if run else ''} on {of} under the prefix {' or '.join(prefixes) or 'millrace.'}; "
+                        + (f"topics of runs are there under {', '.join(others)}: correct the id, or give prefix" if others else
                            "no run is there that we may see: create it first, './millrace learn --first-version'"))
 
     def _claimed(self, prefix: str) -> Optional[Record]:
