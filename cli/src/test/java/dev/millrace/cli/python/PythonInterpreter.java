@@ -41,7 +41,7 @@ public record PythonInterpreter(String command, Path directory) {
         }
         return abort("no python3 is installed that can import " + Arrays.toString(modules)
                 + " (Debian: apt-get install python3-confluent-kafka python3-numpy python3-torch python3-avro"
-                + " python3-requests)");
+                + " python3-requests; pip install pyarrow)");
     }
 
     /** Starts a program; its last arguments are the interpreter's. */
