@@ -117,12 +117,12 @@ def _parquet() -> Any:
 
 
 def _command(given: Optional[PathLike]) -> str:
-    """The launcher: as given, by the environment, of this folder, of the checkout that this package lies in, or on the path."""
+    """The launcher: as given, by the environment, of the checkout around this folder or this package, or on the path."""
     named = given or os.environ.get("MILLRACE")
     if named:
         return os.fspath(named)
-    for place in (Path.cwd(), *Path(__file__).resolve().parents[3:4]):
-        if (place / "millrace").is_file():
+    for place in (Path.cwd(), *Path.cwd().parents, *Path(__file__).resolve().parents):
+        if (place / "millrace").is_file() and (place / "mvnw").is_file():
             return str(place / "millrace")
     found = shutil.which("millrace")
     if found is None:

@@ -65,8 +65,8 @@ class Run:
         Of a run that goes on these are as they are now, read at its own broker; open it again for what comes later.
 
         :param path: a run's folder, an archive of `millrace export`, or the tables of `millrace export --parquet`
-        :param millrace: the launcher; without one that of the variable ``MILLRACE``, of this folder, of the package's checkout or on the path.
-            Tables need none
+        :param millrace: the launcher; without one that of the variable ``MILLRACE``, of the checkout around this folder or the package, or
+            on the path. Tables need none
         :raises NoSuchRun: if the folder holds none of them
         :raises MillraceError: if it cannot be read
         """
