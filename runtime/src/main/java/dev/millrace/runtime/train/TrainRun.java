@@ -85,6 +85,9 @@ public final class TrainRun {
     private final Supplier<RunView> views;
     private final PrintWriter out;
     private final PrintWriter err;
+    /** Opened when the roles have started. */
+    private RunView view = RunView.none();
+
     private final AtomicReference<BrokerException> brokerFailure = new AtomicReference<>();
     /** Whether the run's log was there and took us; before that nothing has happened that would be worth keeping. */
     private boolean begun;
@@ -251,17 +254,14 @@ public final class TrainRun {
     }
 
     private RunResult trained(LogConnection connection, PrometheusMeterRegistry meters) throws Exception {
-        AtomicReference<RunView> view = new AtomicReference<>(RunView.none());
         try {
-            return trained(connection, meters, view);
+            return trainedUnderView(connection, meters);
         } finally {
-            view.get().close();
+            view.close();
         }
     }
 
-    /** @param view takes the run's view once the roles have started */
-    private RunResult trained(LogConnection connection, PrometheusMeterRegistry meters, AtomicReference<RunView> view)
-            throws Exception {
+    private RunResult trainedUnderView(LogConnection connection, PrometheusMeterRegistry meters) throws Exception {
         EpochEnd epoch = new EpochEnd(connection);
         EndReport report = new EndReport(config, connection, directory, summaryCopy, startedAtMs, elapsed, out, err);
         RunEnd end;
@@ -302,9 +302,9 @@ public final class TrainRun {
                     () -> connection.alarms().standing(),
                     stepLog::idleStages,
                     evaluations);
-            view.set(views.get());
-            end = watch(connection, stepLog.steps(), monitor, threads, learner, view.get());
-            view.get().leave();
+            view = views.get();
+            end = watch(connection, stepLog.steps(), monitor, threads, learner);
+            view.leave();
             idle = idleFractions(meters, elapsed.seconds() - rolesStartedAt);
             if (stop.isMade()) {
                 say("stopping; a second signal ends at once, without the summary");
@@ -320,7 +320,7 @@ public final class TrainRun {
             }
         }
         RunSummary summary = report.ended(end, idle, stop);
-        view.get().end(end.reason(), summary.steps().size());
+        view.end(end.reason(), summary.steps().size());
         return new RunResult(config.run().id(), directory.path(), end, summary);
     }
 
@@ -342,12 +342,7 @@ public final class TrainRun {
     }
 
     private RunEnd watch(
-            LogConnection connection,
-            List<StepRow> steps,
-            RunMonitor monitor,
-            RoleThreads threads,
-            Role learner,
-            RunView view)
+            LogConnection connection, List<StepRow> steps, RunMonitor monitor, RoleThreads threads, Role learner)
             throws Exception {
         RunResults results = new RunResults(directory);
         AlarmFile alarms = new AlarmFile(directory);
