@@ -114,6 +114,8 @@ public final class RunOptions {
         return open(false);
     }
 
+    @SuppressWarnings(
+            "SystemConsoleNull") // so in the JDKs of long-term support; between them it costs a line on stderr
     private AuditedRun open(boolean isWhole) {
         if (verbose) {
             System.setProperty("millrace.log.level", "debug");
@@ -135,6 +137,9 @@ public final class RunOptions {
             throw new ConfigException(
                     "nothing says which run on " + whereabouts.run().bootstrapServers()
                             + "; give --run ID, or --topic-prefix PREFIX if its topics have another prefix than millrace.<id>.");
+        }
+        if (runDirectory != null && System.console() != null && !RunDirectory.isRunning(runDirectory)) {
+            System.err.println("starting the broker of " + runDirectory + ", to read its log");
         }
         return AuditedRun.open(this::over, runDirectory, runDirectory != null || file != null, asGiven(), isWhole);
     }

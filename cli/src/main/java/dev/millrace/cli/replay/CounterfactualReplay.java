@@ -105,7 +105,6 @@ final class CounterfactualReplay {
      * @return the exit status
      */
     int run(@Nullable Path place) throws IOException {
-        options.check();
         try (RewardOptions.Given given = rewards.isGiven() ? rewards.begin(replayed, err) : null) {
             if (given != null && options.live() && !given.judgesAnew()) {
                 throw new ConfigException(

@@ -393,7 +393,7 @@ final class ParquetExport {
     }
 
     private void index(RunIndex index) {
-        RecordIndexer indexer = new RecordIndexer(topics, run.run().runId(), run.registry());
+        RecordIndexer indexer = new RecordIndexer(topics, run.run().runId(), run.registry(), Optional.empty());
         partitions().forEach(partition -> {
             long position = run.range(partition).from();
             List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();

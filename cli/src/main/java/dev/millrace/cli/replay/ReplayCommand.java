@@ -31,8 +31,10 @@ import dev.millrace.report.ReportOrigin;
 import dev.millrace.report.ReportText;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.report.NamedCorrections;
+import dev.millrace.runtime.train.RunDirectory;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.UncheckedIOException;
@@ -142,6 +144,7 @@ public final class ReplayCommand implements Callable<Integer> {
             throw new ConfigException(
                     "--archive says which run; leave out --run-dir, --run and --bootstrap-servers, or --archive");
         }
+        requireOptions();
         PrintWriter out = spec.commandLine().getOut();
         try (ReplayedRun replayed = archive != null ? ReplayedRun.open(archive, run.file()) : ReplayedRun.open(run)) {
             int epoch = replayed.recorded().run().epoch();
@@ -149,19 +152,6 @@ public final class ReplayCommand implements Callable<Integer> {
                     + ", topics " + replayed.recorded().topics().prefix() + "*");
             out.flush();
             requireRecorded(replayed);
-            if (counterfactual.isGiven() && rescore != null) {
-                throw new ConfigException(
-                        "--rescore belongs to --corrections; --retrain and --gradients compute log-probs at their own weights, so leave it out");
-            }
-            if (keep && (report == null || counterfactual.isGiven() || corrections.isEmpty() && rescore == null)) {
-                throw new ConfigException(
-                        "--keep keeps in the folder of --report what --corrections or --rescore make of the run; "
-                                + "give --report and one of these, or leave it out");
-            }
-            if (rewards.isGiven() && (rescore != null || keep)) {
-                throw new ConfigException(
-                        "--rewards and --rewarder are seen by --corrections, --retrain and --gradients; leave out --rescore and --keep");
-            }
             if (counterfactual.isGiven()) {
                 return new CounterfactualReplay(
                                 replayed,
@@ -174,16 +164,41 @@ public final class ReplayCommand implements Callable<Integer> {
                                 TypedCommand.of(spec))
                         .run(report);
             }
-            counterfactual.check();
-            if (corrections.isEmpty() && rescore == null && !rewards.isGiven()) {
-                if (report != null || range.isGiven()) {
-                    throw new ConfigException(
-                            "--report and ranges belong to --corrections and --rescore; a run is replayed as recorded from its beginning, so leave them out");
-                }
+            if (isAsRecorded()) {
                 return asRecorded(replayed, out);
             }
             return whatIf(replayed, out);
         }
+    }
+
+    /** What needs no look at the log is refused before a broker starts. */
+    private void requireOptions() {
+        if (counterfactual.isGiven() && rescore != null) {
+            throw new ConfigException(
+                    "--rescore belongs to --corrections; --retrain and --gradients compute log-probs at their own weights, so leave it out");
+        }
+        if (keep && (report == null || counterfactual.isGiven() || corrections.isEmpty() && rescore == null)) {
+            throw new ConfigException(
+                    "--keep keeps in the folder of --report what --corrections or --rescore make of the run; "
+                            + "give --report and one of these, or leave it out");
+        }
+        if (rewards.isGiven() && (rescore != null || keep)) {
+            throw new ConfigException(
+                    "--rewards and --rewarder are seen by --corrections, --retrain and --gradients; leave out --rescore and --keep");
+        }
+        counterfactual.check();
+        if (isAsRecorded() && (report != null || range.isGiven())) {
+            throw new ConfigException(
+                    "--report and ranges belong to --corrections and --rescore; a run is replayed as recorded from its beginning, so leave them out");
+        }
+        if (run.folder() != null && RunDirectory.holdsRun(run.folder())) {
+            Algorithm ofRun = run.over(ConfigTree.empty()).resolve().algorithm();
+            corrections.forEach(named -> NamedCorrections.parse(named, ofRun));
+        }
+    }
+
+    private boolean isAsRecorded() {
+        return !counterfactual.isGiven() && corrections.isEmpty() && rescore == null && !rewards.isGiven();
     }
 
     private int threads() {
