@@ -114,6 +114,7 @@ final class AnswerJson {
      *
      * @param delta what it adds to the message
      * @param tokens that it adds; null where it adds none
+     * @param texts of these tokens, one each; empty without log-probs
      * @param reason why the choice is over; null while it is not
      */
     ObjectNode piece(
@@ -122,6 +123,7 @@ final class AnswerJson {
             int index,
             ObjectNode delta,
             AnswerStream.@Nullable Tokens tokens,
+            String[] texts,
             @Nullable FinishReason reason) {
         ObjectNode piece = NODES.objectNode();
         piece.put("id", id);
@@ -140,13 +142,16 @@ final class AnswerJson {
             choice.set(
                     "logprobs",
                     call.isChat()
-                            ? chatLogProbs(tokens.tokens(), tokens.logProbs())
-                            : completionLogProbs(tokens.tokens(), tokens.logProbs()));
+                            ? chatLogProbs(texts, tokens.logProbs())
+                            : completionLogProbs(texts, tokens.logProbs()));
         }
         if (tokens != null && call.returnTokenIds()) {
             choice.set("token_ids", ids(tokens.tokens()));
         }
         choice.put("finish_reason", reason == null ? null : finishReason(reason));
+        if (call.endsWithUsage()) {
+            piece.putNull("usage"); // the last piece has it
+        }
         return piece;
     }
 
@@ -229,15 +234,18 @@ final class AnswerJson {
     }
 
     private ObjectNode chatLogProbs(SessionTurn turn) {
-        return chatLogProbs(
-                PackedInts.toArray(turn.getSampledTokens()), PackedFloats.toArray(turn.getBehaviorLogProbs()));
+        return chatLogProbs(texts(turn), PackedFloats.toArray(turn.getBehaviorLogProbs()));
     }
 
-    private ObjectNode chatLogProbs(int[] tokens, float[] logProbs) {
+    private String[] texts(SessionTurn turn) {
+        return TokenTexts.of(PackedInts.toArray(turn.getSampledTokens()), tokenizer);
+    }
+
+    private static ObjectNode chatLogProbs(String[] texts, float[] logProbs) {
         ObjectNode all = NODES.objectNode();
         ArrayNode content = all.putArray("content");
-        for (int i = 0; i < tokens.length; i++) {
-            String text = tokenizer.decode(new int[] {tokens[i]});
+        for (int i = 0; i < texts.length; i++) {
+            String text = texts[i];
             ObjectNode each = content.addObject();
             each.put("token", text);
             each.put("logprob", logProbs[i]);
@@ -252,18 +260,17 @@ final class AnswerJson {
     }
 
     private ObjectNode completionLogProbs(SessionTurn turn) {
-        return completionLogProbs(
-                PackedInts.toArray(turn.getSampledTokens()), PackedFloats.toArray(turn.getBehaviorLogProbs()));
+        return completionLogProbs(texts(turn), PackedFloats.toArray(turn.getBehaviorLogProbs()));
     }
 
-    private ObjectNode completionLogProbs(int[] tokens, float[] logProbs) {
+    private static ObjectNode completionLogProbs(String[] pieces, float[] logProbs) {
         ObjectNode all = NODES.objectNode();
         ArrayNode texts = all.putArray("tokens");
         ArrayNode values = all.putArray("token_logprobs");
         ArrayNode offsets = all.putArray("text_offset");
         int offset = 0;
-        for (int i = 0; i < tokens.length; i++) {
-            String text = tokenizer.decode(new int[] {tokens[i]});
+        for (int i = 0; i < pieces.length; i++) {
+            String text = pieces[i];
             texts.add(text);
             values.add(logProbs[i]);
             offsets.add(offset);

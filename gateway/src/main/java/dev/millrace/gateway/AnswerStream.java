@@ -18,6 +18,7 @@ import java.util.concurrent.LinkedBlockingQueue;
  */
 final class AnswerStream {
     private static final char HALF = '\uFFFD';
+    private static final String[] NO_TEXTS = {};
 
     /** Tokens of one choice. */
     record Tokens(int choice, int[] tokens, float[] logProbs) {}
@@ -32,6 +33,7 @@ final class AnswerStream {
     private final BlockingQueue<Tokens> handed = new LinkedBlockingQueue<>();
     private final int[][] tokens;
     private final String[] told;
+    private final TokenTexts[] texts;
 
     AnswerStream(
             AgentCall call,
@@ -51,6 +53,8 @@ final class AnswerStream {
         this.tokens = new int[call.choices()][0];
         this.told = new String[call.choices()];
         Arrays.fill(told, "");
+        this.texts = new TokenTexts[call.choices()];
+        Arrays.setAll(texts, choice -> new TokenTexts(tokenizer));
     }
 
     /** Whom the engine is to tell of a choice's tokens. */
@@ -69,7 +73,7 @@ final class AnswerStream {
             ObjectNode delta = JsonNodeFactory.instance.objectNode();
             delta.put("role", "assistant");
             delta.put("content", "");
-            pieces.add(json.piece(id, createdSeconds, choice, delta, null, null));
+            pieces.add(json.piece(id, createdSeconds, choice, delta, null, NO_TEXTS, null));
         }
         return pieces;
     }
@@ -88,7 +92,14 @@ final class AnswerStream {
         if (certain.startsWith(told[choice])) {
             told[choice] = certain;
         }
-        return json.piece(id, createdSeconds, choice, delta, more, null);
+        return json.piece(
+                id,
+                createdSeconds,
+                choice,
+                delta,
+                more,
+                call.logProbs() ? texts[choice].next(more.tokens()) : NO_TEXTS,
+                null);
     }
 
     /** So many characters of the text will be given whatever follows. */
@@ -136,7 +147,13 @@ final class AnswerStream {
                 delta.set("tool_calls", AnswerJson.toolCalls(turn.answer(), true));
             }
             pieces.add(json.piece(
-                    id, createdSeconds, choice, delta, null, turn.record().getFinishReason()));
+                    id,
+                    createdSeconds,
+                    choice,
+                    delta,
+                    null,
+                    NO_TEXTS,
+                    turn.record().getFinishReason()));
         }
         if (call.endsWithUsage()) {
             pieces.add(json.usagePiece(id, createdSeconds, turns));

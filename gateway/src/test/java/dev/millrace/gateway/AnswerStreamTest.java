@@ -57,4 +57,26 @@ class AnswerStreamTest {
                 .endsWith("|f tool_calls")
                 .doesNotContain("<");
     }
+
+    @Test
+    void givesTheUsageInTheLastPieceAndNullBefore() {
+        AgentCall call = Played.call(
+                true,
+                "{'messages': [{'role': 'user', 'content': 'a'}], 'stream': true, 'stream_options': {'include_usage': true}}");
+        AnswerStream stream = new AnswerStream(
+                call,
+                Played.TOKENIZER,
+                Played.TOKENIZER.stopTokens(),
+                ToolFormat.HERMES,
+                new AnswerJson(call, session, Played.TOKENIZER, "m"),
+                "id",
+                1);
+        List<? extends JsonNode> last = stream.last(List.of(Played.answer(session, call, "no$")));
+
+        assertThat(stream.first())
+                .allSatisfy(piece -> assertThat(piece.get("usage").isNull()).isTrue());
+        assertThat(last).hasSize(2);
+        assertThat(last.get(0).get("usage").isNull()).isTrue();
+        assertThat(last.get(1).at("/usage/completion_tokens").asInt()).isEqualTo(3);
+    }
 }
