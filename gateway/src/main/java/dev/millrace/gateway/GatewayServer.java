@@ -229,6 +229,8 @@ final class GatewayServer implements AutoCloseable {
             give(exchange, leave, 200, desk.complete(parts[3], json(body)));
         } else if (get && parts.length == 5 && path.startsWith("/sessions/") && path.endsWith("/v1/models")) {
             give(exchange, leave, 200, desk.models());
+        } else if (get && parts.length == 6 && path.startsWith("/sessions/") && path.contains("/v1/models/")) {
+            give(exchange, leave, 200, desk.model(parts[5]));
         } else if (post
                 && parts.length == 6
                 && path.startsWith("/sessions/")
@@ -242,7 +244,7 @@ final class GatewayServer implements AutoCloseable {
             throw RefusedCallException.notFound(
                     "there is no " + exchange.getRequestMethod() + " " + path
                             + " here; there are POST /v1/sessions, GET /v1/sessions/S, POST /v1/sessions/S/complete, and with the"
-                            + " base_url of a session POST BASE/v1/chat/completions, POST BASE/v1/completions, POST BASE/v1/messages and GET BASE/v1/models");
+                            + " base_url of a session POST BASE/v1/chat/completions, POST BASE/v1/completions, POST BASE/v1/messages, GET BASE/v1/models and GET BASE/v1/models/MODEL");
         }
     }
 

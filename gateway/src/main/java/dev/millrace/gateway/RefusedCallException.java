@@ -44,6 +44,14 @@ final class RefusedCallException extends RuntimeException {
         return new RefusedCallException(404, "not_found", null, message);
     }
 
+    static RefusedCallException noModel(String name, String policy) {
+        return new RefusedCallException(
+                404,
+                "model_not_found",
+                "model",
+                "cannot find the model '" + name + "': expected '" + policy + "'; list the models of the session");
+    }
+
     /** It contradicts what has happened; clients are not to repeat it. */
     static RefusedCallException conflict(String message) {
         return new RefusedCallException(422, "conflict", null, message);

@@ -205,13 +205,20 @@ final class SessionDesk {
     ObjectNode models() {
         ObjectNode list = JSON.createObjectNode();
         list.put("object", "list");
-        list.putArray("data")
-                .addObject()
-                .put("id", run.policyId())
+        list.putArray("data").add(model(run.policyId()));
+        return list;
+    }
+
+    /** @throws RefusedCallException if it is not the policy */
+    ObjectNode model(String name) {
+        if (!name.equals(run.policyId())) {
+            throw RefusedCallException.noModel(name, run.policyId());
+        }
+        return JSON.createObjectNode()
+                .put("id", name)
                 .put("object", "model")
                 .put("created", 0)
                 .put("owned_by", run.runId());
-        return list;
     }
 
     /** What a session has been through. */

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.millrace.gateway.Gateway.GatewayCertificate;
+import dev.millrace.schemas.run.RunIdentity;
 import io.micrometer.core.instrument.Counter;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.io.IOException;
@@ -75,7 +76,19 @@ class GatewayServerTest {
                 0);
         SessionTable sessions = new SessionTable(10);
         SessionDesk desk = new SessionDesk(
-                null, "g", config, sessions, null, null, null, null, null, null, null, null, Clock.systemUTC());
+                new RunIdentity("run", 0, "policy"),
+                "g",
+                config,
+                sessions,
+                null,
+                null,
+                null,
+                null,
+                null,
+                null,
+                null,
+                null,
+                Clock.systemUTC());
         GatewayServer server = new GatewayServer(
                 config,
                 GatewayToken.of(config, Map.of("TOKEN", TOKEN)),
@@ -136,6 +149,31 @@ class GatewayServerTest {
                     .as("after those")
                     .isEqualTo(404);
         }
+    }
+
+    @Test
+    void listsThePolicyAsTheOneModel() throws Exception {
+        try (GatewayServer server = server(GatewayTls.none(), 4, 4096)) {
+            String models = server.url() + "/sessions/s0-1-0/v1/models";
+            JsonNode model = JSON.readTree(get(models + "/policy", 200));
+            assertThat(model.get("id").asText()).isEqualTo("policy");
+            assertThat(JSON.readTree(get(models, 200)).at("/data/0")).isEqualTo(model);
+            JsonNode error = JSON.readTree(get(models + "/other", 404)).get("error");
+            assertThat(error.get("code").asText()).isEqualTo("model_not_found");
+            assertThat(error.get("message").asText())
+                    .isEqualTo("cannot find the model 'other': expected 'policy'; list the models of the session");
+        }
+    }
+
+    private static String get(String url, int status) throws Exception {
+        HttpResponse<String> answer = HttpClient.newHttpClient()
+                .send(
+                        HttpRequest.newBuilder(URI.create(url))
+                                .header("Authorization", "Bearer " + TOKEN)
+                                .build(),
+                        HttpResponse.BodyHandlers.ofString());
+        assertThat(answer.statusCode()).as(answer.body()).isEqualTo(status);
+        return answer.body();
     }
 
     @Test
