@@ -47,6 +47,11 @@ class ReferencePagesTest {
         requireCurrent("promises.md", PromisesPage.text());
     }
 
+    @Test
+    void shouldTellEveryClaimThatIsCheckedWithOfficialClients() throws IOException {
+        requireCurrent("gateway-conformance.md", ConformancePage.text());
+    }
+
     private static void requireCurrent(String name, String text) throws IOException {
         Path page = Path.of("reference", name);
         if (Boolean.getBoolean("millrace.write.reference")) {
