@@ -143,7 +143,7 @@ public final class RetrainReport {
     }
 
     private static List<Column<Integer>> columns(RetrainSeeds found) {
-        return List.of(
+        List<Column<Integer>> columns = new ArrayList<>(List.of(
                 Column.text("variant", c -> found.names().get(c)),
                 Column.number(
                         "first reward",
@@ -156,10 +156,27 @@ public final class RetrainReport {
                         c -> found.mean(
                                 one -> Arrays.stream(one.rewards(c)).max().orElse(Double.NaN))),
                 Column.number("last reward", 2, c -> found.mean(one -> one.lastReward(c))),
-                Column.significant("mean ESS", 3, c -> found.mean(one -> one.mean(c, VariantStep::essRatio))),
+                Column.significant(
+                        "mean ESS",
+                        3,
+                        c -> found.mean(
+                                one -> one.mean(c, step -> step.tokensTrained() == 0 ? Double.NaN : step.essRatio()))),
                 Column.significant("mean |grad|", 3, c -> found.mean(one -> one.mean(c, VariantStep::gradNorm))),
                 Column.significant("last KL to recorded", 3, c -> found.first().last(c, VariantStep::klToRecorded)),
-                Column.significant("last distance", 3, c -> found.mean(one -> one.last(c, VariantStep::distance))));
+                Column.significant("last distance", 3, c -> found.mean(one -> one.last(c, VariantStep::distance)))));
+        if (IntStream.range(0, found.names().size()).anyMatch(c -> starved(found, c) > 0)) {
+            columns.add(Column.count("starved steps", c -> starved(found, c)));
+        }
+        return columns;
+    }
+
+    /** Steps with no token left to train on, of all sets of draws. */
+    private static long starved(RetrainSeeds found, int variant) {
+        return found.each().stream()
+                .flatMap(one -> one.steps().stream())
+                .flatMap(step -> step.variants().get(variant).stream())
+                .filter(step -> step.tokensTrained() == 0)
+                .count();
     }
 
     private static List<Chart> tried(RetrainSeeds found) {

@@ -5,7 +5,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.millrace.replay.retrain.RetrainedStep;
 import dev.millrace.replay.retrain.VariantStep;
 import dev.millrace.replay.retrain.VersionInterval;
+import dev.millrace.report.Heading;
+import dev.millrace.report.Report;
 import dev.millrace.report.ReportText;
+import dev.millrace.report.Table;
 import java.util.List;
 import java.util.Optional;
 import java.util.OptionalDouble;
@@ -111,6 +114,19 @@ class RetrainReportTest {
                 .endsWith("seeds; reward at the end 0.10, 0.10; froze with 1 of 2");
         assertThat(RetrainReport.fate(new RetrainSeeds(List.of(moving), false), 1))
                 .isEqualTo("did not collapse, but ended 0.40 below recorded");
+    }
+
+    @Test
+    void shouldCountStarvedStepsAndLeaveThemOutOfTheMeanEss() {
+        Report report = RetrainReport.of(new RetrainSeeds(List.of(frozen(11)), false), new VersionInterval(10, 21), 1);
+
+        Table table = report.sections().get(0).tables().get(0);
+        assertThat(table.columns().stream().map(Heading::name)).contains("starved steps", "mean ESS");
+        List<List<String>> shown = table.rows().stream()
+                .map(row -> row.stream().map(String::valueOf).toList())
+                .toList();
+        assertThat(shown.get(0)).contains("0.5").endsWith("0");
+        assertThat(shown.get(1)).as("the one step that trained").contains("1.0").endsWith("10");
     }
 
     /** The other variant trains at the first step and on nothing afterwards. */
