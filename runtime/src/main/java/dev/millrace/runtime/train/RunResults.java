@@ -95,12 +95,14 @@ final class RunResults {
         row(
                 out,
                 "reward",
-                format(
-                        "%.3f first, %.3f best, %.3f last (means of %d steps)",
-                        rewards.first(),
-                        rewards.best(),
-                        rewards.last(),
-                        Math.min(Rewards.WINDOW, summary.steps().size())));
+                summary.steps().isEmpty()
+                        ? "-"
+                        : format(
+                                "%.3f first, %.3f best, %.3f last (means of %d steps)",
+                                rewards.first(),
+                                rewards.best(),
+                                rewards.last(),
+                                Math.min(Rewards.WINDOW, summary.steps().size())));
         if (!summary.evaluations().isEmpty()) {
             row(out, "held out", EvaluationText.summary(summary.evaluations()));
         }

@@ -49,6 +49,7 @@ import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
 import java.io.IOException;
 import java.io.PrintWriter;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Clock;
 import java.time.Duration;
@@ -506,7 +507,8 @@ public final class TrainRun {
             results.write(summary, err);
             out.println("the run stopped because " + stoppedBecause);
             RunResults.print(summary, out);
-            say("  all of it is in " + directory.path() + ": config.yaml, summary.json, steps.csv, run.png");
+            say("  all of it is in " + directory.path() + ": config.yaml, summary.json, steps.csv"
+                    + (Files.exists(directory.picture()) ? ", run.png" : ""));
             if (!goalReached && config.learner().maxSteps() != summary.steps().size()) {
                 say("  millrace train --run-dir " + directory.path() + " goes on from here");
             }
