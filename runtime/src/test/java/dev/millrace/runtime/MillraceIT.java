@@ -5,8 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 import static org.junit.jupiter.api.Assumptions.assumeFalse;
 
-import ai.onnxruntime.OrtEnvironment;
-import ai.onnxruntime.OrtProvider;
+import dev.millrace.policy.ort.Ort;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.MillraceConfig;
@@ -81,7 +80,7 @@ class MillraceIT {
 
     @Test
     void shouldRefuseWhatCannotBeUsedBeforeTheBrokerStarts() {
-        assumeFalse(OrtEnvironment.getAvailableProviders().contains(OrtProvider.CUDA), "built with -Pgpu");
+        assumeFalse(Ort.providers().contains("CUDAExecutionProvider"), "built with -Pgpu");
         for (String setting : List.of("run.device=cuda:0", "run.schema_registry_url='http://127.0.0.1:1'")) {
             Path folder = temporary.resolve("refused");
             StringWriter printed = new StringWriter();

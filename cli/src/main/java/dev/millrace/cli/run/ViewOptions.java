@@ -1,6 +1,6 @@
 package dev.millrace.cli.run;
 
-import dev.millrace.policy.session.CacheFolders;
+import dev.millrace.policy.ort.CacheFolders;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.view.follow.ViewedRuns;

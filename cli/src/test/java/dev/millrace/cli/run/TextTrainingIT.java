@@ -16,7 +16,7 @@ import dev.millrace.policy.decoder.DecoderTraits;
 import dev.millrace.policy.decoder.Experts;
 import dev.millrace.policy.decoder.RopeScaling;
 import dev.millrace.policy.huggingface.CheckpointDirectory;
-import dev.millrace.policy.session.CacheFolders;
+import dev.millrace.policy.ort.CacheFolders;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.RoutedExperts;
 import dev.millrace.policy.session.ScoringSession;

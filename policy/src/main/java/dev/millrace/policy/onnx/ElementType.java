@@ -23,7 +23,7 @@ public enum ElementType {
     }
 
     /** Size of one element. */
-    int bytes() {
+    public int bytes() {
         return switch (this) {
             case FLOAT, INT32 -> 4;
             case INT64, DOUBLE -> 8;

@@ -1,12 +1,12 @@
 package dev.millrace.policy.session;
 
-import ai.onnxruntime.OnnxTensor;
-import ai.onnxruntime.OrtException;
-import ai.onnxruntime.OrtSession;
 import dev.millrace.policy.decoder.DecodeGraph;
 import dev.millrace.policy.decoder.DecodeGraph.Features;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.Precision;
+import dev.millrace.policy.ort.OrtException;
+import dev.millrace.policy.ort.Session;
+import dev.millrace.policy.ort.Tensor;
 import dev.millrace.policy.weights.Weights;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -226,24 +226,24 @@ public final class DecodeSession implements AutoCloseable {
         WeightedGraph graph = graph(features);
         try (Feeds caches = held.cache().tensors(rows);
                 Feeds feeds = graph.feed(feeds(in, count, features, rows, caches.map()), weights);
-                OrtSession.Result result = graph.session(weights).run(feeds.map())) {
+                Session.Result result = graph.session(weights).run(feeds.map())) {
             int[] steps = new int[rows];
             Arrays.setAll(steps, in::steps);
             DecodeSteps done = new DecodeSteps(
                     steps,
-                    longs(result, DecodeGraph.TOKENS),
-                    SequenceRunner.floats(result, DecodeGraph.LOG_PROBS),
-                    SequenceRunner.floats(result, DecodeGraph.TEMPERATURE_LOG_PROBS),
-                    SequenceRunner.floats(result, DecodeGraph.ENTROPIES),
+                    result.longs(DecodeGraph.TOKENS),
+                    result.floats(DecodeGraph.LOG_PROBS),
+                    result.floats(DecodeGraph.TEMPERATURE_LOG_PROBS),
+                    result.floats(DecodeGraph.ENTROPIES),
                     features.recordsKept()
-                            ? new StepKept(longs(result, DecodeGraph.KEPT_COUNTS), longs(result, DecodeGraph.KEPT_IDS))
+                            ? new StepKept(result.longs(DecodeGraph.KEPT_COUNTS), result.longs(DecodeGraph.KEPT_IDS))
                             : null,
                     features.topLogProbs() > 0
                             ? new StepTop(
                                     features.topLogProbs(),
-                                    longs(result, DecodeGraph.TOP_IDS),
-                                    SequenceRunner.floats(result, DecodeGraph.TOP_LOG_PROBS),
-                                    SequenceRunner.floats(result, DecodeGraph.TOP_REMAINDERS))
+                                    result.longs(DecodeGraph.TOP_IDS),
+                                    result.floats(DecodeGraph.TOP_LOG_PROBS),
+                                    result.floats(DecodeGraph.TOP_REMAINDERS))
                             : null);
             refuseNonFinite(done);
             held.append(result, count, steps, done);
@@ -254,10 +254,6 @@ public final class DecodeSession implements AutoCloseable {
                             + engine.device() + ": " + e.getMessage(),
                     e);
         }
-    }
-
-    private static long[] longs(OrtSession.Result result, String output) {
-        return ((OnnxTensor) result.get(output).orElseThrow()).getLongBuffer().array();
     }
 
     /** What the active slots ask for together. */
@@ -298,7 +294,7 @@ public final class DecodeSession implements AutoCloseable {
         return Math.min(slots, (last / ROW_STEP + 1) * ROW_STEP);
     }
 
-    private Feeds feeds(DecodeInput in, int count, Features features, int rows, Map<String, OnnxTensor> caches) {
+    private Feeds feeds(DecodeInput in, int count, Features features, int rows, Map<String, Tensor> caches) {
         long[] past = new long[rows];
         float[] inverseTemperature = new float[rows];
         float[] topK = new float[rows];
@@ -317,7 +313,7 @@ public final class DecodeSession implements AutoCloseable {
             recordsKept[slot] = sampling.recordsKept() ? 1f : 0f;
         }
         int half = shape.headSize() / 2;
-        Feeds feeds = new Feeds(engine.environment(), caches)
+        Feeds feeds = new Feeds(caches)
                 .longs(DecodeGraph.STEPS, new long[] {count})
                 .longs(DecodeGraph.LAST_TOKEN, held.lastTokens(rows), rows)
                 .longs(DecodeGraph.PAST, past, rows)

@@ -1,19 +1,19 @@
 package dev.millrace.policy.session;
 
-import ai.onnxruntime.OnnxTensor;
-import ai.onnxruntime.OrtEnvironment;
-import ai.onnxruntime.OrtException;
-import ai.onnxruntime.OrtProvider;
-import ai.onnxruntime.OrtSession;
-import ai.onnxruntime.providers.OrtCUDAProviderOptions;
 import dev.millrace.policy.onnx.ElementType;
 import dev.millrace.policy.onnx.GraphBuilder;
 import dev.millrace.policy.onnx.Operators;
 import dev.millrace.policy.onnx.Shape;
 import dev.millrace.policy.onnx.Value;
 import dev.millrace.policy.onnx.proto.ModelProto;
+import dev.millrace.policy.ort.Ort;
+import dev.millrace.policy.ort.OrtException;
+import dev.millrace.policy.ort.Place;
+import dev.millrace.policy.ort.Session;
+import dev.millrace.policy.ort.Tensor;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.OptionalInt;
 
 /**
  * Compiles graphs for one device: the one place where ONNX Runtime is configured.
@@ -25,7 +25,8 @@ import java.util.Map;
  */
 public final class Engine {
     private static final String CUDA_LIBRARIES =
-            " (its provider needs CUDA 12's cudart, cublas, cublasLt and curand, and cuDNN 9, on the library path)";
+            " (its provider needs CUDA 13's cudart, cublas and cublasLt, and cuDNN 9, on the library path)";
+    private static final String CUDA_PROVIDER = "CUDAExecutionProvider";
 
     /**
      * Whether the C library returns freed tensors to the system, as the launcher configures it; otherwise it would hold
@@ -35,7 +36,6 @@ public final class Engine {
 
     private final Device device;
     private final int intraOpThreads;
-    private final OrtEnvironment environment;
 
     /**
      * @param intraOpThreads threads inside one operator; above 1 the batch composition shows in the last bits
@@ -45,12 +45,10 @@ public final class Engine {
         if (intraOpThreads < 1) {
             throw new IllegalArgumentException("intraOpThreads must be at least 1: intraOpThreads=" + intraOpThreads);
         }
-        this.environment = QuietRuntime.environment(); // first: it decides where the runtime's libraries come from
-        if (device.kind() == Device.Kind.CUDA
-                && !OrtEnvironment.getAvailableProviders().contains(OrtProvider.CUDA)) {
+        if (device.kind() == Device.Kind.CUDA && !Ort.providers().contains(CUDA_PROVIDER)) {
             throw new IllegalArgumentException("device " + device
                     + " needs ONNX Runtime's CUDA provider, and this build carries only "
-                    + OrtEnvironment.getAvailableProviders() + "; build with -Pgpu, or choose device cpu");
+                    + Ort.providers() + "; build with -Pgpu, or choose device cpu");
         }
         this.device = device;
         this.intraOpThreads = intraOpThreads;
@@ -70,29 +68,25 @@ public final class Engine {
         GraphBuilder graph = new GraphBuilder("probe");
         Value input = graph.input("in", ElementType.FLOAT, Shape.of(1));
         graph.output("out", new Operators(graph).identity(input));
-        try {
-            compile(graph.model()).close();
-        } catch (OrtException e) {
-            throw new InferenceException(
-                    "ONNX Runtime could not close a graph on device " + device + ": " + e.getMessage(), e);
-        }
+        compile(graph.model()).close();
     }
 
     /** ONNX Runtime's version. */
     public static String runtimeVersion() {
-        return QuietRuntime.environment().getVersion();
+        return Ort.version();
     }
 
     public Device device() {
         return device;
     }
 
-    OrtEnvironment environment() {
-        return environment;
+    /** Where its graphs compute, and leave what is not for the host. */
+    Place place() {
+        return device.kind() == Device.Kind.CUDA ? Place.cuda(device.ordinal()) : Place.HOST;
     }
 
     /** Loads a graph whose inputs have few sizes; the caller closes the session. */
-    OrtSession compile(ModelProto model) {
+    Session compile(ModelProto model) {
         return compile(model, true, Map.of());
     }
 
@@ -102,7 +96,7 @@ public final class Engine {
      * as much. Where freed memory goes back to the system, such a session also has no arena. An arena grows in powers
      * of two and keeps memory between calls that other sessions cannot use.
      */
-    OrtSession compileForAnySize(ModelProto model) {
+    Session compileForAnySize(ModelProto model) {
         return compile(model, false, Map.of());
     }
 
@@ -112,30 +106,22 @@ public final class Engine {
      * @param plansMemory whether the graph's inputs have few sizes
      * @param inside by name, each an initializer that is declared as external; they may be closed and written afterwards
      */
-    OrtSession compile(ModelProto model, boolean plansMemory, Map<String, OnnxTensor> inside) {
-        try (OrtSession.SessionOptions options = new OrtSession.SessionOptions()) {
-            options.setIntraOpNumThreads(intraOpThreads);
-            options.setInterOpNumThreads(1);
-            options.setExecutionMode(OrtSession.SessionOptions.ExecutionMode.SEQUENTIAL);
-            options.setDeterministicCompute(true);
-            options.setMemoryPatternOptimization(plansMemory);
-            options.setCPUArenaAllocator(plansMemory || !GIVES_BACK);
-            options.addConfigEntry("session.intra_op.allow_spinning", "0");
-            options.addConfigEntry("session.inter_op.allow_spinning", "0");
-            // it would put the transposed first matrix of a product back into the product, where it is slow
-            options.addConfigEntry("optimization.disable_specified_optimizers", "GemmTransposeFusion");
-            if (!inside.isEmpty()) {
-                options.addExternalInitializers(new LinkedHashMap<>(inside));
-                // an arena would take more than they need, and keep what a session before this one gave back
-                options.addConfigEntry("session.use_device_allocator_for_initializers", "1");
-            }
-            if (device.kind() == Device.Kind.CUDA) {
-                try (OrtCUDAProviderOptions cuda = new OrtCUDAProviderOptions(device.ordinal())) {
-                    options.addCUDA(cuda);
-                    return environment.createSession(model.toByteArray(), options);
-                }
-            }
-            return environment.createSession(model.toByteArray(), options);
+    Session compile(ModelProto model, boolean plansMemory, Map<String, Tensor> inside) {
+        Map<String, String> entries = new LinkedHashMap<>();
+        entries.put("session.intra_op.allow_spinning", "0");
+        entries.put("session.inter_op.allow_spinning", "0");
+        // it would put the transposed first matrix of a product back into the product, where it is slow
+        entries.put("optimization.disable_specified_optimizers", "GemmTransposeFusion");
+        if (!inside.isEmpty()) {
+            // an arena would take more than they need, and keep what a session before this one gave back
+            entries.put("session.use_device_allocator_for_initializers", "1");
+        }
+        OptionalInt cuda = device.kind() == Device.Kind.CUDA ? OptionalInt.of(device.ordinal()) : OptionalInt.empty();
+        try {
+            return Session.compile(
+                    model.toByteArray(),
+                    new Session.Options(
+                            cuda, intraOpThreads, plansMemory, plansMemory || !GIVES_BACK, entries, inside));
         } catch (OrtException e) {
             throw new InferenceException(
                     "ONNX Runtime could not load the graph " + model.getGraph().getName()

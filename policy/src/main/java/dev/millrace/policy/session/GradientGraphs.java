@@ -1,13 +1,13 @@
 package dev.millrace.policy.session;
 
-import ai.onnxruntime.OrtException;
-import ai.onnxruntime.OrtSession;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.HeadGradient;
 import dev.millrace.policy.decoder.LayerGradient;
 import dev.millrace.policy.decoder.LayerGradient.Activations;
 import dev.millrace.policy.decoder.LoraShape;
 import dev.millrace.policy.decoder.SequenceGraph.Vocabulary;
+import dev.millrace.policy.ort.OrtException;
+import dev.millrace.policy.ort.Session;
 import java.util.EnumMap;
 import java.util.Map;
 import java.util.Optional;
@@ -18,12 +18,12 @@ final class GradientGraphs implements AutoCloseable {
     private final DecoderShape shape;
     private final boolean isHeadTrained;
     private final LayerGradient layer;
-    private final OrtSession forward;
-    private final OrtSession backward;
+    private final Session forward;
+    private final Session backward;
     private final Map<Vocabulary, Head> heads = new EnumMap<>(Vocabulary.class);
 
     /** The head's graph, and what it is compiled to. */
-    record Head(HeadGradient gradient, OrtSession session) {}
+    record Head(HeadGradient gradient, Session session) {}
 
     GradientGraphs(Engine engine, DecoderShape shape, Optional<LoraShape> lora, Activations activations) {
         this.engine = engine;
@@ -39,11 +39,11 @@ final class GradientGraphs implements AutoCloseable {
         return layer;
     }
 
-    OrtSession forward() {
+    Session forward() {
         return forward;
     }
 
-    OrtSession backward() {
+    Session backward() {
         return backward;
     }
 

@@ -1,10 +1,9 @@
 package dev.millrace.policy.session;
 
-import ai.onnxruntime.OrtException;
-import ai.onnxruntime.OrtSession;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.SequenceGraph;
 import dev.millrace.policy.decoder.SequenceGraph.Vocabulary;
+import dev.millrace.policy.ort.Session;
 import dev.millrace.policy.weights.Weights;
 import java.util.HashSet;
 import java.util.Map;
@@ -56,7 +55,7 @@ public final class GradientNormSession implements AutoCloseable {
     private static final class NormGraphs implements SequenceRunner.Graphs {
         private final Engine engine;
         private final DecoderShape shape;
-        private final Map<Kind, OrtSession> compiled = new ConcurrentHashMap<>();
+        private final Map<Kind, Session> compiled = new ConcurrentHashMap<>();
 
         private record Kind(Vocabulary vocabulary, Set<String> byGram) {}
 
@@ -66,7 +65,7 @@ public final class GradientNormSession implements AutoCloseable {
         }
 
         @Override
-        public OrtSession of(MicroBatch micro) {
+        public Session of(MicroBatch micro) {
             return compiled.computeIfAbsent(
                     new Kind(micro.vocabulary(), SequenceGraph.cheaperByGram(shape, micro.length(), micro.aligned())),
                     kind -> engine.compileForAnySize(
@@ -80,8 +79,8 @@ public final class GradientNormSession implements AutoCloseable {
         }
 
         @Override
-        public void close() throws OrtException {
-            for (OrtSession session : compiled.values()) {
+        public void close() {
+            for (Session session : compiled.values()) {
                 session.close();
             }
         }
@@ -106,8 +105,7 @@ public final class GradientNormSession implements AutoCloseable {
                 (micro, feeds) ->
                         feeds.floats(SequenceGraph.LOG_PROB_COEFFICIENTS, micro.pick(coefficients), micro.rowCount()),
                 outputs,
-                Map.of(),
-                (micro, result) -> put(micro, SequenceRunner.floats(result, SequenceGraph.SQUARED_NORMS), norms));
+                (micro, result) -> put(micro, result.floats(SequenceGraph.SQUARED_NORMS), norms));
         return norms;
     }
 

@@ -72,7 +72,7 @@ public final class GradientPass implements AutoCloseable {
                 }
             }
         }
-        this.fixed = new Feeds(engine.environment()).set(weights.tensors(), "");
+        this.fixed = new Feeds().set(weights.tensors(), "");
         if (weights.adapter().isPresent()) {
             fixed.set(weights.trained().tensors(), "");
         }

@@ -1,9 +1,8 @@
 package dev.millrace.policy.session;
 
-import ai.onnxruntime.OrtException;
-import ai.onnxruntime.OrtSession;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.RoutingPorts;
+import dev.millrace.policy.ort.Session;
 import java.util.Arrays;
 
 /** The routing of every token fed so far, slot by slot; holds nothing of a model without experts. */
@@ -47,7 +46,7 @@ final class HeldRouting {
     }
 
     /** Notes what a call that decodes did: outputs [count, steps.length, experts of a token]. */
-    void take(OrtSession.Result result, int[] lengths, int[] steps) throws OrtException {
+    void take(Session.Result result, int[] lengths, int[] steps) {
         for (int layer = 0; isNeeded() && layer < shape.layers(); layer++) {
             RoutingOutput of = RoutingOutput.read(result, layer, shape);
             for (int slot = 0; slot < steps.length; slot++) {
@@ -59,7 +58,7 @@ final class HeldRouting {
     }
 
     /** Notes what a rectangle of known tokens went through: outputs [rows * length, experts of a token]; the last layer has none. */
-    void takeKnown(OrtSession.Result result, int row, int length, int slot, int past, int tokens) throws OrtException {
+    void takeKnown(Session.Result result, int row, int length, int slot, int past, int tokens) {
         for (int layer = 0; isNeeded() && layer < shape.layers(); layer++) {
             if (layer == shape.layers() - 1) {
                 for (int t = 0; t < tokens; t++) {

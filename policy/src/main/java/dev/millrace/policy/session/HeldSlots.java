@@ -1,8 +1,7 @@
 package dev.millrace.policy.session;
 
-import ai.onnxruntime.OrtException;
-import ai.onnxruntime.OrtSession;
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.ort.Session;
 import dev.millrace.policy.weights.Weights;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -43,7 +42,7 @@ final class HeldSlots implements AutoCloseable {
         this.capacityTokens = capacityTokens;
         this.lastToken = new long[slots];
         this.length = new int[slots];
-        this.cache = new KeyValueCache(engine.environment(), shape, slots, capacityTokens);
+        this.cache = new KeyValueCache(shape, slots, capacityTokens);
         this.routing = new HeldRouting(shape, slots, capacityTokens);
         this.prefill = new Prefill(engine, shape, graph, cache, routing, positions, tableRows, PREFILL_TOKENS);
     }
@@ -124,7 +123,7 @@ final class HeldSlots implements AutoCloseable {
      * @param count of the call's steps
      * @param steps that each of the first slots took
      */
-    void append(OrtSession.Result result, int count, int[] steps, DecodeSteps done) throws OrtException {
+    void append(Session.Result result, int count, int[] steps, DecodeSteps done) {
         cache.append(result, count, length, steps);
         routing.take(result, length, steps);
         for (int slot = 0; slot < steps.length; slot++) {

@@ -1,10 +1,8 @@
 package dev.millrace.policy.session;
 
-import ai.onnxruntime.OrtEnvironment;
-import ai.onnxruntime.OrtException;
-import ai.onnxruntime.OrtSession;
 import dev.millrace.policy.decoder.DecodeGraph;
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.ort.Session;
 import java.nio.FloatBuffer;
 import java.util.ArrayList;
 import java.util.List;
@@ -20,11 +18,10 @@ final class KeyValueCache implements AutoCloseable {
     private final int capacity;
     private final List<FloatBuffer> buffers = new ArrayList<>();
     private final Feeds feeds;
-    private final OrtEnvironment environment;
     private final FloatBuffer[] gathered; // of each buffer, room for rows of some slots one behind the other
     private final FloatBuffer empty = PositionTables.direct(0);
 
-    KeyValueCache(OrtEnvironment environment, DecoderShape shape, int slots, int capacity) {
+    KeyValueCache(DecoderShape shape, int slots, int capacity) {
         this.shape = shape;
         this.slots = slots;
         this.capacity = capacity;
@@ -35,9 +32,8 @@ final class KeyValueCache implements AutoCloseable {
                     + Integer.MAX_VALUE / Float.BYTES + ": slots=" + slots + ", capacityTokens=" + capacity
                     + "; take fewer slots per session");
         }
-        this.environment = environment;
         this.gathered = new FloatBuffer[2 * shape.layers()];
-        this.feeds = new Feeds(environment);
+        this.feeds = new Feeds();
         for (int i = 0; i < 2 * shape.layers(); i++) {
             FloatBuffer buffer = PositionTables.direct((int) floats);
             buffers.add(buffer);
@@ -48,9 +44,9 @@ final class KeyValueCache implements AutoCloseable {
     /** The caches of the first slots; what is not of all of them is to be closed. */
     Feeds tensors(int first) {
         if (first == slots) {
-            return new Feeds(environment, feeds.map());
+            return new Feeds(feeds.map());
         }
-        Feeds some = new Feeds(environment);
+        Feeds some = new Feeds();
         for (int i = 0; i < buffers.size(); i++) {
             FloatBuffer part = buffers.get(i).slice(0, first * shape.kvHeads() * capacity * shape.headSize());
             some.floats(DecodeGraph.cache(i / 2, i % 2), part, first, shape.kvHeads(), capacity, shape.headSize());
@@ -154,9 +150,9 @@ final class KeyValueCache implements AutoCloseable {
      * @param lengths tokens per slot before the call; all but the last have been fed
      * @param steps   tokens each slot took
      */
-    void append(OrtSession.Result result, int count, int[] lengths, int[] steps) throws OrtException {
+    void append(Session.Result result, int count, int[] lengths, int[] steps) {
         for (int i = 0; i < buffers.size(); i++) {
-            float[] window = SequenceRunner.floats(result, DecodeGraph.window(i / 2, i % 2));
+            float[] window = result.floats(DecodeGraph.window(i / 2, i % 2));
             for (int slot = 0; slot < steps.length; slot++) {
                 if (steps[slot] > 0) {
                     put(i, slot, lengths[slot] - 1, window, slot, count, steps[slot]);

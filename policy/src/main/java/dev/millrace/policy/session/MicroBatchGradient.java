@@ -1,14 +1,15 @@
 package dev.millrace.policy.session;
 
-import ai.onnxruntime.OnnxTensor;
-import ai.onnxruntime.OrtException;
-import ai.onnxruntime.OrtSession;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.HeadGradient;
 import dev.millrace.policy.decoder.LayerGradient;
 import dev.millrace.policy.decoder.RoutingPorts;
 import dev.millrace.policy.decoder.SequenceGraph;
 import dev.millrace.policy.decoder.SequenceGraph.Vocabulary;
+import dev.millrace.policy.ort.OrtException;
+import dev.millrace.policy.ort.Place;
+import dev.millrace.policy.ort.Session;
+import dev.millrace.policy.ort.Tensor;
 import dev.millrace.policy.weights.MatrixRows;
 import dev.millrace.policy.weights.Weights;
 import java.nio.FloatBuffer;
@@ -30,7 +31,7 @@ final class MicroBatchGradient {
     private final DecoderShape shape;
     private final GradientGraphs graphs;
     private final LengthTables tables;
-    private final Map<String, OnnxTensor> fixed;
+    private final Map<String, Tensor> fixed;
     private final AdditionOrder order;
     private final int ticket;
     private final MicroBatch micro;
@@ -39,7 +40,7 @@ final class MicroBatchGradient {
     private final @Nullable EmbeddingRows embedded;
 
     /** Of each layer that was gone through, the lowest at the end. */
-    private final Deque<OrtSession.Result> made = new ArrayDeque<>();
+    private final Deque<Session.Result> made = new ArrayDeque<>();
 
     /**
      * @param fixed    weights by their names, and sums of gradients
@@ -72,14 +73,14 @@ final class MicroBatchGradient {
     }
 
     void run(Weights weights) {
-        try (Feeds common = new Feeds(engine.environment());
-                Feeds ends = new Feeds(engine.environment())) {
+        try (Feeds common = new Feeds();
+                Feeds ends = new Feeds()) {
             common.longs(SequenceGraph.POSITIONS, micro.positions(), micro.dims());
             tables.feedAngles(micro.length(), common);
             tables.feedMasks(micro.length(), common);
             micro.feedReplayed(shape, common);
             ends.floats(LayerGradient.INPUT, looked(weights), tokens(), shape.hiddenSize());
-            OnnxTensor first = Objects.requireNonNull(ends.map().get(LayerGradient.INPUT));
+            Tensor first = Objects.requireNonNull(ends.map().get(LayerGradient.INPUT));
             forward(common.map(), first);
             ends.floats(LayerGradient.OUTPUT_GRADIENT, head(), tokens(), shape.hiddenSize());
             backward(common.map(), first, Objects.requireNonNull(ends.map().get(LayerGradient.OUTPUT_GRADIENT)));
@@ -89,7 +90,7 @@ final class MicroBatchGradient {
                             + " tokens on device " + engine.device() + ": " + e.getMessage(),
                     e);
         } finally {
-            made.forEach(OrtSession.Result::close);
+            made.forEach(Session.Result::close);
         }
     }
 
@@ -110,22 +111,22 @@ final class MicroBatchGradient {
         return rows.flip();
     }
 
-    private void forward(Map<String, OnnxTensor> common, OnnxTensor first) throws OrtException {
-        OnnxTensor x = first;
+    private void forward(Map<String, Tensor> common, Tensor first) {
+        Tensor x = first;
         for (int layer = 0; layer < shape.layers(); layer++) {
             requireWanted();
-            Map<String, OnnxTensor> feeds =
+            Map<String, Tensor> feeds =
                     feeds(graphs.layer().forward().inputs(), layer, common, Map.of(LayerGradient.INPUT, x));
-            made.push(graphs.forward().run(feeds, graphs.layer().forward().outputs(), Map.of()));
+            made.push(graphs.forward().run(feeds, graphs.layer().forward().outputs(), Map.of(), engine.place()));
             x = tensor(made.getFirst(), LayerGradient.OUTPUT);
         }
     }
 
     /** Scores, adds to the head's gradient, and returns what flows into the last layer's result. */
-    private FloatBuffer head() throws OrtException {
+    private FloatBuffer head() {
         GradientGraphs.Head head = graphs.head(micro.vocabulary());
         boolean adds = !head.gradient().trained().isEmpty();
-        Map<String, OnnxTensor> pinned = sums(head.gradient().trained(), 0);
+        Map<String, Tensor> pinned = sums(head.gradient().trained(), 0);
         Set<String> outputs = new HashSet<>(ScoringSession.OUTPUTS);
         outputs.add(HeadGradient.ROW_GRADIENT);
         int width = shape.hiddenSize();
@@ -141,7 +142,7 @@ final class MicroBatchGradient {
         for (int from = 0; from < rows.length; from += atOnce) {
             requireWanted();
             try (Feeds chunk = inputs.chunk(from, from + atOnce);
-                    OrtSession.Result result = head.session()
+                    Session.Result result = head.session()
                             .run(
                                     feeds(
                                             head.gradient().graph().inputs(),
@@ -149,11 +150,12 @@ final class MicroBatchGradient {
                                             chunk.map(),
                                             Map.of(LayerGradient.INPUT, tensor(made.getFirst(), LayerGradient.OUTPUT))),
                                     outputs,
-                                    pinned)) {
+                                    pinned,
+                                    Place.HOST)) {
                 put(result, SequenceGraph.LOG_PROBS, from, found.logProbs());
                 put(result, SequenceGraph.ENTROPIES, from, found.entropies());
                 put(result, SequenceGraph.SUM_SQUARED_PROBS, from, found.sumSquaredProbs());
-                float[] ofRows = SequenceRunner.floats(result, HeadGradient.ROW_GRADIENT);
+                float[] ofRows = result.floats(HeadGradient.ROW_GRADIENT);
                 for (int row = from; row < Math.min(from + atOnce, wanted); row++) {
                     gradient.put(Math.multiplyExact((int) rows[row], width), ofRows, (row - from) * width, width);
                 }
@@ -186,7 +188,7 @@ final class MicroBatchGradient {
 
         Feeds chunk(int from, int to) {
             int count = to - from;
-            Feeds chunk = new Feeds(engine.environment())
+            Feeds chunk = new Feeds()
                     .longs(SequenceGraph.ROWS, Arrays.copyOfRange(rows, from, to), count)
                     .longs(SequenceGraph.TARGETS, Arrays.copyOfRange(targets, from, to), count)
                     .floats(
@@ -214,31 +216,32 @@ final class MicroBatchGradient {
         }
     }
 
-    private static void put(OrtSession.Result result, String output, int at, float[] into) throws OrtException {
-        float[] values = SequenceRunner.floats(result, output);
+    private static void put(Session.Result result, String output, int at, float[] into) {
+        float[] values = result.floats(output);
         System.arraycopy(values, 0, into, at, values.length);
     }
 
-    private void backward(Map<String, OnnxTensor> common, OnnxTensor first, OnnxTensor last) throws OrtException {
+    private void backward(Map<String, Tensor> common, Tensor first, Tensor last) {
         LayerGradient layers = graphs.layer();
-        OrtSession.Result above = null;
-        OnnxTensor dy = last;
+        Session.Result above = null;
+        Tensor dy = last;
         try {
             for (int layer = shape.layers() - 1; layer >= 0; layer--) {
                 requireWanted();
-                try (OrtSession.Result own = made.pop()) {
-                    Map<String, OnnxTensor> flows = new HashMap<>();
+                try (Session.Result own = made.pop()) {
+                    Map<String, Tensor> flows = new HashMap<>();
                     for (String kept : layers.kept()) {
                         flows.put(kept, tensor(own, kept));
                     }
                     flows.put(LayerGradient.INPUT, layer == 0 ? first : tensor(made.getFirst(), LayerGradient.OUTPUT));
                     flows.put(LayerGradient.OUTPUT_GRADIENT, dy);
                     order.await(layer, ticket);
-                    OrtSession.Result result = graphs.backward()
+                    Session.Result result = graphs.backward()
                             .run(
                                     feeds(layers.backward().inputs(), layer, common, flows),
                                     Set.of(LayerGradient.INPUT_GRADIENT),
-                                    sums(layers.trained(), layer));
+                                    sums(layers.trained(), layer),
+                                    layer == 0 ? Place.HOST : engine.place());
                     order.added(layer);
                     if (above != null) {
                         above.close();
@@ -248,7 +251,7 @@ final class MicroBatchGradient {
                 }
             }
             if (embedded != null) {
-                float[] rows = dy.getFloatBuffer().array();
+                float[] rows = dy.floats();
                 order.await(shape.layers() + 1, ticket);
                 embedded.add(micro, rows);
                 order.added(shape.layers() + 1);
@@ -261,8 +264,8 @@ final class MicroBatchGradient {
     }
 
     /** The memory of a layer's gradients, as what they come out in: it is what they are fed with as well. */
-    private Map<String, OnnxTensor> sums(List<String> trained, int layer) {
-        Map<String, OnnxTensor> sums = new HashMap<>();
+    private Map<String, Tensor> sums(List<String> trained, int layer) {
+        Map<String, Tensor> sums = new HashMap<>();
         for (String tensor : trained) {
             sums.put(
                     LayerGradient.gradientOf(tensor), fixed(LayerGradient.sumOf(LayerGradient.ofLayer(tensor, layer))));
@@ -271,12 +274,12 @@ final class MicroBatchGradient {
     }
 
     /** What a graph is fed with, by its own names. */
-    private Map<String, OnnxTensor> feeds(
-            List<String> names, int layer, Map<String, OnnxTensor> common, Map<String, OnnxTensor> flows) {
-        Map<String, OnnxTensor> feeds = new HashMap<>();
+    private Map<String, Tensor> feeds(
+            List<String> names, int layer, Map<String, Tensor> common, Map<String, Tensor> flows) {
+        Map<String, Tensor> feeds = new HashMap<>();
         String sum = LayerGradient.sumOf("");
         for (String name : names) {
-            OnnxTensor given = flows.get(name);
+            Tensor given = flows.get(name);
             if (given == null) {
                 given = common.get(
                         name.equals(SequenceGraph.MASK)
@@ -294,12 +297,12 @@ final class MicroBatchGradient {
         return feeds;
     }
 
-    private OnnxTensor fixed(String name) {
+    private Tensor fixed(String name) {
         return Objects.requireNonNull(fixed.get(name), name);
     }
 
-    private static OnnxTensor tensor(OrtSession.Result result, String output) {
-        return (OnnxTensor) result.get(output).orElseThrow(() -> new IllegalStateException("no output " + output));
+    private static Tensor tensor(Session.Result result, String output) {
+        return result.tensor(output);
     }
 
     private void requireWanted() {

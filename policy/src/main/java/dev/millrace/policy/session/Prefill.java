@@ -1,11 +1,11 @@
 package dev.millrace.policy.session;
 
-import ai.onnxruntime.OrtException;
-import ai.onnxruntime.OrtSession;
 import dev.millrace.policy.decoder.DecodeGraph;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.PrefillGraph;
 import dev.millrace.policy.decoder.SequenceGraph;
+import dev.millrace.policy.ort.OrtException;
+import dev.millrace.policy.ort.Session;
 import dev.millrace.policy.weights.Weights;
 import java.nio.FloatBuffer;
 import java.util.ArrayList;
@@ -54,7 +54,7 @@ final class Prefill {
         }
 
         @Override
-        public synchronized void close() throws OrtException {
+        public synchronized void close() {
             if (compiled != null) {
                 compiled.close();
             }
@@ -126,7 +126,7 @@ final class Prefill {
         }
         int half = shape.headSize() / 2;
         WeightedGraph compiled = graph.get();
-        try (Feeds feeds = new Feeds(engine.environment())) {
+        try (Feeds feeds = new Feeds()) {
             compiled.feed(feeds, weights)
                     .longs(PrefillGraph.TOKENS, tokens, height, length)
                     .longs(PrefillGraph.POSITIONS, places, height, length)
@@ -150,7 +150,7 @@ final class Prefill {
                         size.past(),
                         shape.headSize());
             }
-            try (OrtSession.Result result = compiled.session(weights).run(feeds.map())) {
+            try (Session.Result result = compiled.session(weights).run(feeds.map())) {
                 for (int row = 0; row < height; row++) {
                     routing.takeKnown(
                             result,
@@ -161,7 +161,7 @@ final class Prefill {
                             pieces.get(row).tokens().length);
                 }
                 for (int i = 0; i < 2 * shape.layers(); i++) {
-                    float[] added = SequenceRunner.floats(result, DecodeGraph.window(i / 2, i % 2));
+                    float[] added = result.floats(DecodeGraph.window(i / 2, i % 2));
                     for (int row = 0; row < height; row++) {
                         cache.put(
                                 i,

@@ -1,8 +1,5 @@
 package dev.millrace.policy.session;
 
-import ai.onnxruntime.OnnxTensor;
-import ai.onnxruntime.OrtException;
-import ai.onnxruntime.OrtSession;
 import dev.millrace.policy.decoder.Precision;
 import dev.millrace.policy.decoder.QuantizedNames;
 import dev.millrace.policy.decoder.TensorSpec;
@@ -13,6 +10,9 @@ import dev.millrace.policy.onnx.proto.NodeProto;
 import dev.millrace.policy.onnx.proto.StringStringEntryProto;
 import dev.millrace.policy.onnx.proto.TensorProto;
 import dev.millrace.policy.onnx.proto.ValueInfoProto;
+import dev.millrace.policy.ort.OrtException;
+import dev.millrace.policy.ort.Session;
+import dev.millrace.policy.ort.Tensor;
 import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.Weights;
 import java.nio.ByteBuffer;
@@ -207,9 +207,9 @@ public final class PreparedWeights {
         private final ModelProto model;
         private final boolean plansMemory;
         private final Set<String> read = new HashSet<>();
-        private final Map<Weights, OrtSession> ran = new LinkedHashMap<>(); // the last at the end
+        private final Map<Weights, Session> ran = new LinkedHashMap<>(); // the last at the end
         private @Nullable Weights waitingFor;
-        private @Nullable OrtSession waiting;
+        private @Nullable Session waiting;
         private boolean closed;
 
         PackedGraph(Engine engine, PreparedWeights prepared, ModelProto model, boolean plansMemory) {
@@ -227,7 +227,7 @@ public final class PreparedWeights {
                     return;
                 }
             }
-            OrtSession made = compile(weights); // outside the lock, so that generation continues meanwhile
+            Session made = compile(weights); // outside the lock, so that generation continues meanwhile
             synchronized (this) {
                 if (closed || ran.containsKey(weights)) {
                     close(made);
@@ -249,14 +249,14 @@ public final class PreparedWeights {
         }
 
         @Override
-        public OrtSession session(Weights weights) {
+        public Session session(Weights weights) {
             synchronized (this) {
-                OrtSession session = taken(weights);
+                Session session = taken(weights);
                 if (session != null) {
                     return session;
                 }
             }
-            OrtSession made = compile(weights);
+            Session made = compile(weights);
             synchronized (this) {
                 keep(weights, made);
                 return made;
@@ -264,8 +264,8 @@ public final class PreparedWeights {
         }
 
         /** One that is there, as the last to run; null if there is none. */
-        private @Nullable OrtSession taken(Weights weights) {
-            OrtSession session = ran.remove(weights);
+        private @Nullable Session taken(Weights weights) {
+            Session session = ran.remove(weights);
             if (session == null && waitingFor == weights) {
                 session = waiting;
                 waiting = null;
@@ -277,9 +277,9 @@ public final class PreparedWeights {
             return session;
         }
 
-        private void keep(Weights weights, OrtSession session) {
+        private void keep(Weights weights, Session session) {
             ran.put(weights, session);
-            Iterator<OrtSession> oldest = ran.values().iterator();
+            Iterator<Session> oldest = ran.values().iterator();
             while (ran.size() > RAN) {
                 close(oldest.next());
                 oldest.remove();
@@ -291,9 +291,9 @@ public final class PreparedWeights {
             return feeds;
         }
 
-        private OrtSession compile(Weights weights) {
-            try (Feeds all = prepared.feed(new Feeds(engine.environment()), weights)) {
-                Map<String, OnnxTensor> inside = new LinkedHashMap<>(all.map());
+        private Session compile(Weights weights) {
+            try (Feeds all = prepared.feed(new Feeds(), weights)) {
+                Map<String, Tensor> inside = new LinkedHashMap<>(all.map());
                 inside.keySet().retainAll(read);
                 return engine.compile(withInside(inside.keySet(), all.map().keySet()), plansMemory, inside);
             }
@@ -345,7 +345,7 @@ public final class PreparedWeights {
             forget();
         }
 
-        private static void close(@Nullable OrtSession session) {
+        private static void close(@Nullable Session session) {
             if (session == null) {
                 return;
             }

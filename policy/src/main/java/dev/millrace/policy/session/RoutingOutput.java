@@ -1,19 +1,18 @@
 package dev.millrace.policy.session;
 
-import ai.onnxruntime.OnnxTensor;
-import ai.onnxruntime.OrtException;
-import ai.onnxruntime.OrtSession;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.RoutingPorts;
+import dev.millrace.policy.ort.Session;
+import dev.millrace.policy.ort.Tensor;
 
 /** What a graph says of one layer's routing, row by row. */
 record RoutingOutput(long[] ids, float[] weights, int perToken) {
 
-    static RoutingOutput read(OrtSession.Result result, int layer, DecoderShape shape) throws OrtException {
-        OnnxTensor ids = (OnnxTensor) result.get(RoutingPorts.experts(layer)).orElseThrow();
+    static RoutingOutput read(Session.Result result, int layer, DecoderShape shape) {
+        Tensor ids = result.tensor(RoutingPorts.experts(layer));
         return new RoutingOutput(
-                ids.getLongBuffer().array(),
-                SequenceRunner.floats(result, RoutingPorts.weights(layer)),
+                ids.longs(),
+                result.floats(RoutingPorts.weights(layer)),
                 shape.traits().experts().perToken());
     }
 

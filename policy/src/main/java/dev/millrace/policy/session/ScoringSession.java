@@ -1,10 +1,9 @@
 package dev.millrace.policy.session;
 
-import ai.onnxruntime.OrtException;
-import ai.onnxruntime.OrtSession;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.RoutingPorts;
 import dev.millrace.policy.decoder.SequenceGraph;
+import dev.millrace.policy.ort.Session;
 import dev.millrace.policy.weights.Weights;
 import java.util.Arrays;
 import java.util.HashSet;
@@ -68,7 +67,7 @@ public final class ScoringSession implements AutoCloseable {
      * @throws NonFiniteScoreException naming sequence and token
      */
     public TokenScores score(Weights weights, SequenceBatch batch, float[] temperatures) {
-        return runner.run(weights, batch, temperatures, (micro, feeds) -> {}, OUTPUTS, Map.of(), (micro, result) -> {});
+        return runner.run(weights, batch, temperatures, (micro, feeds) -> {}, OUTPUTS, (micro, result) -> {});
     }
 
     /**
@@ -99,10 +98,9 @@ public final class ScoringSession implements AutoCloseable {
                         (micro, feeds) ->
                                 feeds.longs(SequenceGraph.ENTRIES, micro.entries(entries, k), micro.rowCount(), k),
                         ENTRY_OUTPUTS,
-                        Map.of(),
                         (micro, result) -> {
-                            micro.putRows(SequenceRunner.floats(result, SequenceGraph.ENTRY_LOG_PROBS), k, logProbs);
-                            micro.put(SequenceRunner.floats(result, SequenceGraph.ENTRY_REMAINDERS), remainders);
+                            micro.putRows(result.floats(SequenceGraph.ENTRY_LOG_PROBS), k, logProbs);
+                            micro.put(result.floats(SequenceGraph.ENTRY_REMAINDERS), remainders);
                         });
         for (int i = 0; i < logProbs.length; i++) {
             logProbs[i] = logProbs[i] < IMPOSSIBLE ? Float.NEGATIVE_INFINITY : logProbs[i];
@@ -135,12 +133,11 @@ public final class ScoringSession implements AutoCloseable {
                 temperatures,
                 (micro, feeds) -> {},
                 outputs,
-                Map.of(),
                 (micro, result) -> takeRouting(micro, result, routing));
         return new Routed(scores, routing);
     }
 
-    private void takeRouting(MicroBatch micro, OrtSession.Result result, RoutedExperts[] routing) throws OrtException {
+    private void takeRouting(MicroBatch micro, Session.Result result, RoutedExperts[] routing) {
         for (int layer = 0; layer < shape.layers(); layer++) {
             RoutingOutput of = RoutingOutput.read(result, layer, shape);
             for (int row = 0; row < micro.sequences().length; row++) {

@@ -1,14 +1,13 @@
 package dev.millrace.policy.session;
 
-import ai.onnxruntime.OnnxTensor;
-import ai.onnxruntime.OnnxValue;
-import ai.onnxruntime.OrtException;
-import ai.onnxruntime.OrtSession;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.SequenceGraph;
 import dev.millrace.policy.decoder.SequenceGraph.Rows;
 import dev.millrace.policy.decoder.SequenceGraph.Vocabulary;
 import dev.millrace.policy.onnx.proto.ModelProto;
+import dev.millrace.policy.ort.OrtException;
+import dev.millrace.policy.ort.Place;
+import dev.millrace.policy.ort.Session;
 import dev.millrace.policy.weights.Weights;
 import java.util.Map;
 import java.util.Set;
@@ -25,7 +24,7 @@ final class SequenceRunner implements AutoCloseable {
 
     /** The compiled graph that a micro-batch goes through; the runner closes it. */
     interface Graphs extends AutoCloseable {
-        OrtSession of(MicroBatch micro) throws OrtException;
+        Session of(MicroBatch micro);
 
         /** How the graph wants a planned micro-batch laid out. */
         default MicroBatch laidOut(MicroBatch planned) {
@@ -33,7 +32,7 @@ final class SequenceRunner implements AutoCloseable {
         }
 
         @Override
-        void close() throws OrtException;
+        void close();
     }
 
     /** Writes the graph for one kind of micro-batch. */
@@ -55,7 +54,7 @@ final class SequenceRunner implements AutoCloseable {
         private final Engine engine;
         private final int mostRows;
         private final ModelOf model;
-        private final Map<Kind, OrtSession> compiled = new ConcurrentHashMap<>();
+        private final Map<Kind, Session> compiled = new ConcurrentHashMap<>();
 
         private record Kind(Vocabulary vocabulary, Rows rows) {}
 
@@ -67,7 +66,7 @@ final class SequenceRunner implements AutoCloseable {
         }
 
         @Override
-        public OrtSession of(MicroBatch micro) {
+        public Session of(MicroBatch micro) {
             return of(new Kind(micro.vocabulary(), micro.rowsInGraph()));
         }
 
@@ -76,14 +75,14 @@ final class SequenceRunner implements AutoCloseable {
             return planned.inChunks(mostRows);
         }
 
-        private OrtSession of(Kind kind) {
+        private Session of(Kind kind) {
             return compiled.computeIfAbsent(
                     kind, absent -> engine.compileForAnySize(model.write(kind.vocabulary(), kind.rows())));
         }
 
         @Override
-        public void close() throws OrtException {
-            for (OrtSession session : compiled.values()) {
+        public void close() {
+            for (Session session : compiled.values()) {
                 session.close();
             }
         }
@@ -106,7 +105,7 @@ final class SequenceRunner implements AutoCloseable {
     /** Takes what a micro-batch left in the results, before they are closed. */
     @FunctionalInterface
     interface Reader {
-        void read(MicroBatch micro, OrtSession.Result result) throws OrtException;
+        void read(MicroBatch micro, Session.Result result);
     }
 
     TokenScores run(
@@ -115,11 +114,10 @@ final class SequenceRunner implements AutoCloseable {
             float[] temperatures,
             Extra extra,
             Set<String> outputs,
-            Map<String, OnnxTensor> pinned,
             Reader reader) {
         check(weights, batch, temperatures);
         TokenScores scores = TokenScores.allocate(batch.scoredCount());
-        try (Feeds fixed = new Feeds(engine.environment())) {
+        try (Feeds fixed = new Feeds()) {
             fixed.set(weights.tensors(), "");
             for (MicroBatch planned : MicroBatch.plan(batch, limit, shape)) {
                 MicroBatch micro = graphs.laidOut(planned);
@@ -127,10 +125,10 @@ final class SequenceRunner implements AutoCloseable {
                     throw new CancellationException(
                             "interrupted between micro-batches of " + batch.sequenceCount() + " sequences");
                 }
-                try (Feeds feeds = new Feeds(engine.environment(), fixed.map())) {
+                try (Feeds feeds = new Feeds(fixed.map())) {
                     feed(micro, temperatures, feeds);
                     extra.feed(micro, feeds);
-                    run(micro, feeds, outputs, pinned, reader, scores);
+                    run(micro, feeds, outputs, reader, scores);
                 }
             }
         }
@@ -156,17 +154,11 @@ final class SequenceRunner implements AutoCloseable {
         }
     }
 
-    private void run(
-            MicroBatch micro,
-            Feeds feeds,
-            Set<String> outputs,
-            Map<String, ? extends OnnxValue> pinned,
-            Reader reader,
-            TokenScores scores) {
-        try (OrtSession.Result result = graphs.of(micro).run(feeds.map(), outputs, pinned)) {
-            micro.put(floats(result, SequenceGraph.LOG_PROBS), scores.logProbs());
-            micro.put(floats(result, SequenceGraph.ENTROPIES), scores.entropies());
-            micro.put(floats(result, SequenceGraph.SUM_SQUARED_PROBS), scores.sumSquaredProbs());
+    private void run(MicroBatch micro, Feeds feeds, Set<String> outputs, Reader reader, TokenScores scores) {
+        try (Session.Result result = graphs.of(micro).run(feeds.map(), outputs, Map.of(), Place.HOST)) {
+            micro.put(result.floats(SequenceGraph.LOG_PROBS), scores.logProbs());
+            micro.put(result.floats(SequenceGraph.ENTROPIES), scores.entropies());
+            micro.put(result.floats(SequenceGraph.SUM_SQUARED_PROBS), scores.sumSquaredProbs());
             micro.refuseNonFinite(scores);
             reader.read(micro, result);
         } catch (OrtException e) {
@@ -175,12 +167,6 @@ final class SequenceRunner implements AutoCloseable {
                             + " tokens on device " + engine.device() + ": " + e.getMessage(),
                     e);
         }
-    }
-
-    static float[] floats(OrtSession.Result result, String output) throws OrtException {
-        OnnxTensor tensor =
-                (OnnxTensor) result.get(output).orElseThrow(() -> new IllegalStateException("no output " + output));
-        return tensor.getFloatBuffer().array();
     }
 
     private void check(Weights weights, SequenceBatch batch, float[] temperatures) {

@@ -1,8 +1,7 @@
 package dev.millrace.policy.session;
 
-import ai.onnxruntime.OrtException;
-import ai.onnxruntime.OrtSession;
 import dev.millrace.policy.onnx.proto.ModelProto;
+import dev.millrace.policy.ort.Session;
 import dev.millrace.policy.weights.Weights;
 
 /**
@@ -17,18 +16,18 @@ interface WeightedGraph extends AutoCloseable {
     void forget();
 
     /** What runs a call with these weights, until the next call of this. */
-    OrtSession session(Weights weights);
+    Session session(Weights weights);
 
     /** Adds what a call has to be fed of the weights. */
     Feeds feed(Feeds feeds, Weights weights);
 
     @Override
-    void close() throws OrtException;
+    void close();
 
     /** Weights are inputs: one session for all of them, which is fed all of them in every call, in place. */
     final class Fed implements WeightedGraph {
         private final PreparedWeights prepared;
-        private final OrtSession session;
+        private final Session session;
 
         Fed(Engine engine, PreparedWeights prepared, ModelProto model, boolean plansMemory) {
             this.prepared = prepared;
@@ -46,7 +45,7 @@ interface WeightedGraph extends AutoCloseable {
         }
 
         @Override
-        public OrtSession session(Weights weights) {
+        public Session session(Weights weights) {
             return session;
         }
 
@@ -56,7 +55,7 @@ interface WeightedGraph extends AutoCloseable {
         }
 
         @Override
-        public void close() throws OrtException {
+        public void close() {
             session.close();
         }
     }

@@ -1,23 +1,18 @@
 package dev.millrace.policy.autodiff;
 
-import ai.onnxruntime.OnnxTensor;
-import ai.onnxruntime.OnnxValue;
-import ai.onnxruntime.OrtEnvironment;
-import ai.onnxruntime.OrtException;
-import ai.onnxruntime.OrtSession;
-import ai.onnxruntime.TensorInfo;
 import dev.millrace.policy.onnx.ElementType;
 import dev.millrace.policy.onnx.GraphBuilder;
 import dev.millrace.policy.onnx.Operators;
 import dev.millrace.policy.onnx.Shape;
 import dev.millrace.policy.onnx.Value;
-import java.nio.FloatBuffer;
-import java.nio.LongBuffer;
-import java.util.ArrayList;
+import dev.millrace.policy.ort.Session;
+import dev.millrace.policy.ort.Tensor;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalInt;
 import java.util.SplittableRandom;
 
 /**
@@ -71,7 +66,7 @@ record RuleCase(String operator, String name, List<Input> inputs, Expression exp
     /**
      * Largest difference between rule and finite difference over all float inputs, in units of the gradient's norm plus one.
      */
-    double worstError() throws OrtException {
+    double worstError() {
         GraphBuilder graph = new GraphBuilder("case");
         Map<String, Value> operands = new LinkedHashMap<>();
         for (Input input : inputs) {
@@ -96,18 +91,17 @@ record RuleCase(String operator, String name, List<Input> inputs, Expression exp
         graph.output("result", result);
         leaves.forEach(leaf -> graph.output("gradient." + leaf.name(), gradients.get(operands.get(leaf.name()))));
 
-        try (OrtSession.SessionOptions options = new OrtSession.SessionOptions();
-                OrtSession session = OrtEnvironment.getEnvironment()
-                        .createSession(graph.model().toByteArray(), options)) {
-            return compare(session, leaves);
+        Session.Options options = new Session.Options(OptionalInt.empty(), 1, false, true, Map.of(), Map.of());
+        try (Session session = Session.compile(graph.model().toByteArray(), options)) {
+            return compare(session, leaves, result.shape());
         }
     }
 
-    private double compare(OrtSession session, List<Input> leaves) throws OrtException {
+    private double compare(Session session, List<Input> leaves, Shape declared) {
         Map<String, float[]> point = new HashMap<>();
         leaves.forEach(leaf -> point.put(leaf.name(), leaf.floats().clone()));
         SplittableRandom random = new SplittableRandom(7);
-        long[] resultDims = resultDims(session);
+        long[] resultDims = resultDims(declared);
         int size = 1;
         for (long dim : resultDims) {
             size *= (int) dim;
@@ -146,14 +140,13 @@ record RuleCase(String operator, String name, List<Input> inputs, Expression exp
     }
 
     private double value(
-            OrtSession session,
+            Session session,
             Map<String, float[]> point,
             Input leaf,
             double[] direction,
             double step,
             float[] seed,
-            long[] resultDims)
-            throws OrtException {
+            long[] resultDims) {
         float[] original = point.get(leaf.name());
         float[] moved = new float[original.length];
         for (int i = 0; i < moved.length; i++) {
@@ -170,8 +163,7 @@ record RuleCase(String operator, String name, List<Input> inputs, Expression exp
     }
 
     /** The declared shape with its symbols replaced by what is fed. */
-    private long[] resultDims(OrtSession session) throws OrtException {
-        long[] declared = ((TensorInfo) session.getOutputInfo().get("result").getInfo()).getShape();
+    private long[] resultDims(Shape shape) {
         Map<String, Long> symbols = new HashMap<>();
         for (Input input : inputs) {
             for (int axis = 0; axis < input.dims().length; axis++) {
@@ -180,43 +172,28 @@ record RuleCase(String operator, String name, List<Input> inputs, Expression exp
                 }
             }
         }
-        String[] names = ((TensorInfo) session.getOutputInfo().get("result").getInfo()).getDimensionNames();
-        for (int axis = 0; axis < declared.length; axis++) {
-            if (declared[axis] < 0) {
-                long length = 1;
-                for (String factor : names[axis].split("\\*")) {
-                    length *= symbols.containsKey(factor) ? symbols.get(factor) : Long.parseLong(factor);
-                }
-                declared[axis] = length;
-            }
-        }
-        return declared;
+        return shape.dims().stream()
+                .mapToLong(dim -> Arrays.stream(dim.toString().split("\\*"))
+                        .mapToLong(factor -> symbols.containsKey(factor) ? symbols.get(factor) : Long.parseLong(factor))
+                        .reduce(1, Math::multiplyExact))
+                .toArray();
     }
 
-    private Map<String, float[]> run(OrtSession session, Map<String, float[]> point, float[] seed, long[] seedDims)
-            throws OrtException {
-        OrtEnvironment environment = OrtEnvironment.getEnvironment();
-        List<OnnxTensor> owned = new ArrayList<>();
-        Map<String, OnnxTensor> feeds = new HashMap<>();
+    private Map<String, float[]> run(Session session, Map<String, float[]> point, float[] seed, long[] seedDims) {
+        Map<String, Tensor> feeds = new HashMap<>();
         for (Input input : inputs) {
-            OnnxTensor tensor = input.floats() == null
-                    ? OnnxTensor.createTensor(environment, LongBuffer.wrap(input.indices()), input.dims())
-                    : OnnxTensor.createTensor(environment, FloatBuffer.wrap(point.get(input.name())), input.dims());
-            owned.add(tensor);
-            feeds.put(input.name(), tensor);
+            feeds.put(
+                    input.name(),
+                    input.floats() == null
+                            ? Tensor.of(input.indices(), input.dims())
+                            : Tensor.of(point.get(input.name()), input.dims()));
         }
-        OnnxTensor seedTensor = OnnxTensor.createTensor(environment, FloatBuffer.wrap(seed), seedDims);
-        owned.add(seedTensor);
-        feeds.put("seed", seedTensor);
+        feeds.put("seed", Tensor.of(seed, seedDims));
         Map<String, float[]> results = new HashMap<>();
-        try (OrtSession.Result result = session.run(feeds)) {
-            for (Map.Entry<String, OnnxValue> entry : result) {
-                results.put(
-                        entry.getKey(),
-                        ((OnnxTensor) entry.getValue()).getFloatBuffer().array());
-            }
+        try (Session.Result result = session.run(feeds)) {
+            result.names().forEach(name -> results.put(name, result.floats(name)));
         } finally {
-            owned.forEach(OnnxTensor::close);
+            feeds.values().forEach(Tensor::close);
         }
         return results;
     }

@@ -3,7 +3,7 @@ package dev.millrace.runtime.pipeline;
 import dev.millrace.generator.environment.text.TextTask;
 import dev.millrace.log.ContentTopic;
 import dev.millrace.log.LogConnection;
-import dev.millrace.policy.session.CacheFolders;
+import dev.millrace.policy.ort.CacheFolders;
 import dev.millrace.policy.tokenizer.TokenizerDirectory;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigException;

@@ -1,7 +1,8 @@
-package dev.millrace.policy.session;
+package dev.millrace.policy.ort;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.policy.session.Engine;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.file.Files;
@@ -79,22 +80,5 @@ class NativeLibrariesIT {
         assertThat(files("cache")).containsExactlyInAnyOrderElementsOf(cached);
         assertThat(library).hasBinaryContent(whole);
         assertThat(files("tmp")).isEmpty();
-    }
-
-    @Test
-    void shouldRemoveEmptyFoldersOfTheKilledAndNothingElse() throws IOException {
-        Path old = Files.createDirectory(folder.resolve("onnxruntime-java1"));
-        Path young = Files.createDirectory(folder.resolve("onnxruntime-java2"));
-        Path used = Files.createDirectory(folder.resolve("onnxruntime-java3"));
-        Path library = Files.writeString(used.resolve("libonnxruntime.so"), "somebody's");
-        Path other = Files.createDirectory(folder.resolve("other"));
-        for (Path each : List.of(old, used, other)) {
-            Files.setLastModifiedTime(each, FileTime.from(Instant.now().minusSeconds(3600)));
-        }
-        NativeLibraries.removeLeft(folder);
-        assertThat(old).doesNotExist();
-        assertThat(young).exists();
-        assertThat(library).exists();
-        assertThat(other).exists();
     }
 }

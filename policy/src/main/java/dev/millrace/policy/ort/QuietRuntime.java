@@ -1,16 +1,12 @@
-package dev.millrace.policy.session;
+package dev.millrace.policy.ort;
 
-import ai.onnxruntime.OrtEnvironment;
-import ai.onnxruntime.OrtException;
-import ai.onnxruntime.OrtLoggingLevel;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import org.jspecify.annotations.Nullable;
 
 /**
- * ONNX Runtime's environment, which tells nobody that it is used, writes no hints about our graphs to the user's terminal, and leaves nothing
- * behind: see {@link NativeLibraries}.
+ * Finds ONNX Runtime's library, where it can be loaded without harm.
  *
  * <p>Since 1.29 the library has a telemetry client on Linux. It copies the process' command line, and from some 4000 bytes on,
  * which a class path reaches easily, it ends the process while the environment is made, without a word. The variable
@@ -25,18 +21,10 @@ final class QuietRuntime {
 
     private QuietRuntime() {}
 
-    /** @throws IllegalStateException where making it would end the process */
-    static OrtEnvironment environment() {
+    /** @throws IllegalStateException where using it would end the process */
+    static Path library() {
         require(System.getenv(VARIABLE), commandLineBytes());
-        NativeLibraries.share();
-        OrtEnvironment environment =
-                OrtEnvironment.getEnvironment(OrtLoggingLevel.ORT_LOGGING_LEVEL_ERROR, OrtEnvironment.DEFAULT_NAME);
-        try {
-            environment.setTelemetry(false);
-        } catch (OrtException e) {
-            throw new IllegalStateException("ONNX Runtime's telemetry could not be turned off: " + e.getMessage(), e);
-        }
-        return environment;
+        return NativeLibraries.runtime();
     }
 
     /** @param disabled the variable's value; null where it is not set */

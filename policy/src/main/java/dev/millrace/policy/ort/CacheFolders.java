@@ -1,4 +1,4 @@
-package dev.millrace.policy.session;
+package dev.millrace.policy.ort;
 
 import java.nio.file.Files;
 import java.nio.file.Path;

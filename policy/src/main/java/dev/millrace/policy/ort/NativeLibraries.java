@@ -1,9 +1,8 @@
-package dev.millrace.policy.session;
+package dev.millrace.policy.ort;
 
 import java.io.FileInputStream;
 import java.io.IOException;
 import java.io.InputStream;
-import java.io.UncheckedIOException;
 import java.lang.System.Logger.Level;
 import java.net.JarURLConnection;
 import java.net.URL;
@@ -17,6 +16,7 @@ import java.nio.file.attribute.PosixFilePermission;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
@@ -28,21 +28,21 @@ import java.util.zip.CheckedInputStream;
 /**
  * ONNX Runtime's native libraries in a folder that all processes of a user share.
  *
- * <p>Left to itself the runtime unpacks them, 27 MB, into the temporary folder at every start, and a process that is killed leaves its
- * copy behind. Here they are unpacked once, into a folder that is named after what is in it, beneath {@code millrace} in the user's
- * cache ({@code XDG_CACHE_HOME}, or {@code .cache} in the home folder); where that cannot be written, in the temporary folder. A file
- * that a kill cut off is never used: files appear under their names whole, and are compared with the jar's checksums.
+ * <p>The jar has them inside, 27 MB, on a GPU ten times as much. They are unpacked once, into a folder that is named after what is in
+ * it, beneath {@code millrace} in the user's cache ({@code XDG_CACHE_HOME}, or {@code .cache} in the home folder); where that cannot
+ * be written, in the temporary folder. A file that a kill cut off is never used: files appear under their names whole, and are
+ * compared with the jar's checksums.
  */
 final class NativeLibraries {
     private static final System.Logger LOG = System.getLogger(NativeLibraries.class.getName());
-    /** The runtime's own: where it finds its libraries, instead of unpacking them. */
-    static final String PATH = "onnxruntime.native.path";
+    /** Names a folder that has the libraries already. */
+    private static final String PATH = "onnxruntime.native.path";
 
     static final String PARTIAL = ".partial";
-    private static final List<String> NAMES =
-            List.of("onnxruntime", "onnxruntime4j_jni", "onnxruntime_providers_shared", "onnxruntime_providers_cuda");
-    /** Made by the runtime at every start, whether it unpacks anything or not. */
-    private static final String LEFT = "onnxruntime-java";
+    private static final String PROVIDERS = "onnxruntime_providers_";
+    /** Where jars have them: Microsoft's for the CPU, and the one for CUDA 13. */
+    private static final List<String> INSIDE =
+            List.of("/ai/onnxruntime/native/%s/", "/org/bytedeco/onnxruntime/linux-x86_64-gpu/");
 
     private static final Duration LEFT_AFTER = Duration.ofMinutes(1);
 
@@ -55,16 +55,35 @@ final class NativeLibraries {
         this.roots = roots;
     }
 
-    /** Makes the runtime use the shared folder, unless somebody has named another, or there is none that can be used. */
-    static synchronized void share() {
-        Optional<String> platform = platform();
-        if (System.getProperty(PATH) != null || platform.isEmpty()) {
-            return;
+    /**
+     * The runtime's library, with its providers beside it.
+     *
+     * @throws IllegalStateException if there is none for this platform
+     */
+    static synchronized Path runtime() {
+        String named = System.getProperty(PATH);
+        String platform = platform()
+                .orElseThrow(() -> new IllegalStateException("ONNX Runtime has no library for "
+                        + System.getProperty("os.name") + " on " + System.getProperty("os.arch")));
+        Path folder = named != null ? Path.of(named) : new NativeLibraries(platform, CacheFolders.roots()).folder();
+        return names(false).stream()
+                .map(folder::resolve)
+                .filter(Files::isRegularFile)
+                .findFirst()
+                .orElseThrow(() -> new IllegalStateException(
+                        "there is no " + names(false).get(0) + " in " + folder + ", which " + PATH + " names"));
+    }
+
+    /** What the library may be called, and with its providers. */
+    private static List<String> names(boolean all) {
+        List<String> names = new ArrayList<>();
+        names.add(System.mapLibraryName("onnxruntime"));
+        names.add(System.mapLibraryName("onnxruntime") + ".1");
+        if (all) {
+            names.add(System.mapLibraryName(PROVIDERS + "shared"));
+            names.add(System.mapLibraryName(PROVIDERS + "cuda"));
         }
-        new NativeLibraries(platform.get(), CacheFolders.roots())
-                .folder()
-                .ifPresent(folder -> System.setProperty(PATH, folder.toString()));
-        removeLeft(Path.of(System.getProperty("java.io.tmpdir")));
+        return names;
     }
 
     /** As the runtime's jar calls it. */
@@ -78,18 +97,19 @@ final class NativeLibraries {
         return os.isEmpty() || arch.isEmpty() ? Optional.empty() : Optional.of(os + "-" + arch);
     }
 
-    /** The folder with all libraries; empty if none of the roots can be used, or the runtime is not in a jar. */
-    Optional<Path> folder() {
+    /** The folder with all libraries. */
+    Path folder() {
         try {
             Map<String, URL> libraries = libraries();
             if (libraries.isEmpty()) {
-                return Optional.empty();
+                throw new IllegalStateException("no jar on the class path has ONNX Runtime's library for " + platform);
             }
             Map<String, Long> checksums = new LinkedHashMap<>();
             for (Map.Entry<String, URL> library : libraries.entrySet()) {
                 checksums.put(library.getKey(), checksum(library.getValue()));
             }
             String name = "onnxruntime-" + platform + "-" + Long.toHexString(checksums.hashCode() & 0xffffffffL);
+            IOException last = null;
             for (Path root : roots) {
                 try {
                     Path folder = root.resolve(name);
@@ -97,30 +117,31 @@ final class NativeLibraries {
                     requireOwn(root);
                     requireOwn(folder);
                     unpack(folder, libraries, checksums);
-                    return Optional.of(folder);
+                    return folder;
                 } catch (IOException | UnsupportedOperationException e) {
-                    LOG.log(Level.DEBUG, "ONNX Runtime''s libraries cannot be kept in {0}: {1}", root, e.toString());
+                    last = new IOException(root + " cannot keep them: " + e, e);
+                    LOG.log(Level.DEBUG, "ONNX Runtime''s libraries: {0}", last.getMessage());
                 }
             }
+            throw last == null ? new IOException("no folder is named for them") : last;
         } catch (IOException e) {
-            LOG.log(Level.DEBUG, "ONNX Runtime''s libraries cannot be read: {0}", e.toString());
+            throw new IllegalStateException(
+                    "ONNX Runtime's libraries can be kept in none of " + roots
+                            + "; let one of them be written, or name a" + " folder that has them with -D" + PATH + ": "
+                            + e.getMessage(),
+                    e);
         }
-        LOG.log(
-                Level.WARNING,
-                "ONNX Runtime''s libraries can be kept in none of {0}; a process that is killed leaves its copy of them in {1}",
-                roots,
-                System.getProperty("java.io.tmpdir"));
-        return Optional.empty();
     }
 
     /** Those that the jar has, by their files' names. */
     private Map<String, URL> libraries() {
         Map<String, URL> found = new LinkedHashMap<>();
-        for (String library : NAMES) {
-            String file = System.mapLibraryName(library).replace("jnilib", "dylib");
-            URL url = NativeLibraries.class.getResource("/ai/onnxruntime/native/" + platform + "/" + file);
-            if (url != null) {
-                found.put(file, url);
+        for (String inside : INSIDE) {
+            for (String file : names(true)) {
+                URL url = NativeLibraries.class.getResource(String.format(Locale.ROOT, inside, platform) + file);
+                if (url != null) {
+                    found.putIfAbsent(file, url);
+                }
             }
         }
         return found;
@@ -215,28 +236,5 @@ final class NativeLibraries {
             }
         }
         return true;
-    }
-
-    /** Removes the empty folders that killed processes left behind; folders that are not empty stay. */
-    static void removeLeft(Path temporary) {
-        Instant before = Instant.now().minus(LEFT_AFTER);
-        try (DirectoryStream<Path> left = Files.newDirectoryStream(temporary, LEFT + "*")) {
-            for (Path folder : left) {
-                if (Files.isDirectory(folder, LinkOption.NOFOLLOW_LINKS)
-                        && Files.getLastModifiedTime(folder).toInstant().isBefore(before)) {
-                    removeIfEmpty(folder);
-                }
-            }
-        } catch (IOException | UncheckedIOException e) {
-            LOG.log(Level.DEBUG, "the temporary folder cannot be looked through: {0}", e.toString());
-        }
-    }
-
-    private static void removeIfEmpty(Path folder) {
-        try {
-            Files.delete(folder);
-        } catch (IOException e) {
-            LOG.log(Level.TRACE, "{0} is in use, or somebody else's", folder);
-        }
     }
 }
