@@ -24,11 +24,13 @@ import org.jspecify.annotations.Nullable;
  * addition to the weights: {@link #STEPS} int64 scalar T (at most the sliding window, if the decoder has one);
  * {@link #LAST_TOKEN} and {@link #PAST} int64 [N]; {@link #FORCED} int64 [T, N] (negative: sample); {@link #UNIFORMS}
  * [T, N] in [0, 1); {@link #INVERSE_TEMPERATURE} [N, 1]; {@link #COS} and {@link #SIN} [C + T or more, headSize/2];
- * {@link #cache} [N, kvHeads, C, headSize], where a slot's first {@code past} rows are read. Inputs with truncation:
+ * {@link #cache} [N, kvHeads, C, headSize], where a slot's first {@code past} rows are read; {@link #SLOTS}, int64 [N], their
+ * numbers from 0 on, {@link #NUMBERS}, int64 [T], likewise of the steps, and {@link #WRITTEN_FROM}, int64 [N], the row of the
+ * cache that the first step's key goes to; what would go behind the last row goes there. Inputs with truncation:
  * {@link #TOP_K}, {@link #TOP_P} and {@link #MIN_P} [N, 1], and {@link #RECORDS_KEPT} [N, 1] if kept tokens are
  * recorded (1 for a slot that records). Outputs: {@link #TOKENS}, {@link #LOG_PROBS}, {@link #TEMPERATURE_LOG_PROBS},
- * {@link #ENTROPIES} [T, N]; {@link #window} [N, kvHeads, T, headSize], the keys and values of this call, which the
- * caller appends to the cache. Optional outputs: {@link #KEPT_COUNTS} [T, N] and {@link #KEPT_IDS}, the tokens that
+ * {@link #ENTROPIES} [T, N]; {@link #grown}, the caches with the keys and values of this call, to be bound to the memory of
+ * {@link #cache}. Optional outputs: {@link #KEPT_COUNTS} [T, N] and {@link #KEPT_IDS}, the tokens that
  * each draw was made from, step after step and slot after slot; {@link #TOP_IDS}, {@link #TOP_LOG_PROBS} [T, N, k] and
  * {@link #TOP_REMAINDERS} [T, N], the likeliest tokens and all others together. Outputs of a mixture of experts, for
  * each layer: {@link RoutingPorts#experts} int64 and {@link RoutingPorts#weights} [T, N, experts of a token], the
@@ -38,6 +40,9 @@ public final class DecodeGraph {
     public static final String STEPS = "steps";
     public static final String LAST_TOKEN = "last_token";
     public static final String PAST = "past";
+    public static final String SLOTS = "slots";
+    public static final String NUMBERS = "numbers";
+    public static final String WRITTEN_FROM = "written_from";
     public static final String FORCED = "forced";
     public static final String UNIFORMS = "uniforms";
     public static final String INVERSE_TEMPERATURE = "inverse_temperature";
@@ -57,7 +62,7 @@ public final class DecodeGraph {
     public static final String TOP_LOG_PROBS = "top_log_probs";
     public static final String TOP_REMAINDERS = "top_remainders";
     private static final float MASKED = -1e9f;
-    private static final Dim SLOTS = Dim.symbol("N");
+    private static final Dim ROWS = Dim.symbol("N");
     private static final Dim TRIPS = Dim.symbol("T");
 
     private final DecoderShape shape;
@@ -100,26 +105,26 @@ public final class DecodeGraph {
         return (part == 0 ? "past_keys." : "past_values.") + layer;
     }
 
-    /** Name of the output that holds what the call adds to a cache. */
-    public static String window(int layer, int part) {
-        return (part == 0 ? "new_keys." : "new_values.") + layer;
+    /** Name of the output that is a cache after the call. */
+    public static String grown(int layer, int part) {
+        return (part == 0 ? "keys." : "values.") + layer;
     }
 
     private ModelProto write() {
         Transformer transformer = Transformer.declare(shape, graph, precision);
         Value steps = graph.input(STEPS, ElementType.INT64, Shape.SCALAR);
-        Value lastToken = graph.input(LAST_TOKEN, ElementType.INT64, Shape.of(SLOTS));
-        Value past = graph.input(PAST, ElementType.INT64, Shape.of(SLOTS));
-        Value forced = graph.input(FORCED, ElementType.INT64, Shape.of(TRIPS, SLOTS));
-        Value uniforms = graph.input(UNIFORMS, ElementType.FLOAT, Shape.of(TRIPS, SLOTS));
-        Value inverseTemperature = graph.input(INVERSE_TEMPERATURE, ElementType.FLOAT, Shape.of(SLOTS, Dim.ONE));
+        Value lastToken = graph.input(LAST_TOKEN, ElementType.INT64, Shape.of(ROWS));
+        Value past = graph.input(PAST, ElementType.INT64, Shape.of(ROWS));
+        Value forced = graph.input(FORCED, ElementType.INT64, Shape.of(TRIPS, ROWS));
+        Value uniforms = graph.input(UNIFORMS, ElementType.FLOAT, Shape.of(TRIPS, ROWS));
+        Value inverseTemperature = graph.input(INVERSE_TEMPERATURE, ElementType.FLOAT, Shape.of(ROWS, Dim.ONE));
         Value cos = graph.input(COS, ElementType.FLOAT, Shape.of(Dim.symbol("P"), Dim.of(shape.headSize() / 2)));
         Value sin = graph.input(SIN, ElementType.FLOAT, cos.shape());
         List<Value> caches = caches();
         TokenChoice choice = choice();
         Value pastMask = pastMask(past);
 
-        Shape within = Shape.of(SLOTS, Dim.of(shape.kvHeads()), Dim.symbol("W"), Dim.of(shape.headSize()));
+        Shape within = Shape.of(ROWS, Dim.of(shape.kvHeads()), Dim.symbol("W"), Dim.of(shape.headSize()));
         List<Loop.State> states = new ArrayList<>(List.of(Loop.State.of(lastToken)));
         Value empty = ops.zeros(within.with(2, Dim.of(0)));
         caches.forEach(cache -> states.add(new Loop.State(empty, within, within.with(2, TRIPS))));
@@ -176,8 +181,16 @@ public final class DecodeGraph {
         if (features.recordsKept()) {
             graph.output(KEPT_IDS, loop.states().get(1 + caches.size()));
         }
+        Value slots = graph.input(SLOTS, ElementType.INT64, Shape.of(ROWS));
+        Value numbers = graph.input(NUMBERS, ElementType.INT64, Shape.of(TRIPS));
+        Value from = graph.input(WRITTEN_FROM, ElementType.INT64, Shape.of(ROWS));
+        Value last = graph.scalar(capacity - 1L);
+        Value rows = ops.add(ops.unsqueeze(from, 1), ops.unsqueeze(numbers, 0));
+        Value places = CacheGraph.places(ops, slots, ops.where(ops.less(rows, last), rows, last), shape);
         for (int i = 0; i < caches.size(); i++) {
-            graph.output(window(i / 2, i % 2), loop.states().get(i + 1));
+            graph.output(
+                    grown(i / 2, i % 2),
+                    ops.scatterRows(caches.get(i), places, loop.states().get(i + 1)));
         }
         return graph.model();
     }
@@ -199,7 +212,7 @@ public final class DecodeGraph {
     }
 
     private List<Value> caches() {
-        Shape cache = Shape.of(SLOTS, Dim.of(shape.kvHeads()), Dim.of(capacity), Dim.of(shape.headSize()));
+        Shape cache = Shape.of(ROWS, Dim.of(shape.kvHeads()), Dim.of(capacity), Dim.of(shape.headSize()));
         List<Value> caches = new ArrayList<>();
         for (int i = 0; i < 2 * shape.layers(); i++) {
             caches.add(graph.input(cache(i / 2, i % 2), ElementType.FLOAT, cache));
@@ -211,7 +224,7 @@ public final class DecodeGraph {
         if (!features.truncating()) {
             return new PlainChoice(features.topLogProbs());
         }
-        Shape perSlot = Shape.of(SLOTS, Dim.ONE);
+        Shape perSlot = Shape.of(ROWS, Dim.ONE);
         return new TruncatedChoice(
                 graph.input(TOP_K, ElementType.FLOAT, perSlot),
                 graph.input(TOP_P, ElementType.FLOAT, perSlot),

@@ -19,16 +19,19 @@ import java.util.stream.IntStream;
  * no head, and only the keys and values of the last layer.
  *
  * <p>B is the number of sequences, L of new tokens in each, P of tokens before them, and S = P + L. Inputs in addition
- * to the weights: {@link #TOKENS} and {@link #POSITIONS} int64 [B, L]; {@link #COS} and {@link #SIN} [any, headSize/2],
+ * to the weights: {@link #TOKENS}, {@link #POSITIONS} and {@link #ROWS}, where in the cache their keys go, int64 [B, L];
+ * {@link DecodeGraph#SLOTS}, int64 [B]; {@link #PAST_ROWS}, int64 [P], which of the cache are read, if there is a past; {@link #COS} and {@link #SIN} [any, headSize/2],
  * indexed by the positions; {@link #MASK} and {@link #WINDOW_MASK} [B, 1, L, S] as in {@link SequenceGraph} (past
- * tokens first); {@link DecodeGraph#cache} [B, kvHeads, P, headSize] for each layer. Outputs:
- * {@link DecodeGraph#window} [B, kvHeads, L, headSize]. Outputs of a mixture of experts, for each layer but the last:
+ * tokens first); {@link DecodeGraph#cache} [N, kvHeads, C, headSize] for each layer. Outputs:
+ * {@link DecodeGraph#grown}, the caches with the new keys and values, to be bound to the memory of these. Outputs of a mixture of experts, for each layer but the last:
  * {@link RoutingPorts#experts} int64 and {@link RoutingPorts#weights} [B*L, experts of a token]. The caller masks
  * padding and must not read its rows of the outputs.
  */
 public final class PrefillGraph {
     public static final String TOKENS = "tokens";
     public static final String POSITIONS = "positions";
+    public static final String ROWS = "rows";
+    public static final String PAST_ROWS = "past_rows";
     public static final String COS = "cos";
     public static final String SIN = "sin";
     public static final String MASK = "mask";
@@ -36,7 +39,8 @@ public final class PrefillGraph {
 
     private PrefillGraph() {}
 
-    public static ModelProto model(DecoderShape shape, Precision precision) {
+    /** @param hasPast whether there are tokens before the new ones: P is above 0 */
+    public static ModelProto model(DecoderShape shape, Precision precision, boolean hasPast) {
         GraphBuilder graph = new GraphBuilder("prefill");
         Transformer transformer = Transformer.declare(shape, graph, precision);
         Dim batch = Dim.symbol("B");
@@ -52,12 +56,22 @@ public final class PrefillGraph {
                         windowed -> graph.input(
                                 windowed ? WINDOW_MASK : MASK,
                                 ElementType.FLOAT,
-                                Shape.of(batch, Dim.ONE, length, Dim.symbol("S")))))
+                                Shape.of(batch, Dim.ONE, length, hasPast ? Dim.symbol("S") : length))))
                 .toList();
-        Shape cache = Shape.of(batch, Dim.of(shape.kvHeads()), Dim.symbol("P"), Dim.of(shape.headSize()));
+        Operators ops = transformer.ops();
+        Value slots = graph.input(DecodeGraph.SLOTS, ElementType.INT64, Shape.of(batch));
+        Value rows = graph.input(ROWS, ElementType.INT64, Shape.of(batch, length));
+        Value held = hasPast ? heldPlaces(ops, slots, shape) : rows;
+        Dim kvHeads = Dim.of(shape.kvHeads());
+        Shape cache = Shape.of(Dim.symbol("N"), kvHeads, Dim.symbol("C"), Dim.of(shape.headSize()));
+        List<Value> caches = new ArrayList<>();
         List<Value> past = new ArrayList<>();
         for (int i = 0; i < 2 * shape.layers(); i++) {
-            past.add(graph.input(DecodeGraph.cache(i / 2, i % 2), ElementType.FLOAT, cache));
+            Value of = graph.input(DecodeGraph.cache(i / 2, i % 2), ElementType.FLOAT, cache);
+            caches.add(of);
+            if (hasPast) {
+                past.add(ops.gatherRows(of, held));
+            }
         }
         ExtendingAttention attention = new ExtendingAttention(
                 shape, transformer.ops(), positions, cos, sin, masks, past, transformer::rounded);
@@ -66,8 +80,11 @@ public final class PrefillGraph {
         transformer
                 .routed(routing)
                 .layers(transformer.embed(transformer.ops().reshape(tokens, Shape.of(batch.times(length)))), attention);
-        for (int i = 0; i < past.size(); i++) {
-            graph.output(DecodeGraph.window(i / 2, i % 2), attention.added().get(i));
+        Value places = CacheGraph.places(ops, slots, rows, shape);
+        for (int i = 0; i < caches.size(); i++) {
+            graph.output(
+                    DecodeGraph.grown(i / 2, i % 2),
+                    ops.scatterRows(caches.get(i), places, attention.added().get(i)));
         }
         for (int layer = 0;
                 layer < routing.experts().size() - 1;
@@ -76,6 +93,12 @@ public final class PrefillGraph {
             graph.output(RoutingPorts.weights(layer), routing.weights().get(layer));
         }
         return graph.model();
+    }
+
+    private static Value heldPlaces(Operators ops, Value slots, DecoderShape shape) {
+        Dim past = Dim.symbol("P");
+        Value rows = ops.graph().input(PAST_ROWS, ElementType.INT64, Shape.of(past));
+        return CacheGraph.places(ops, slots, ops.expand(ops.unsqueeze(rows, 0), Shape.of(slots.dim(0), past)), shape);
     }
 
     /**
@@ -96,7 +119,7 @@ public final class PrefillGraph {
         /**
          * @param positions int64 [batch, length], of the new tokens
          * @param masks     of each layer, [batch, 1, length, reach], added to the scores; the reach is past and length together
-         * @param past      keys and values of each layer, alternating, [batch, kvHeads, past, headSize]
+         * @param past      keys and values of each layer, alternating, [batch, kvHeads, past, headSize]; empty if there are none
          * @param rounding  of queries and keys that are turned
          */
         ExtendingAttention(
@@ -134,8 +157,8 @@ public final class PrefillGraph {
             Value newValues = byHead(value, shape.kvHeads());
             added.add(newKeys);
             added.add(newValues);
-            Value keys = ops.concat(2, reach, past.get(2 * layer), newKeys);
-            Value values = ops.concat(2, reach, past.get(2 * layer + 1), newValues);
+            Value keys = past.isEmpty() ? newKeys : ops.concat(2, reach, past.get(2 * layer), newKeys);
+            Value values = past.isEmpty() ? newValues : ops.concat(2, reach, past.get(2 * layer + 1), newValues);
             Value scores = ops.fusedMatMul(q, keys, false, true, (float) (1 / Math.sqrt(shape.headSize())));
             Value weights = ops.softmax(ops.add(ops.reshape(scores, perHead.with(-1, reach)), masks.get(layer)), -1);
             Value mixed = ops.matMul(ops.reshape(weights, scores.shape()), values);

@@ -329,6 +329,11 @@ public final class Operators {
         return ops.concat(0, lengths);
     }
 
+    /** Zeros. @param lengths int64 [rank], the shape's */
+    public Value zeros(Value lengths, Shape shape) {
+        return append("ConstantOfShape", List.of(lengths), ElementType.FLOAT, shape);
+    }
+
     /** The length of an axis whose symbol an input of the graph defines, as an int64 scalar. */
     public Value length(Dim axis) {
         if (axis.factor() != 1 || axis.symbols().size() != 1) {
@@ -360,6 +365,30 @@ public final class Operators {
                 data.type(),
                 data.shape(),
                 Attribute.of("reduction", "add"));
+    }
+
+    /**
+     * Rows of {@code data} behind axes that indices name: {@code indices [.., k]}, one for each of the first k axes.
+     *
+     * @return [.., the axes behind the first k]
+     */
+    public Value gatherRows(Value data, Value indices) {
+        return append("GatherND", List.of(data, indices), data.type(), rows(data, indices));
+    }
+
+    /** {@code data} with the rows replaced that {@code indices [.., k]} name; of a row that is named twice, either. */
+    public Value scatterRows(Value data, Value indices, Value updates) {
+        if (!rows(data, indices).equals(updates.shape())) {
+            throw new IllegalArgumentException("rows of " + rows(data, indices) + " and updates of " + updates.shape());
+        }
+        return append("ScatterND", List.of(data, indices, updates), data.type(), data.shape());
+    }
+
+    private static Shape rows(Value data, Value indices) {
+        List<Dim> dims = new ArrayList<>(indices.shape().dims());
+        int named = Math.toIntExact(dims.remove(dims.size() - 1).length());
+        dims.addAll(data.shape().dims().subList(named, data.shape().rank()));
+        return new Shape(dims);
     }
 
     public Value scatterElementsAdd(Value data, Value indices, Value updates, int axis) {

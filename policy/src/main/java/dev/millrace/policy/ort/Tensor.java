@@ -23,6 +23,7 @@ public final class Tensor implements AutoCloseable {
     private final Pointer value;
     private final Place place;
     private final @Nullable Object memory; // must live as long as this
+    private final boolean ownsMemory;
     private @Nullable Facts facts;
     private boolean closed;
 
@@ -33,16 +34,17 @@ public final class Tensor implements AutoCloseable {
         }
     }
 
-    private Tensor(Pointer value, Place place, @Nullable Object memory, @Nullable Facts facts) {
+    private Tensor(Pointer value, Place place, @Nullable Object memory, boolean ownsMemory, @Nullable Facts facts) {
         this.value = value;
         this.place = place;
         this.memory = memory;
+        this.ownsMemory = ownsMemory;
         this.facts = facts;
     }
 
     /** A result of a run, which is now this one's to free. */
     static Tensor of(Pointer value, Place place) {
-        return new Tensor(value, place, null, null);
+        return new Tensor(value, place, null, false, null);
     }
 
     /** In place where the buffer is direct, else a copy; from the buffer's position on. */
@@ -83,7 +85,7 @@ public final class Tensor implements AutoCloseable {
                     "a tensor of " + Arrays.toString(dims) + " has " + facts.count() + " values, not " + count);
         }
         Pointer data = Native.getDirectBufferPointer(buffer).share(offset);
-        return new Tensor(withData(Place.HOST, data, facts, type.bytes()), Place.HOST, buffer, facts);
+        return new Tensor(withData(Place.HOST, data, facts, type.bytes()), Place.HOST, buffer, false, facts);
     }
 
     private static Pointer withData(Place place, Pointer data, Facts facts, int elementBytes) {
@@ -100,16 +102,24 @@ public final class Tensor implements AutoCloseable {
                         facts.type());
     }
 
-    /** The first entries along the first axis, in the same memory. */
-    public Tensor first(long entries) {
-        Facts of = facts();
-        long[] dims = of.dims().clone();
-        dims[0] = entries;
-        if (entries < 0 || entries > of.dims()[0]) {
-            throw new IndexOutOfBoundsException("the first " + entries + " entries of " + Arrays.toString(of.dims()));
+    /** The same values under other axes; this is the other's to close. */
+    public Tensor shaped(long... dims) {
+        return view(true, dims);
+    }
+
+    /** The first values, in the same memory and under these axes; to be closed before this. */
+    public Tensor view(long... dims) {
+        return view(false, dims);
+    }
+
+    private Tensor view(boolean owns, long... dims) {
+        Facts part = new Facts(facts().type(), dims.clone());
+        if (part.count() > facts().count() || owns && part.count() != facts().count()) {
+            throw new IllegalArgumentException(
+                    "a view of " + Arrays.toString(dims) + " of a tensor of " + Arrays.toString(facts().dims()));
         }
-        Facts part = new Facts(of.type(), dims);
-        return new Tensor(withData(place, data(), part, elementType(of.type()).bytes()), place, this, part);
+        Pointer view = withData(place, data(), part, elementType(part.type()).bytes());
+        return new Tensor(view, place, this, owns, part);
     }
 
     private static ElementType elementType(int number) {
@@ -191,6 +201,9 @@ public final class Tensor implements AutoCloseable {
         if (!closed) {
             closed = true;
             Ort.get().release(Ort.RELEASE_VALUE, value);
+            if (ownsMemory && memory instanceof Tensor whole) {
+                whole.close();
+            }
         }
     }
 }

@@ -5,14 +5,16 @@ import dev.millrace.policy.decoder.DecodeGraph.Features;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.Precision;
 import dev.millrace.policy.ort.OrtException;
+import dev.millrace.policy.ort.Place;
 import dev.millrace.policy.ort.Session;
-import dev.millrace.policy.ort.Tensor;
 import dev.millrace.policy.weights.Weights;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.stream.LongStream;
 
 /**
  * Generates for many sequences at once, one per slot, a few tokens per call: continuous batching.
@@ -224,36 +226,59 @@ public final class DecodeSession implements AutoCloseable {
         int count = in.longest();
         int rows = rows(in);
         WeightedGraph graph = graph(features);
-        try (Feeds caches = held.cache().tensors(rows);
-                Feeds feeds = graph.feed(feeds(in, count, features, rows, caches.map()), weights);
-                Session.Result result = graph.session(weights).run(feeds.map())) {
-            int[] steps = new int[rows];
-            Arrays.setAll(steps, in::steps);
-            DecodeSteps done = new DecodeSteps(
-                    steps,
-                    result.longs(DecodeGraph.TOKENS),
-                    result.floats(DecodeGraph.LOG_PROBS),
-                    result.floats(DecodeGraph.TEMPERATURE_LOG_PROBS),
-                    result.floats(DecodeGraph.ENTROPIES),
-                    features.recordsKept()
-                            ? new StepKept(result.longs(DecodeGraph.KEPT_COUNTS), result.longs(DecodeGraph.KEPT_IDS))
-                            : null,
-                    features.topLogProbs() > 0
-                            ? new StepTop(
-                                    features.topLogProbs(),
-                                    result.longs(DecodeGraph.TOP_IDS),
-                                    result.floats(DecodeGraph.TOP_LOG_PROBS),
-                                    result.floats(DecodeGraph.TOP_REMAINDERS))
-                            : null);
-            refuseNonFinite(done);
-            held.append(result, count, steps, done);
-            return done;
+        try (Feeds feeds = feeds(in, count, features, rows);
+                WeightedGraph.Weighted weighted = graph.with(weights);
+                Session.Binding binding = weighted.session().bind()) {
+            weighted.tensors().forEach(binding::input);
+            feeds.map().forEach(binding::input);
+            held.cache().bind(binding, rows);
+            held.routing().bind(binding);
+            results(features).forEach(name -> binding.output(name, Place.HOST));
+            try (Session.Result result = binding.run()) {
+                return take(in, result, features, rows);
+            }
         } catch (OrtException e) {
             throw new InferenceException(
                     "ONNX Runtime failed to decode " + count + " steps of " + rows + " slots on device "
                             + engine.device() + ": " + e.getMessage(),
                     e);
         }
+    }
+
+    private static List<String> results(Features features) {
+        List<String> results = new ArrayList<>(List.of(
+                DecodeGraph.TOKENS, DecodeGraph.LOG_PROBS, DecodeGraph.TEMPERATURE_LOG_PROBS, DecodeGraph.ENTROPIES));
+        if (features.recordsKept()) {
+            results.addAll(List.of(DecodeGraph.KEPT_COUNTS, DecodeGraph.KEPT_IDS));
+        }
+        if (features.topLogProbs() > 0) {
+            results.addAll(List.of(DecodeGraph.TOP_IDS, DecodeGraph.TOP_LOG_PROBS, DecodeGraph.TOP_REMAINDERS));
+        }
+        return results;
+    }
+
+    private DecodeSteps take(DecodeInput in, Session.Result result, Features features, int rows) {
+        int[] steps = new int[rows];
+        Arrays.setAll(steps, in::steps);
+        DecodeSteps done = new DecodeSteps(
+                steps,
+                result.longs(DecodeGraph.TOKENS),
+                result.floats(DecodeGraph.LOG_PROBS),
+                result.floats(DecodeGraph.TEMPERATURE_LOG_PROBS),
+                result.floats(DecodeGraph.ENTROPIES),
+                features.recordsKept()
+                        ? new StepKept(result.longs(DecodeGraph.KEPT_COUNTS), result.longs(DecodeGraph.KEPT_IDS))
+                        : null,
+                features.topLogProbs() > 0
+                        ? new StepTop(
+                                features.topLogProbs(),
+                                result.longs(DecodeGraph.TOP_IDS),
+                                result.floats(DecodeGraph.TOP_LOG_PROBS),
+                                result.floats(DecodeGraph.TOP_REMAINDERS))
+                        : null);
+        refuseNonFinite(done);
+        held.append(result, steps, done);
+        return done;
     }
 
     /** What the active slots ask for together. */
@@ -294,8 +319,9 @@ public final class DecodeSession implements AutoCloseable {
         return Math.min(slots, (last / ROW_STEP + 1) * ROW_STEP);
     }
 
-    private Feeds feeds(DecodeInput in, int count, Features features, int rows, Map<String, Tensor> caches) {
+    private Feeds feeds(DecodeInput in, int count, Features features, int rows) {
         long[] past = new long[rows];
+        long[] writtenFrom = new long[rows];
         float[] inverseTemperature = new float[rows];
         float[] topK = new float[rows];
         float[] topP = new float[rows];
@@ -306,6 +332,7 @@ public final class DecodeSession implements AutoCloseable {
             Sampling sampling = active ? in.sampling(slot) : Sampling.of(1);
             // an idle slot computes along and is not read; from position 0, so that it stays within the tables
             past[slot] = active ? held.length(slot) - 1 : 0;
+            writtenFrom[slot] = active ? past[slot] : capacityTokens - 1;
             inverseTemperature[slot] = 1f / sampling.temperature();
             topK[slot] = sampling.topK() == 0 ? shape.vocabSize() : sampling.topK();
             topP[slot] = sampling.topP() == 1 ? KEEP_ALL : sampling.topP();
@@ -313,8 +340,11 @@ public final class DecodeSession implements AutoCloseable {
             recordsKept[slot] = sampling.recordsKept() ? 1f : 0f;
         }
         int half = shape.headSize() / 2;
-        Feeds feeds = new Feeds(caches)
+        Feeds feeds = new Feeds()
                 .longs(DecodeGraph.STEPS, new long[] {count})
+                .longs(DecodeGraph.SLOTS, LongStream.range(0, rows).toArray(), rows)
+                .longs(DecodeGraph.NUMBERS, LongStream.range(0, count).toArray(), count)
+                .longs(DecodeGraph.WRITTEN_FROM, writtenFrom, rows)
                 .longs(DecodeGraph.LAST_TOKEN, held.lastTokens(rows), rows)
                 .longs(DecodeGraph.PAST, past, rows)
                 .longs(DecodeGraph.FORCED, in.forcedTokens(count, rows, shape.vocabSize()), count, rows)
@@ -347,6 +377,7 @@ public final class DecodeSession implements AutoCloseable {
                 if (!Float.isFinite(done.temperatureLogProb(step, slot))
                         || !Float.isFinite(done.entropy(step, slot))
                         || Float.isNaN(done.logProb(step, slot))) {
+                    clear(done);
                     throw new NonFiniteScoreException(
                             slot,
                             held.length(slot) + step,
@@ -355,6 +386,13 @@ public final class DecodeSession implements AutoCloseable {
                                     + "; the weights hold values no softmax survives");
                 }
             }
+        }
+    }
+
+    /** What a call wrote is not to be met again by what comes into its slots next, nor in the last rows of idle ones. */
+    private void clear(DecodeSteps done) {
+        for (int slot = 0; slot < done.slots(); slot++) {
+            held.cache().clear(slot, done.steps(slot) > 0 ? 0 : capacityTokens - 1);
         }
     }
 

@@ -11,9 +11,11 @@ import dev.millrace.policy.ort.OrtException;
 import dev.millrace.policy.ort.Place;
 import dev.millrace.policy.ort.Session;
 import dev.millrace.policy.ort.Tensor;
+import dev.millrace.policy.weights.TensorSet;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.OptionalInt;
+import java.util.concurrent.ConcurrentHashMap;
 
 /**
  * Compiles graphs for one device: the one place where ONNX Runtime is configured.
@@ -33,6 +35,8 @@ public final class Engine {
      * more memory than the runtime.
      */
     private static final boolean GIVES_BACK = System.getenv("MALLOC_MMAP_THRESHOLD_") != null;
+
+    private static final Map<Device, DeviceMemory> MEMORIES = new ConcurrentHashMap<>();
 
     private final Device device;
     private final int intraOpThreads;
@@ -78,6 +82,24 @@ public final class Engine {
 
     public Device device() {
         return device;
+    }
+
+    /** Tensors that a graph can read where it runs; to be closed after the last run. */
+    interface Bound extends AutoCloseable {
+        Map<String, Tensor> tensors();
+
+        @Override
+        void close();
+    }
+
+    /** A set where the graphs run: in place in the host's memory, else the copy of it as it is now that all readers share. */
+    Bound bound(TensorSet set) {
+        return place().isHost() ? new Feeds().set(set, "") : memory().of(set);
+    }
+
+    /** The device's own memory; there is none of the host's. */
+    DeviceMemory memory() {
+        return MEMORIES.computeIfAbsent(device, absent -> new DeviceMemory(this));
     }
 
     /** Where its graphs compute, and leave what is not for the host. */

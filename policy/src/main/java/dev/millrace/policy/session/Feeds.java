@@ -10,7 +10,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /** Named tensors for a call, closed together. Direct buffers are read (or written) in place, arrays are copied. */
-final class Feeds implements AutoCloseable {
+final class Feeds implements Engine.Bound {
     private final Map<String, Tensor> tensors = new LinkedHashMap<>();
     private final Map<String, Tensor> all;
 
@@ -43,7 +43,7 @@ final class Feeds implements AutoCloseable {
     /** Every tensor of a set, in place. */
     Feeds set(TensorSet set, String prefix) {
         for (TensorSpec spec : set.specs()) {
-            floats(prefix + spec.name(), set.tensor(spec.name()), spec.dimsArray());
+            floats(prefix + spec.name(), set.values(spec.name()), spec.dimsArray());
         }
         return this;
     }
@@ -52,6 +52,11 @@ final class Feeds implements AutoCloseable {
         tensors.put(name, tensor);
         all.put(name, tensor);
         return this;
+    }
+
+    @Override
+    public Map<String, Tensor> tensors() {
+        return map();
     }
 
     Map<String, Tensor> map() {

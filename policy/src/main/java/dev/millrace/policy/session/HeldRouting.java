@@ -2,6 +2,7 @@ package dev.millrace.policy.session;
 
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.RoutingPorts;
+import dev.millrace.policy.ort.Place;
 import dev.millrace.policy.ort.Session;
 import java.util.Arrays;
 
@@ -43,6 +44,25 @@ final class HeldRouting {
         int size = of.at(tokens, 0);
         System.arraycopy(of.ids(), 0, ofSlot[slot].ids(), 0, size);
         System.arraycopy(of.weights(), 0, ofSlot[slot].weights(), 0, size);
+    }
+
+    /** Asks for what {@link #take} reads. */
+    void bind(Session.Binding binding) {
+        for (int layer = 0; isNeeded() && layer < shape.layers(); layer++) {
+            bind(binding, layer);
+        }
+    }
+
+    /** Asks for what {@link #takeKnown} reads. */
+    void bindKnown(Session.Binding binding) {
+        for (int layer = 0; isNeeded() && layer < shape.layers() - 1; layer++) {
+            bind(binding, layer);
+        }
+    }
+
+    private static void bind(Session.Binding binding, int layer) {
+        binding.output(RoutingPorts.experts(layer), Place.HOST);
+        binding.output(RoutingPorts.weights(layer), Place.HOST);
     }
 
     /** Notes what a call that decodes did: outputs [count, steps.length, experts of a token]. */

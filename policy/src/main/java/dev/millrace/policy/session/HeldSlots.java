@@ -42,9 +42,10 @@ final class HeldSlots implements AutoCloseable {
         this.capacityTokens = capacityTokens;
         this.lastToken = new long[slots];
         this.length = new int[slots];
-        this.cache = new KeyValueCache(shape, slots, capacityTokens);
+        this.cache = new KeyValueCache(engine, shape, slots, capacityTokens);
         this.routing = new HeldRouting(shape, slots, capacityTokens);
-        this.prefill = new Prefill(engine, shape, graph, cache, routing, positions, tableRows, PREFILL_TOKENS);
+        this.prefill =
+                new Prefill(engine, shape, graph, cache, capacityTokens, routing, positions, tableRows, PREFILL_TOKENS);
     }
 
     KeyValueCache cache() {
@@ -118,13 +119,11 @@ final class HeldSlots implements AutoCloseable {
     }
 
     /**
-     * Appends what a call computed.
+     * Appends what a call computed, whose keys and values the cache has already.
      *
-     * @param count of the call's steps
      * @param steps that each of the first slots took
      */
-    void append(Session.Result result, int count, int[] steps, DecodeSteps done) {
-        cache.append(result, count, length, steps);
+    void append(Session.Result result, int[] steps, DecodeSteps done) {
         routing.take(result, length, steps);
         for (int slot = 0; slot < steps.length; slot++) {
             if (steps[slot] > 0) {

@@ -1,30 +1,52 @@
 package dev.millrace.policy.session;
 
+import dev.millrace.policy.decoder.CacheGraph;
 import dev.millrace.policy.decoder.DecodeGraph;
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.ort.Place;
 import dev.millrace.policy.ort.Session;
+import dev.millrace.policy.ort.Tensor;
 import java.nio.FloatBuffer;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.LongStream;
+import org.jspecify.annotations.Nullable;
 
 /**
- * Keys and values of every token fed so far: per layer two direct buffers {@code [slots, kvHeads, capacity, headSize]}.
+ * Keys and values of every token fed so far, where the graphs run: for each layer two tensors {@code [slots, kvHeads, capacity,
+ * headSize]}, that graphs read and write in place.
  *
- * <p>The graph reads them in place and returns only what a call adds; the rows a slot really took are then written here.
+ * <p>The last row of a slot is never read as a token's: what has no place goes there.
  */
 final class KeyValueCache implements AutoCloseable {
+    private final Engine engine;
     private final DecoderShape shape;
     private final int slots;
     private final int capacity;
-    private final List<FloatBuffer> buffers = new ArrayList<>();
-    private final Feeds feeds;
-    private final FloatBuffer[] gathered; // of each buffer, room for rows of some slots one behind the other
-    private final FloatBuffer empty = PositionTables.direct(0);
+    private final boolean inHost;
+    private final List<Tensor> parts = new ArrayList<>();
+    private final List<FloatBuffer> buffers = new ArrayList<>(); // the parts' memory, in the host's
+    private final Map<Integer, Map<String, Tensor>> views = new ConcurrentHashMap<>(); // by the number of slots
+    private @Nullable Session copying;
+    private @Nullable Session taking;
+    private @Nullable Session giving;
 
-    KeyValueCache(DecoderShape shape, int slots, int capacity) {
+    KeyValueCache(Engine engine, DecoderShape shape, int slots, int capacity) {
+        this(engine, shape, slots, capacity, engine.place().isHost());
+    }
+
+    /** @param inHost whether rows are moved in the host's memory, and not by graphs */
+    KeyValueCache(Engine engine, DecoderShape shape, int slots, int capacity, boolean inHost) {
+        this.engine = engine;
         this.shape = shape;
         this.slots = slots;
         this.capacity = capacity;
+        this.inHost = inHost;
         long floats = (long) slots * shape.kvHeads() * capacity * shape.headSize();
         if (floats > Integer.MAX_VALUE / Float.BYTES) {
             throw new IllegalArgumentException("the cache of one layer would hold " + floats
@@ -32,96 +54,100 @@ final class KeyValueCache implements AutoCloseable {
                     + Integer.MAX_VALUE / Float.BYTES + ": slots=" + slots + ", capacityTokens=" + capacity
                     + "; take fewer slots per session");
         }
-        this.gathered = new FloatBuffer[2 * shape.layers()];
-        this.feeds = new Feeds();
         for (int i = 0; i < 2 * shape.layers(); i++) {
-            FloatBuffer buffer = PositionTables.direct((int) floats);
-            buffers.add(buffer);
-            feeds.floats(DecodeGraph.cache(i / 2, i % 2), buffer, slots, shape.kvHeads(), capacity, shape.headSize());
-        }
-    }
-
-    /** The caches of the first slots; what is not of all of them is to be closed. */
-    Feeds tensors(int first) {
-        if (first == slots) {
-            return new Feeds(feeds.map());
-        }
-        Feeds some = new Feeds();
-        for (int i = 0; i < buffers.size(); i++) {
-            FloatBuffer part = buffers.get(i).slice(0, first * shape.kvHeads() * capacity * shape.headSize());
-            some.floats(DecodeGraph.cache(i / 2, i % 2), part, first, shape.kvHeads(), capacity, shape.headSize());
-        }
-        return some;
-    }
-
-    /**
-     * Gathers the first rows of some slots, slot after slot: [slots, kvHeads, padded, headSize] in a buffer that the
-     * next call for the same part reuses. Rows beyond a slot's own hold stale values.
-     *
-     * @param part 2 * layer, or 2 * layer + 1 for the values
-     * @param held rows of each slot
-     */
-    FloatBuffer rows(int part, int[] ofSlots, int[] held, int padded) {
-        if (padded == 0) {
-            return empty.duplicate();
-        }
-        int headSize = shape.headSize();
-        int floats = Math.multiplyExact(ofSlots.length * shape.kvHeads() * headSize, padded);
-        FloatBuffer room = gathered[part];
-        if (room == null || room.capacity() < floats) {
-            room = PositionTables.direct(floats);
-            gathered[part] = room;
-        }
-        for (int i = 0; i < ofSlots.length; i++) {
-            for (int head = 0; head < shape.kvHeads(); head++) {
-                room.put(
-                        (i * shape.kvHeads() + head) * padded * headSize,
-                        buffers.get(part),
-                        row(ofSlots[i], head, 0),
-                        held[i] * headSize);
+            if (engine.place().isHost()) {
+                FloatBuffer buffer = PositionTables.direct((int) floats);
+                buffers.add(buffer);
+                parts.add(Tensor.of(buffer, dims(slots)));
+            } else {
+                parts.add(engine.memory().zeros(dims(slots)));
             }
         }
-        return room.slice(0, floats);
     }
 
-    /**
-     * Writes rows of a slot.
-     *
-     * @param at     first of them
-     * @param values [any, kvHeads, length, headSize]; the {@code index}-th entry is the slot's
-     */
-    void put(int part, int slot, int at, float[] values, int index, int length, int rows) {
-        int headSize = shape.headSize();
-        for (int head = 0; head < shape.kvHeads(); head++) {
-            buffers.get(part)
-                    .put(
-                            row(slot, head, at),
-                            values,
-                            (index * shape.kvHeads() + head) * length * headSize,
-                            rows * headSize);
+    private long[] dims(int of) {
+        return new long[] {of, shape.kvHeads(), capacity, shape.headSize()};
+    }
+
+    /** The caches of the first slots, by their names in graphs that read them. */
+    private Map<String, Tensor> read(int first) {
+        return views.computeIfAbsent(first, absent -> {
+            Map<String, Tensor> named = new HashMap<>();
+            for (int i = 0; i < parts.size(); i++) {
+                named.put(DecodeGraph.cache(i / 2, i % 2), parts.get(i).view(dims(first)));
+            }
+            return named;
+        });
+    }
+
+    /** The same of all slots. */
+    void bind(Session.Binding binding) {
+        bind(binding, slots);
+    }
+
+    /** Lets a graph read the caches of the first slots, and write them in place. */
+    void bind(Session.Binding binding, int first) {
+        Map<String, Tensor> caches = read(first);
+        caches.forEach(binding::input);
+        for (int i = 0; i < parts.size(); i++) {
+            Tensor part = Objects.requireNonNull(caches.get(DecodeGraph.cache(i / 2, i % 2)));
+            binding.output(DecodeGraph.grown(i / 2, i % 2), part);
         }
     }
 
     /** Gives a slot the first rows of one of another cache of this shape, or of its own. */
     void copy(KeyValueCache of, int from, int to, int rows) {
-        for (int part = 0; part < buffers.size(); part++) {
-            for (int head = 0; head < shape.kvHeads(); head++) {
-                buffers.get(part)
-                        .put(row(to, head, 0), of.buffers.get(part), of.row(from, head, 0), rows * shape.headSize());
+        if (rows == 0) {
+            return;
+        }
+        if (inHost) {
+            for (int part = 0; part < buffers.size(); part++) {
+                for (int head = 0; head < shape.kvHeads(); head++) {
+                    buffers.get(part)
+                            .put(
+                                    row(to, head, 0),
+                                    of.buffers.get(part),
+                                    of.row(from, head, 0),
+                                    rows * shape.headSize());
+                }
             }
+            return;
+        }
+        try (Session.Binding binding = copying().bind();
+                Feeds feeds = rows(0, rows)
+                        .longs(CacheGraph.FROM, new long[] {from}, 1)
+                        .longs(CacheGraph.TO, new long[] {to}, 1)) {
+            feeds.map().forEach(binding::input);
+            of.read(of.slots).forEach(binding::input);
+            write(binding);
         }
     }
 
-    /** Copies of a slot's first rows: of each buffer [kvHeads, rows, headSize]. */
+    /** Copies of a slot's first rows: of each part [kvHeads, rows, headSize]. */
     float[][] take(int slot, int rows) {
         int floats = rows * shape.headSize();
-        float[][] parts = new float[buffers.size()][shape.kvHeads() * floats];
-        for (int i = 0; i < parts.length; i++) {
-            for (int head = 0; head < shape.kvHeads(); head++) {
-                buffers.get(i).get(row(slot, head, 0), parts[i], head * floats, floats);
+        float[][] taken = new float[parts.size()][shape.kvHeads() * floats];
+        if (inHost) {
+            for (int i = 0; i < taken.length; i++) {
+                for (int head = 0; head < shape.kvHeads(); head++) {
+                    buffers.get(i).get(row(slot, head, 0), taken[i], head * floats, floats);
+                }
+            }
+            return taken;
+        }
+        Session graph = taking();
+        try (Session.Binding binding = graph.bind();
+                Feeds feeds = rows(0, rows).longs(CacheGraph.FROM, new long[] {slot}, 1)) {
+            feeds.map().forEach(binding::input);
+            read(slots).forEach(binding::input);
+            graph.outputs().forEach(name -> binding.output(name, Place.HOST));
+            try (Session.Result result = binding.run()) {
+                for (int i = 0; i < taken.length; i++) {
+                    taken[i] = result.floats(DecodeGraph.grown(i / 2, i % 2));
+                }
             }
         }
-        return parts;
+        return taken;
     }
 
     /**
@@ -130,39 +156,108 @@ final class KeyValueCache implements AutoCloseable {
      * @param taken number of rows taken
      * @param rows number of leading rows to restore
      */
-    void give(int slot, float[][] parts, int taken, int rows) {
-        for (int i = 0; i < parts.length; i++) {
-            for (int head = 0; head < shape.kvHeads(); head++) {
-                buffers.get(i)
-                        .put(row(slot, head, 0), parts[i], head * taken * shape.headSize(), rows * shape.headSize());
-            }
+    void give(int slot, float[][] given, int taken, int rows) {
+        if (rows == 0) {
+            return;
         }
+        int headSize = shape.headSize();
+        if (inHost) {
+            for (int i = 0; i < given.length; i++) {
+                for (int head = 0; head < shape.kvHeads(); head++) {
+                    buffers.get(i).put(row(slot, head, 0), given[i], head * taken * headSize, rows * headSize);
+                }
+            }
+            return;
+        }
+        Session graph = giving();
+        try (Session.Binding binding = graph.bind();
+                Feeds feeds = rows(0, rows).longs(CacheGraph.TO, new long[] {slot}, 1)) {
+            for (int i = 0; i < given.length; i++) {
+                float[] leading = new float[shape.kvHeads() * rows * headSize];
+                for (int head = 0; head < shape.kvHeads(); head++) {
+                    System.arraycopy(
+                            given[i], head * taken * headSize, leading, head * rows * headSize, rows * headSize);
+                }
+                feeds.floats(DecodeGraph.cache(i / 2, i % 2), leading, 1, shape.kvHeads(), rows, headSize);
+            }
+            feeds.map().forEach(binding::input);
+            write(binding);
+        }
+    }
+
+    /** Zeros from a row on: what no softmax survived must not be read again, not even with a weight of 0. */
+    void clear(int slot, int from) {
+        int floats = (capacity - from) * shape.headSize();
+        if (inHost) {
+            for (FloatBuffer buffer : buffers) {
+                for (int head = 0; head < shape.kvHeads(); head++) {
+                    buffer.put(row(slot, head, from), new float[floats]);
+                }
+            }
+            return;
+        }
+        Session graph = giving();
+        try (Session.Binding binding = graph.bind();
+                Feeds feeds = rows(from, capacity).longs(CacheGraph.TO, new long[] {slot}, 1)) {
+            for (int i = 0; i < parts.size(); i++) {
+                feeds.floats(
+                        DecodeGraph.cache(i / 2, i % 2),
+                        new float[shape.kvHeads() * floats],
+                        1,
+                        shape.kvHeads(),
+                        capacity - from,
+                        shape.headSize());
+            }
+            feeds.map().forEach(binding::input);
+            write(binding);
+        }
+    }
+
+    private static Feeds rows(int from, int to) {
+        return new Feeds().longs(CacheGraph.ROWS, LongStream.range(from, to).toArray(), to - from);
+    }
+
+    private void write(Session.Binding binding) {
+        for (int i = 0; i < parts.size(); i++) {
+            binding.input(CacheGraph.WRITTEN + DecodeGraph.cache(i / 2, i % 2), parts.get(i));
+            binding.output(DecodeGraph.grown(i / 2, i % 2), parts.get(i));
+        }
+        binding.run().close();
+    }
+
+    private synchronized Session copying() {
+        if (copying == null) {
+            copying = engine.compileForAnySize(CacheGraph.copy(shape));
+        }
+        return copying;
+    }
+
+    private synchronized Session taking() {
+        if (taking == null) {
+            taking = engine.compileForAnySize(CacheGraph.take(shape));
+        }
+        return taking;
+    }
+
+    private synchronized Session giving() {
+        if (giving == null) {
+            giving = engine.compileForAnySize(CacheGraph.give(shape));
+        }
+        return giving;
     }
 
     private int row(int slot, int head, int at) {
         return ((slot * shape.kvHeads() + head) * capacity + at) * shape.headSize();
     }
 
-    /**
-     * Writes what a call computed behind what is there.
-     *
-     * @param count   steps of the call: the length of the returned windows
-     * @param lengths tokens per slot before the call; all but the last have been fed
-     * @param steps   tokens each slot took
-     */
-    void append(Session.Result result, int count, int[] lengths, int[] steps) {
-        for (int i = 0; i < buffers.size(); i++) {
-            float[] window = result.floats(DecodeGraph.window(i / 2, i % 2));
-            for (int slot = 0; slot < steps.length; slot++) {
-                if (steps[slot] > 0) {
-                    put(i, slot, lengths[slot] - 1, window, slot, count, steps[slot]);
-                }
-            }
-        }
-    }
-
     @Override
     public void close() {
-        feeds.close();
+        views.values().forEach(of -> of.values().forEach(Tensor::close));
+        parts.forEach(Tensor::close);
+        Arrays.asList(copying, taking, giving).forEach(session -> {
+            if (session != null) {
+                session.close();
+            }
+        });
     }
 }

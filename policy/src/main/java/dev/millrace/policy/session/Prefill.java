@@ -9,9 +9,11 @@ import dev.millrace.policy.ort.Session;
 import dev.millrace.policy.weights.Weights;
 import java.nio.FloatBuffer;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.TreeMap;
+import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -25,6 +27,7 @@ final class Prefill {
     private final DecoderShape shape;
     private final Graph graph;
     private final KeyValueCache cache;
+    private final int capacity;
     private final HeldRouting routing;
     private final PositionTables positions;
     private final int tableRows;
@@ -38,7 +41,8 @@ final class Prefill {
         private final Engine engine;
         private final DecoderShape shape;
         private final PreparedWeights prepared;
-        private @Nullable WeightedGraph compiled;
+        private @Nullable WeightedGraph beginning;
+        private @Nullable WeightedGraph extending;
 
         Graph(Engine engine, DecoderShape shape, PreparedWeights prepared) {
             this.engine = engine;
@@ -46,17 +50,29 @@ final class Prefill {
             this.prepared = prepared;
         }
 
-        synchronized WeightedGraph get() {
-            if (compiled == null) {
-                compiled = prepared.graph(engine, PrefillGraph.model(shape, prepared.precision()), false);
+        /** @param hasPast whether there are tokens before those that are fed */
+        synchronized WeightedGraph get(boolean hasPast) {
+            WeightedGraph known = hasPast ? extending : beginning;
+            if (known != null) {
+                return known;
             }
-            return compiled;
+            WeightedGraph made =
+                    prepared.graph(engine, PrefillGraph.model(shape, prepared.precision(), hasPast), false);
+            if (hasPast) {
+                extending = made;
+            } else {
+                beginning = made;
+            }
+            return made;
         }
 
         @Override
         public synchronized void close() {
-            if (compiled != null) {
-                compiled.close();
+            if (beginning != null) {
+                beginning.close();
+            }
+            if (extending != null) {
+                extending.close();
             }
         }
     }
@@ -72,6 +88,7 @@ final class Prefill {
 
     /**
      * @param graph      stays the caller's
+     * @param capacity   rows of the cache
      * @param positions  of {@code tableRows} positions
      * @param tokenBudget most padded tokens in a rectangle, unless a piece alone has more
      */
@@ -80,6 +97,7 @@ final class Prefill {
             DecoderShape shape,
             Graph graph,
             KeyValueCache cache,
+            int capacity,
             HeldRouting routing,
             PositionTables positions,
             int tableRows,
@@ -88,6 +106,7 @@ final class Prefill {
         this.shape = shape;
         this.graph = graph;
         this.cache = cache;
+        this.capacity = capacity;
         this.routing = routing;
         this.positions = positions;
         this.tableRows = tableRows;
@@ -117,21 +136,35 @@ final class Prefill {
         int reach = size.past() + length;
         long[] tokens = new long[height * length];
         long[] places = new long[height * length];
+        long[] rows = new long[height * length];
+        Arrays.fill(rows, capacity - 1L); // of padding
         for (int row = 0; row < height; row++) {
             Piece piece = pieces.get(row);
             for (int t = 0; t < piece.tokens().length; t++) {
                 tokens[row * length + t] = piece.tokens()[t];
                 places[row * length + t] = (long) piece.past() + t;
+                rows[row * length + t] = (long) piece.past() + t;
             }
         }
         int half = shape.headSize() / 2;
-        WeightedGraph compiled = graph.get();
-        try (Feeds feeds = new Feeds()) {
-            compiled.feed(feeds, weights)
-                    .longs(PrefillGraph.TOKENS, tokens, height, length)
+        int[] slots = pieces.stream().mapToInt(Piece::slot).toArray();
+        WeightedGraph compiled = graph.get(size.past() > 0);
+        try (Feeds feeds = new Feeds();
+                WeightedGraph.Weighted weighted = compiled.with(weights);
+                Session.Binding binding = weighted.session().bind()) {
+            feeds.longs(PrefillGraph.TOKENS, tokens, height, length)
                     .longs(PrefillGraph.POSITIONS, places, height, length)
+                    .longs(PrefillGraph.ROWS, rows, height, length)
+                    .longs(
+                            DecodeGraph.SLOTS,
+                            Arrays.stream(slots).asLongStream().toArray(),
+                            height)
                     .floats(PrefillGraph.COS, positions.cos(), tableRows, half)
                     .floats(PrefillGraph.SIN, positions.sin(), tableRows, half);
+            if (size.past() > 0) {
+                feeds.longs(
+                        PrefillGraph.PAST_ROWS, LongStream.range(0, size.past()).toArray(), size.past());
+            }
             if (SequenceGraph.hasFullLayers(shape)) {
                 feeds.floats(PrefillGraph.MASK, mask(size, pieces, tableRows), height, 1, length, reach);
             }
@@ -139,39 +172,14 @@ final class Prefill {
                 FloatBuffer mask = mask(size, pieces, shape.traits().slidingWindow());
                 feeds.floats(PrefillGraph.WINDOW_MASK, mask, height, 1, length, reach);
             }
-            int[] slots = pieces.stream().mapToInt(Piece::slot).toArray();
-            int[] past = pieces.stream().mapToInt(Piece::past).toArray();
-            for (int i = 0; i < 2 * shape.layers(); i++) {
-                feeds.floats(
-                        DecodeGraph.cache(i / 2, i % 2),
-                        cache.rows(i, slots, past, size.past()),
-                        height,
-                        shape.kvHeads(),
-                        size.past(),
-                        shape.headSize());
-            }
-            try (Session.Result result = compiled.session(weights).run(feeds.map())) {
+            weighted.tensors().forEach(binding::input);
+            feeds.map().forEach(binding::input);
+            cache.bind(binding);
+            routing.bindKnown(binding);
+            try (Session.Result result = binding.run()) {
                 for (int row = 0; row < height; row++) {
-                    routing.takeKnown(
-                            result,
-                            row,
-                            length,
-                            slots[row],
-                            past[row],
-                            pieces.get(row).tokens().length);
-                }
-                for (int i = 0; i < 2 * shape.layers(); i++) {
-                    float[] added = result.floats(DecodeGraph.window(i / 2, i % 2));
-                    for (int row = 0; row < height; row++) {
-                        cache.put(
-                                i,
-                                slots[row],
-                                past[row],
-                                added,
-                                row,
-                                length,
-                                pieces.get(row).tokens().length);
-                    }
+                    Piece piece = pieces.get(row);
+                    routing.takeKnown(result, row, length, piece.slot(), piece.past(), piece.tokens().length);
                 }
             }
         } catch (OrtException e) {

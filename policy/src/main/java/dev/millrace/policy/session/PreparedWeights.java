@@ -14,6 +14,7 @@ import dev.millrace.policy.ort.OrtException;
 import dev.millrace.policy.ort.Session;
 import dev.millrace.policy.ort.Tensor;
 import dev.millrace.policy.weights.Dtype;
+import dev.millrace.policy.weights.TensorSet;
 import dev.millrace.policy.weights.Weights;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -47,8 +48,12 @@ public final class PreparedWeights {
     private final List<WeightedGraph> graphs = new CopyOnWriteArrayList<>();
     private final Map<Weights, Form> forms = Collections.synchronizedMap(new WeakHashMap<>());
 
-    /** What a graph is fed that the weights do not hold. */
-    private record Form(List<Floats> floats, List<Integers> integers) {}
+    /**
+     * What a graph is fed that the weights do not hold.
+     *
+     * @param rounded in place of all of the weights; null for what stands beside them
+     */
+    private record Form(@Nullable Weights rounded, List<Floats> floats, List<Integers> integers) {}
 
     private record Floats(String name, FloatBuffer values, long[] dims) {}
 
@@ -94,6 +99,9 @@ public final class PreparedWeights {
      * @param plansMemory whether its inputs have few sizes
      */
     WeightedGraph graph(Engine engine, ModelProto model, boolean plansMemory) {
+        if (precision == Precision.INT8 && !engine.place().isHost()) {
+            throw new IllegalArgumentException("precision int8 is for the cpu: device=" + engine.device());
+        }
         WeightedGraph graph = packed
                 ? new PackedGraph(engine, this, model, plansMemory)
                 : new WeightedGraph.Fed(engine, this, model, plansMemory);
@@ -101,16 +109,20 @@ public final class PreparedWeights {
         return graph;
     }
 
-    /** Feeds the form of weights, which is made first unless it is there. */
-    Feeds feed(Feeds feeds, Weights weights) {
-        if (!makes(weights)) {
-            return feeds.set(weights.tensors(), "");
+    /** The form of weights where an engine's graphs run; it is made first unless it is there. */
+    Engine.Bound on(Engine engine, Weights weights) {
+        return precision == Precision.INT8 ? inHost(weights) : engine.bound(floats(weights));
+    }
+
+    /** The form of weights in the host's memory. */
+    private Feeds inHost(Weights weights) {
+        Feeds feeds = new Feeds();
+        if (precision != Precision.INT8) {
+            return feeds.set(floats(weights), "");
         }
-        if (precision == Precision.INT8) {
-            for (TensorSpec spec : weights.tensors().specs()) {
-                if (!QuantizedNames.isQuantized(spec)) { // read where they are
-                    feeds.floats(spec.name(), weights.tensor(spec.name()), spec.dimsArray());
-                }
+        for (TensorSpec spec : weights.tensors().specs()) {
+            if (!QuantizedNames.isQuantized(spec)) { // read where they are
+                feeds.floats(spec.name(), weights.tensors().values(spec.name()), spec.dimsArray());
             }
         }
         Form form = form(weights);
@@ -127,26 +139,22 @@ public final class PreparedWeights {
         return precision == Precision.INT8 || precision == Precision.BF16 && weights.dtype() != Dtype.BF16;
     }
 
+    private TensorSet floats(Weights weights) {
+        Weights rounded = makes(weights) ? form(weights).rounded() : null;
+        return (rounded == null ? weights : rounded).tensors();
+    }
+
     private Form form(Weights weights) {
         Form known = forms.get(weights);
         if (known != null) {
             return known;
         }
         // not under the lock: who generates reads the form of other weights meanwhile
-        Form made = precision == Precision.INT8 ? quantized(weights) : floats(weights);
+        Form made = precision == Precision.INT8
+                ? quantized(weights)
+                : new Form(weights.as(Dtype.BF16), List.of(), List.of());
         Form first = forms.putIfAbsent(weights, made);
         return first == null ? made : first;
-    }
-
-    private Form floats(Weights weights) {
-        Weights of = weights.as(Dtype.BF16);
-        List<Floats> floats = new ArrayList<>();
-        of.tensors().specs().forEach(spec -> floats.add(floats(of, spec)));
-        return new Form(List.copyOf(floats), List.of());
-    }
-
-    private static Floats floats(Weights weights, TensorSpec spec) {
-        return new Floats(spec.name(), weights.tensor(spec.name()), spec.dimsArray());
     }
 
     private static Form quantized(Weights weights) {
@@ -154,10 +162,10 @@ public final class PreparedWeights {
         List<Integers> integers = new ArrayList<>();
         for (TensorSpec spec : weights.tensors().specs()) {
             if (QuantizedNames.isQuantized(spec)) {
-                quantize(weights.tensor(spec.name()), spec, floats, integers);
+                quantize(weights.tensors().values(spec.name()), spec, floats, integers);
             }
         }
-        return new Form(List.copyOf(floats), List.copyOf(integers));
+        return new Form(null, List.copyOf(floats), List.copyOf(integers));
     }
 
     /** Symmetric, each output by its own largest weight; transposed on the way. */
@@ -249,7 +257,27 @@ public final class PreparedWeights {
         }
 
         @Override
-        public Session session(Weights weights) {
+        public Weighted with(Weights weights) {
+            Session session = session(weights);
+            return new Weighted() {
+                @Override
+                public Session session() {
+                    return session;
+                }
+
+                @Override
+                public Map<String, Tensor> tensors() {
+                    return Map.of();
+                }
+
+                @Override
+                public void close() {
+                    // kept for the next call
+                }
+            };
+        }
+
+        private Session session(Weights weights) {
             synchronized (this) {
                 Session session = taken(weights);
                 if (session != null) {
@@ -286,13 +314,8 @@ public final class PreparedWeights {
             }
         }
 
-        @Override
-        public Feeds feed(Feeds feeds, Weights weights) {
-            return feeds;
-        }
-
         private Session compile(Weights weights) {
-            try (Feeds all = prepared.feed(new Feeds(), weights)) {
+            try (Feeds all = prepared.inHost(weights)) {
                 Map<String, Tensor> inside = new LinkedHashMap<>(all.map());
                 inside.keySet().retainAll(read);
                 return engine.compile(withInside(inside.keySet(), all.map().keySet()), plansMemory, inside);

@@ -2,7 +2,9 @@ package dev.millrace.policy.session;
 
 import dev.millrace.policy.onnx.proto.ModelProto;
 import dev.millrace.policy.ort.Session;
+import dev.millrace.policy.ort.Tensor;
 import dev.millrace.policy.weights.Weights;
+import java.util.Map;
 
 /**
  * A compiled graph and its way to read weights. Run by one thread, or by two that together use at most two versions'
@@ -15,28 +17,38 @@ interface WeightedGraph extends AutoCloseable {
     /** Forgets what was made: weights may have been written meanwhile. For the thread that runs it. */
     void forget();
 
-    /** What runs a call with these weights, until the next call of this. */
-    Session session(Weights weights);
-
-    /** Adds what a call has to be fed of the weights. */
-    Feeds feed(Feeds feeds, Weights weights);
+    /** What runs calls with these weights; close it before another's call. */
+    Weighted with(Weights weights);
 
     @Override
     void close();
 
-    /** Weights are inputs: one session for all of them, which is fed all of them in every call, in place. */
+    /** A graph with weights. */
+    interface Weighted extends AutoCloseable {
+        Session session();
+
+        /** What of the weights is to be bound as inputs. */
+        Map<String, Tensor> tensors();
+
+        @Override
+        void close();
+    }
+
+    /** Weights are inputs: one session for all of them, which reads them in place, or what of them is on the device. */
     final class Fed implements WeightedGraph {
         private final PreparedWeights prepared;
+        private final Engine engine;
         private final Session session;
 
         Fed(Engine engine, PreparedWeights prepared, ModelProto model, boolean plansMemory) {
             this.prepared = prepared;
+            this.engine = engine;
             this.session = plansMemory ? engine.compile(model) : engine.compileForAnySize(model);
         }
 
         @Override
         public void prepare(Weights weights) {
-            // fed as they are
+            prepared.on(engine, weights).close();
         }
 
         @Override
@@ -45,13 +57,24 @@ interface WeightedGraph extends AutoCloseable {
         }
 
         @Override
-        public Session session(Weights weights) {
-            return session;
-        }
+        public Weighted with(Weights weights) {
+            Engine.Bound bound = prepared.on(engine, weights);
+            return new Weighted() {
+                @Override
+                public Session session() {
+                    return session;
+                }
 
-        @Override
-        public Feeds feed(Feeds feeds, Weights weights) {
-            return prepared.feed(feeds, weights);
+                @Override
+                public Map<String, Tensor> tensors() {
+                    return bound.tensors();
+                }
+
+                @Override
+                public void close() {
+                    bound.close();
+                }
+            };
         }
 
         @Override

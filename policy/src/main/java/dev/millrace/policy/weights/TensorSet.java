@@ -18,6 +18,7 @@ import java.util.Map;
 public final class TensorSet {
     private final List<TensorSpec> specs;
     private final Map<String, ByteBuffer> buffers = new LinkedHashMap<>();
+    private volatile long writes;
 
     /** All zeros. */
     public TensorSet(List<TensorSpec> specs) {
@@ -40,9 +41,21 @@ public final class TensorSet {
         return specs;
     }
 
-    /** A writable view of one tensor, row-major, with its own position. */
+    /** A writable view of one tensor, row-major, with its own position. Ask for it anew for each writing: see {@link #writes}. */
+    @SuppressWarnings("NonAtomicVolatileUpdate") // one writer at a time
     public FloatBuffer tensor(String name) {
+        writes++;
+        return values(name);
+    }
+
+    /** The same, for reading alone. */
+    public FloatBuffer values(String name) {
         return buffer(name).duplicate().order(ByteOrder.LITTLE_ENDIAN).asFloatBuffer();
+    }
+
+    /** How often something may have been written: who holds a copy knows by it whether it is still one. */
+    public long writes() {
+        return writes;
     }
 
     /** A read-only view of one tensor's little-endian bytes, with its own position. */
@@ -51,7 +64,9 @@ public final class TensorSet {
     }
 
     /** Overwrites one tensor with little-endian float32 bytes; consumes {@code source} entirely. */
+    @SuppressWarnings("NonAtomicVolatileUpdate") // one writer at a time
     public void load(String name, ByteBuffer source) {
+        writes++;
         ByteBuffer target = buffer(name).duplicate();
         if (source.remaining() != target.remaining()) {
             throw new IllegalArgumentException(
