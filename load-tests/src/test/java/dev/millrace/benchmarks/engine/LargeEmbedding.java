@@ -60,8 +60,8 @@ public final class LargeEmbedding {
             say("gradient", begun);
         }
         WholeTensor embedding = weights.shape().embedding();
-        MatrixRows of = new MatrixRows(gradients.tensors(), embedding);
-        MatrixRows rows = new MatrixRows(weights.tensors(), embedding);
+        MatrixRows of = new MatrixRows(gradients::tensor, embedding);
+        MatrixRows rows = new MatrixRows(weights.tensors()::tensor, embedding);
         int width = weights.shape().hiddenSize();
         for (int row : ROWS) {
             float[] gradient = new float[width];

@@ -136,6 +136,10 @@ public final class Tensor implements AutoCloseable {
         return value;
     }
 
+    public boolean isClosed() {
+        return closed;
+    }
+
     public long[] dims() {
         return facts().dims().clone();
     }

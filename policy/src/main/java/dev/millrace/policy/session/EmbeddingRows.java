@@ -39,7 +39,7 @@ final class EmbeddingRows {
 
     /** Adds the sums to a gradient. */
     void addTo(Gradients into, WholeTensor embedding) {
-        MatrixRows rows = new MatrixRows(into.tensors(), embedding);
+        MatrixRows rows = new MatrixRows(into::tensor, embedding);
         float[] row = new float[width];
         sums.forEach((token, sum) -> {
             rows.get(token, row);

@@ -2,10 +2,13 @@ package dev.millrace.policy.session;
 
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.LayerGradient;
+import dev.millrace.policy.ort.Tensor;
 import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.Weights;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.function.Function;
 
 /**
@@ -27,7 +30,9 @@ public final class GradientPass implements AutoCloseable {
     private final List<Piece> pieces = new ArrayList<>();
     private final AdditionOrder order;
     private final EmbeddingRows embedded;
-    private final Feeds fixed;
+    private final List<Engine.Bound> read = new ArrayList<>();
+    private final Map<String, Tensor> sums;
+    private final Map<String, Tensor> fixed = new HashMap<>();
 
     /**
      * A batch with its coefficients, as {@link GradientSession#accumulate} takes them.
@@ -72,11 +77,15 @@ public final class GradientPass implements AutoCloseable {
                 }
             }
         }
-        this.fixed = new Feeds().set(weights.tensors(), "");
+        this.read.add(engine.bound(weights.tensors()));
         if (weights.adapter().isPresent()) {
-            fixed.set(weights.trained().tensors(), "");
+            this.read.add(engine.bound(weights.trained().tensors()));
         }
-        fixed.set(into.tensors(), LayerGradient.sumOf(""));
+        this.read.forEach(bound -> fixed.putAll(bound.tensors()));
+        this.sums = engine.place().isHost()
+                ? new Feeds().set(into.tensors(), "").map()
+                : engine.memory().copyOf(into.tensors());
+        this.sums.forEach((name, tensor) -> fixed.put(LayerGradient.sumOf(name), tensor));
     }
 
     public int pieces() {
@@ -118,6 +127,9 @@ public final class GradientPass implements AutoCloseable {
 
     /** Completes the sum; after all pieces. */
     public void finish() {
+        if (!engine.place().isHost()) {
+            engine.memory().copyOut(sums, into.tensors());
+        }
         if (weights.adapter().isEmpty()) {
             embedded.addTo(into, shape.embedding());
         }
@@ -131,6 +143,7 @@ public final class GradientPass implements AutoCloseable {
     /** Frees what the pieces were fed with; after the last has ended. */
     @Override
     public void close() {
-        fixed.close();
+        sums.values().forEach(Tensor::close);
+        read.forEach(Engine.Bound::close);
     }
 }

@@ -52,7 +52,7 @@ final class MicroBatchGradient {
             DecoderShape shape,
             GradientGraphs graphs,
             LengthTables tables,
-            Feeds fixed,
+            Map<String, Tensor> fixed,
             AdditionOrder order,
             int ticket,
             MicroBatch micro,
@@ -63,7 +63,7 @@ final class MicroBatchGradient {
         this.shape = shape;
         this.graphs = graphs;
         this.tables = tables;
-        this.fixed = fixed.map();
+        this.fixed = fixed;
         this.order = order;
         this.ticket = ticket;
         this.micro = micro;
@@ -101,7 +101,7 @@ final class MicroBatchGradient {
     /** The rows of the embedding that the tokens look up. */
     private FloatBuffer looked(Weights weights) {
         int width = shape.hiddenSize();
-        MatrixRows embedding = new MatrixRows(weights.tensors(), shape.embedding());
+        MatrixRows embedding = new MatrixRows(weights.tensors()::values, shape.embedding());
         FloatBuffer rows = PositionTables.direct(Math.multiplyExact(tokens(), width));
         float[] row = new float[width];
         for (long token : micro.tokens()) {

@@ -117,15 +117,14 @@ final class SequenceRunner implements AutoCloseable {
             Reader reader) {
         check(weights, batch, temperatures);
         TokenScores scores = TokenScores.allocate(batch.scoredCount());
-        try (Feeds fixed = new Feeds()) {
-            fixed.set(weights.tensors(), "");
+        try (Engine.Bound fixed = engine.bound(weights.tensors())) {
             for (MicroBatch planned : MicroBatch.plan(batch, limit, shape)) {
                 MicroBatch micro = graphs.laidOut(planned);
                 if (Thread.currentThread().isInterrupted()) {
                     throw new CancellationException(
                             "interrupted between micro-batches of " + batch.sequenceCount() + " sequences");
                 }
-                try (Feeds feeds = new Feeds(fixed.map())) {
+                try (Feeds feeds = new Feeds(fixed.tensors())) {
                     feed(micro, temperatures, feeds);
                     extra.feed(micro, feeds);
                     run(micro, feeds, outputs, reader, scores);

@@ -5,6 +5,7 @@ import dev.millrace.policy.decoder.WholeTensor;
 import java.nio.FloatBuffer;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Function;
 import java.util.stream.IntStream;
 
 /** The rows of a matrix by their numbers, in whichever tensors of a set it lies; a live view. As thread-safe as the set. */
@@ -13,10 +14,13 @@ public final class MatrixRows {
     private final long[] firstRows;
     private final int width;
 
-    /** @param matrix of two axes, whose tensors are in the set */
-    public MatrixRows(TensorSet tensors, WholeTensor matrix) {
+    /**
+     * @param tensors by their names: {@link TensorSet#tensor}, or where rows are only read, {@link TensorSet#values}
+     * @param matrix of two axes, whose tensors are among these
+     */
+    public MatrixRows(Function<String, FloatBuffer> tensors, WholeTensor matrix) {
         for (TensorSpec piece : matrix.pieces()) {
-            pieces.add(tensors.tensor(piece.name()));
+            pieces.add(tensors.apply(piece.name()));
         }
         this.firstRows =
                 IntStream.range(0, pieces.size()).mapToLong(matrix::firstRow).toArray();
