@@ -405,6 +405,42 @@ class DecodeSessionTest {
         assertThatThrownBy(() -> new Sampling(1, 0, 0)).hasMessage("topP must be above 0 and at most 1: topP=0.0");
     }
 
+    /** In the key of a layer: what the broken weights leave in the cache would make every later softmax a NaN. */
+    @Test
+    void shouldLeaveNothingOfBrokenWeightsBehind() {
+        DecoderShape shape = Shapes.TIED;
+        Weights weights = RaggedBatches.weights(shape, 3);
+        Weights broken = weights.copy();
+        broken.tensor("model.layers.0.self_attn.k_proj.weight").put(0, Float.NaN);
+        try (DecodeSession decode = new DecodeSession(Engine.cpu(), shape, 9, 12, 3);
+                DecodeSession other = new DecodeSession(Engine.cpu(), shape, 9, 12, 3)) {
+            for (DecodeSession session : List.of(decode, other)) {
+                session.reset(1, 5);
+                session.prefill(weights, List.of(new KnownTokens(1, new int[] {4, 3, 2, 1})));
+                session.reset(2, 6);
+            }
+            DecodeInput in = new DecodeInput(9, 3);
+            in.activate(2, 3, Sampling.of(1));
+            in.sample(0, 2, 0.1f);
+            in.sample(1, 2, 0.2f);
+            in.sample(2, 2, 0.3f);
+            assertThatThrownBy(() -> decode.advance(broken, in)).isInstanceOf(NonFiniteScoreException.class);
+            decode.reset(2, 6);
+            DecodeSteps again = decode.advance(weights, in);
+            DecodeSteps never = other.advance(weights, in);
+            in.clear();
+            in.activate(1, 2, Sampling.of(1)); // was idle
+            in.sample(0, 1, 0.4f);
+            in.sample(1, 1, 0.5f);
+            DecodeSteps idle = decode.advance(weights, in);
+            DecodeSteps idleNever = other.advance(weights, in);
+            for (int step = 0; step < 2; step++) {
+                assertThat(again.logProb(step, 2)).isEqualTo(never.logProb(step, 2));
+                assertThat(idle.logProb(step, 1)).isEqualTo(idleNever.logProb(step, 1));
+            }
+        }
+    }
+
     private static void assertTruncated(Sampling sampling, int support) {
         DecoderShape shape = Shapes.TIED;
         Weights weights = RaggedBatches.weights(shape, 3);
