@@ -45,7 +45,7 @@ import picocli.CommandLine.Spec;
             "millrace bench engine --size 15m,110m,494m --device cuda:0",
             "millrace bench engine --model models/Qwen2.5-0.5B --rounds 3",
             "",
-            "The largest size needs 14 GB of memory; where the JVM may not take as much, it is said how to let it. Exit codes: 0 the",
+            "494m needs 14 GB of memory and 1.5b 36 GB; where the JVM may not take as much, it is said how to let it. Exit codes: 0 the",
             "passes agree; 1 they do not, or something failed; 2 a mistake in the command line."
         })
 public final class EngineBenchCommand implements Callable<Integer> {
@@ -58,7 +58,7 @@ public final class EngineBenchCommand implements Callable<Integer> {
             names = "--size",
             split = ",",
             paramLabel = "SIZE",
-            description = "Models with random weights: 15m, 110m, 494m (default: 15m,110m). May be repeated.")
+            description = "Models with random weights: 15m, 110m, 494m, 1.5b (default: 15m,110m). May be repeated.")
     private List<String> sizes = List.of();
 
     @Option(names = "--model", paramLabel = "DIR", description = "A model directory in their place.")

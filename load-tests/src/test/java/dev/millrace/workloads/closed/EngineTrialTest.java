@@ -123,7 +123,8 @@ class EngineTrialTest {
     void shouldNameTheSizesThereAre() {
         assertThat(EngineModel.parse("15m").shape().parameterCount()).isEqualTo(15_191_712);
         assertThat(EngineModel.parse("494M").shape().parameterCount()).isEqualTo(494_032_768);
-        assertThatThrownBy(() -> EngineModel.parse("7b")).hasMessage("size must be 15m, 110m or 494m: 7b");
+        assertThat(EngineModel.parse("1.5b").shape().parameterCount()).isEqualTo(1_543_714_304);
+        assertThatThrownBy(() -> EngineModel.parse("7b")).hasMessage("size must be 15m, 110m, 494m or 1.5b: 7b");
     }
 
     @Test
