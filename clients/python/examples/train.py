@@ -15,6 +15,7 @@ import dataclasses
 import logging
 import os
 import sys
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
@@ -24,6 +25,7 @@ from millrace_rl.torch import Decoder
 
 RANK, RANKS = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))  # torchrun sets them
 IDLE_S = 60  # without a batch, after which rank 0 looks whether the others are there
+LIMIT = timedelta(minutes=5)  # of a rank's wait for the others; longer than a step and its commit
 
 
 def together(collective, *arguments):
@@ -132,7 +134,7 @@ def main():
     args = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     torch.set_num_threads(1)  # a small model gains nothing from more
-    together(dist.init_process_group, "gloo")
+    together(dist.init_process_group, "gloo", None, LIMIT)
     with contextlib.ExitStack() as ends:
         trainer = ends.enter_context(millrace_rl.Run(args.bootstrap, args.run, client=args.client).trainer()) if RANK == 0 else None
         begin = (trainer.shape, trainer.weights(), trainer.state(), trainer.steps) if trainer else None

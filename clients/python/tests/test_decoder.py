@@ -3,18 +3,21 @@
 import sys
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 import numpy_decoder
 
+from millrace_rl.batch import Padded
 from millrace_rl.errors import Refused
 from millrace_rl.tensors import joined
 
 try:
     import torch
 
+    import train
     from millrace_rl.torch import Decoder
 except ImportError:
     torch = None
@@ -68,6 +71,16 @@ class DecoderTest(unittest.TestCase):
     def test_should_refuse_a_shape_that_it_does_not_know(self):
         with self.assertRaisesRegex(Refused, "the policy has rope_scaling, which this decoder does not know; use transformers' model"):
             Decoder(shape(rope_scaling={"type": "yarn"}))
+
+    def test_should_deal_the_rollouts_of_a_batch_to_all_ranks(self):
+        rows = np.arange(1, 6, dtype=np.float32)[:, None] * np.ones((1, 4), np.float32)
+        batch = Padded(*[rows] * 8, old_log_probs=None, temperature=rows[:, :1])
+        for ranks, dealt in ((1, [[1, 2, 3, 4, 5]]), (2, [[1, 3, 5], [2, 4]]), (7, [[1], [2], [3], [4], [5], [1], [1]])):
+            with mock.patch.object(train, "RANKS", ranks):
+                shards = list(train.shards(batch))
+            self.assertEqual([shard.temperature[:, 0].tolist() for shard in shards], dealt)
+            self.assertEqual(sum(shard.mask.sum() for shard in shards), batch.mask.sum(), "trains on each token once")
+            self.assertIsNone(shards[0].old_log_probs)
 
 
 if __name__ == "__main__":
