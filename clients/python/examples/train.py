@@ -33,7 +33,7 @@ def together(collective, *arguments):
     try:
         if RANKS > 1:
             collective(*arguments)
-    except RuntimeError as e:
+    except (RuntimeError, TimeoutError) as e:
         sys.exit(f"rank {RANK} cannot go on without the others: {e}; start all {RANKS} again, they go on from the newest version")
 
 
