@@ -69,6 +69,7 @@ public final class DecodeGraph {
     private final int capacity;
     private final Features features;
     private final Precision precision;
+    private final boolean onDevice;
     private final GraphBuilder graph = new GraphBuilder("decode");
     private final Operators ops = new Operators(graph);
 
@@ -89,15 +90,18 @@ public final class DecodeGraph {
         }
     }
 
-    private DecodeGraph(DecoderShape shape, int capacity, Features features, Precision precision) {
+    private DecodeGraph(DecoderShape shape, int capacity, Features features, Precision precision, boolean onDevice) {
+        this.onDevice = onDevice;
         this.shape = shape;
         this.capacity = capacity;
         this.features = features;
         this.precision = precision;
     }
 
-    public static ModelProto model(DecoderShape shape, int capacity, Features features, Precision precision) {
-        return new DecodeGraph(shape, capacity, features, precision).write();
+    /** @param onDevice whether operators that are slow on a device other than the CPU are written in another way */
+    public static ModelProto model(
+            DecoderShape shape, int capacity, Features features, Precision precision, boolean onDevice) {
+        return new DecodeGraph(shape, capacity, features, precision, onDevice).write();
     }
 
     /** Name of the cache of a layer's keys ({@code part} 0) or values ({@code part} 1). */
@@ -222,7 +226,7 @@ public final class DecodeGraph {
 
     private TokenChoice choice() {
         if (!features.truncating()) {
-            return new PlainChoice(features.topLogProbs());
+            return new PlainChoice(features.topLogProbs(), onDevice);
         }
         Shape perSlot = Shape.of(ROWS, Dim.ONE);
         return new TruncatedChoice(
@@ -230,7 +234,8 @@ public final class DecodeGraph {
                 graph.input(TOP_P, ElementType.FLOAT, perSlot),
                 graph.input(MIN_P, ElementType.FLOAT, perSlot),
                 features.recordsKept() ? graph.input(RECORDS_KEPT, ElementType.FLOAT, perSlot) : null,
-                features.topLogProbs());
+                features.topLogProbs(),
+                onDevice);
     }
 
     /** [slots, 1, 1, capacity]: 0 for the rows of the cache that hold a key, far below any score for the rest. */
@@ -347,10 +352,15 @@ public final class DecodeGraph {
     /** Samples from {@code softmax(logits / temperature)} itself. */
     static final class PlainChoice implements TokenChoice {
         private final int top;
+        private final boolean inBlocks;
 
-        /** @param top how many of the likeliest tokens are recorded; 0 records none */
-        PlainChoice(int top) {
+        /**
+         * @param top      how many of the likeliest tokens are recorded; 0 records none
+         * @param inBlocks how {@link TokenChoice#runningSums} are made
+         */
+        PlainChoice(int top, boolean inBlocks) {
             this.top = top;
+            this.inBlocks = inBlocks;
         }
 
         @Override
@@ -358,7 +368,7 @@ public final class DecodeGraph {
             Value logProbs = ops.logSoftmax(logits, -1);
             Value probs = ops.exp(logProbs);
             Value wanted = ops.unsqueeze(forced, 1);
-            Value sampled = TokenChoice.inverseCdf(ops, probs, uniform);
+            Value sampled = TokenChoice.inverseCdf(ops, probs, uniform, inBlocks);
             Value token = ops.where(ops.less(wanted, ops.graph().scalar(0L)), sampled, wanted);
             Value logProb = TokenChoice.pick(ops, logProbs, token);
             return new Chosen(
@@ -398,6 +408,7 @@ public final class DecodeGraph {
         private final Value minP;
         private final @Nullable Value records;
         private final int top;
+        private final boolean inBlocks;
 
         /**
          * @param topK    [slots, 1], the vocabulary's size or more to keep all
@@ -405,8 +416,10 @@ public final class DecodeGraph {
          * @param minP    [slots, 1], 0 to keep all
          * @param records [slots, 1], 1 for a slot whose kept tokens are recorded, else 0; null if there is none
          * @param top     how many of the likeliest tokens are recorded; 0 records none
+         * @param inBlocks how {@link TokenChoice#runningSums} are made
          */
-        TruncatedChoice(Value topK, Value topP, Value minP, @Nullable Value records, int top) {
+        TruncatedChoice(Value topK, Value topP, Value minP, @Nullable Value records, int top, boolean inBlocks) {
+            this.inBlocks = inBlocks;
             this.topK = topK;
             this.topP = topP;
             this.minP = minP;
@@ -427,7 +440,7 @@ public final class DecodeGraph {
                     ElementType.FLOAT);
 
             Value amongK = ops.where(ops.less(ranks, topK), sortedProbs, zero);
-            Value reached = ops.cumSum(amongK, 1, true);
+            Value reached = TokenChoice.runningSums(ops, amongK, true, inBlocks);
             Value enough = ops.mul(topP, ops.reduceSum(amongK, true, 1));
             Value nucleus = ops.where(ops.less(reached, enough), amongK, zero);
             Value least = ops.mul(minP, ops.slice(sortedProbs, 1, 0, 1));
@@ -438,7 +451,9 @@ public final class DecodeGraph {
                     ops.reduceSum(ops.where(ops.equal(sorted.get(1), wanted), ranks, zero), true, 1),
                     ElementType.INT64);
             Value rank = ops.where(
-                    ops.less(wanted, ops.graph().scalar(0L)), TokenChoice.inverseCdf(ops, kept, uniform), wantedRank);
+                    ops.less(wanted, ops.graph().scalar(0L)),
+                    TokenChoice.inverseCdf(ops, kept, uniform, inBlocks),
+                    wantedRank);
             Value total = ops.reduceSum(kept, false, 1);
             return new Chosen(
                     TokenChoice.pick(ops, sorted.get(1), rank),

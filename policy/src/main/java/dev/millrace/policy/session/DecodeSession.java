@@ -368,7 +368,14 @@ public final class DecodeSession implements AutoCloseable {
         return compiled.computeIfAbsent(
                 features,
                 absent -> prepared.graph(
-                        engine, DecodeGraph.model(shape, capacityTokens, features, prepared.precision()), true));
+                        engine,
+                        DecodeGraph.model(
+                                shape,
+                                capacityTokens,
+                                features,
+                                prepared.precision(),
+                                !engine.place().isHost()),
+                        true));
     }
 
     private void refuseNonFinite(DecodeSteps done) {

@@ -5,6 +5,8 @@ import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.decoder.WholeTensor;
 import java.nio.ByteBuffer;
 import java.nio.FloatBuffer;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Optional;
 import java.util.SplittableRandom;
 import org.jspecify.annotations.Nullable;
@@ -77,6 +79,7 @@ public final class Weights {
         Weights weights = zeros(shape);
         SplittableRandom random = new SplittableRandom(seed);
         double residualScale = 1 / Math.sqrt(2.0 * shape.layers());
+        List<Runnable> draws = new ArrayList<>();
         for (WholeTensor whole : shape.wholes()) {
             String name = whole.name();
             if (name.endsWith("norm.weight")) {
@@ -86,9 +89,10 @@ public final class Weights {
                 boolean intoResidual = name.endsWith("o_proj.weight") || name.endsWith("down_proj.weight");
                 double deviation = (intoResidual ? residualScale : 1) / Math.sqrt(in);
                 SplittableRandom own = random.split();
-                fill(weights, whole, () -> (float) (normal(own) * deviation));
+                draws.add(() -> fill(weights, whole, () -> (float) (normal(own) * deviation)));
             }
         }
+        draws.parallelStream().forEach(Runnable::run); // each by its own numbers
         return weights;
     }
 
