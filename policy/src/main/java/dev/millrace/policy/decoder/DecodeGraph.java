@@ -352,15 +352,15 @@ public final class DecodeGraph {
     /** Samples from {@code softmax(logits / temperature)} itself. */
     static final class PlainChoice implements TokenChoice {
         private final int top;
-        private final boolean inBlocks;
+        private final boolean onDevice;
 
         /**
          * @param top      how many of the likeliest tokens are recorded; 0 records none
-         * @param inBlocks how {@link TokenChoice#runningSums} are made
+         * @param onDevice how {@link TokenChoice} sums
          */
-        PlainChoice(int top, boolean inBlocks) {
+        PlainChoice(int top, boolean onDevice) {
             this.top = top;
-            this.inBlocks = inBlocks;
+            this.onDevice = onDevice;
         }
 
         @Override
@@ -368,14 +368,14 @@ public final class DecodeGraph {
             Value logProbs = ops.logSoftmax(logits, -1);
             Value probs = ops.exp(logProbs);
             Value wanted = ops.unsqueeze(forced, 1);
-            Value sampled = TokenChoice.inverseCdf(ops, probs, uniform, inBlocks);
+            Value sampled = TokenChoice.inverseCdf(ops, probs, uniform, onDevice);
             Value token = ops.where(ops.less(wanted, ops.graph().scalar(0L)), sampled, wanted);
             Value logProb = TokenChoice.pick(ops, logProbs, token);
             return new Chosen(
                     ops.squeeze(token, 1),
                     logProb,
                     ops.identity(logProb),
-                    TokenChoice.entropy(ops, probs, logProbs),
+                    TokenChoice.entropy(ops, probs, logProbs, onDevice),
                     new Notes(null, top(ops, logProbs, probs)));
         }
 
@@ -388,7 +388,7 @@ public final class DecodeGraph {
             Value ids = largest.get(1);
             Value taken = ops.neg(ops.gatherElements(probs, ids, 1));
             Value rest = ops.scatterElementsAdd(probs, ids, taken, 1); // p - p is exactly 0
-            return new Top(ids, largest.get(0), ops.log(ops.reduceSum(rest, false, 1)));
+            return new Top(ids, largest.get(0), ops.log(TokenChoice.sum(ops, rest, false, onDevice)));
         }
     }
 
@@ -408,7 +408,7 @@ public final class DecodeGraph {
         private final Value minP;
         private final @Nullable Value records;
         private final int top;
-        private final boolean inBlocks;
+        private final boolean onDevice;
 
         /**
          * @param topK    [slots, 1], the vocabulary's size or more to keep all
@@ -416,10 +416,10 @@ public final class DecodeGraph {
          * @param minP    [slots, 1], 0 to keep all
          * @param records [slots, 1], 1 for a slot whose kept tokens are recorded, else 0; null if there is none
          * @param top     how many of the likeliest tokens are recorded; 0 records none
-         * @param inBlocks how {@link TokenChoice#runningSums} are made
+         * @param onDevice how {@link TokenChoice} sums
          */
-        TruncatedChoice(Value topK, Value topP, Value minP, @Nullable Value records, int top, boolean inBlocks) {
-            this.inBlocks = inBlocks;
+        TruncatedChoice(Value topK, Value topP, Value minP, @Nullable Value records, int top, boolean onDevice) {
+            this.onDevice = onDevice;
             this.topK = topK;
             this.topP = topP;
             this.minP = minP;
@@ -431,7 +431,7 @@ public final class DecodeGraph {
         public Chosen choose(Operators ops, Value logits, Value forced, Value uniform) {
             Value zero = ops.graph().scalar(0f);
             Value logProbs = ops.logSoftmax(logits, -1);
-            Value entropy = TokenChoice.entropy(ops, ops.exp(logProbs), logProbs);
+            Value entropy = TokenChoice.entropy(ops, ops.exp(logProbs), logProbs, onDevice);
             List<Value> sorted = ops.sortDescending(logProbs);
             Value sortedProbs = ops.exp(sorted.get(0));
             long vocab = logits.dim(1).length();
@@ -440,21 +440,21 @@ public final class DecodeGraph {
                     ElementType.FLOAT);
 
             Value amongK = ops.where(ops.less(ranks, topK), sortedProbs, zero);
-            Value reached = TokenChoice.runningSums(ops, amongK, true, inBlocks);
-            Value enough = ops.mul(topP, ops.reduceSum(amongK, true, 1));
+            Value reached = TokenChoice.sumsBefore(ops, amongK, onDevice);
+            Value enough = ops.mul(topP, TokenChoice.sum(ops, amongK, true, onDevice));
             Value nucleus = ops.where(ops.less(reached, enough), amongK, zero);
             Value least = ops.mul(minP, ops.slice(sortedProbs, 1, 0, 1));
             Value kept = ops.where(ops.lessOrEqual(least, nucleus), nucleus, zero);
 
             Value wanted = ops.unsqueeze(forced, 1);
             Value wantedRank = ops.cast(
-                    ops.reduceSum(ops.where(ops.equal(sorted.get(1), wanted), ranks, zero), true, 1),
+                    TokenChoice.sum(ops, ops.where(ops.equal(sorted.get(1), wanted), ranks, zero), true, onDevice),
                     ElementType.INT64);
             Value rank = ops.where(
                     ops.less(wanted, ops.graph().scalar(0L)),
-                    TokenChoice.inverseCdf(ops, kept, uniform, inBlocks),
+                    TokenChoice.inverseCdf(ops, kept, uniform, onDevice),
                     wantedRank);
-            Value total = ops.reduceSum(kept, false, 1);
+            Value total = TokenChoice.sum(ops, kept, false, onDevice);
             return new Chosen(
                     TokenChoice.pick(ops, sorted.get(1), rank),
                     ops.log(ops.div(TokenChoice.pick(ops, kept, rank), total)),
@@ -472,7 +472,8 @@ public final class DecodeGraph {
             Value zero = ops.graph().scalar(0f);
             Value drawn = ops.where(ops.less(wanted, ops.graph().scalar(0L)), ops.mul(kept, records), zero);
             Value isKept = ops.less(zero, drawn);
-            Value counts = ops.cast(ops.reduceSum(ops.cast(isKept, ElementType.FLOAT), false, 1), ElementType.INT64);
+            Value counts = ops.cast(
+                    TokenChoice.sum(ops, ops.cast(isKept, ElementType.FLOAT), false, onDevice), ElementType.INT64);
             return new Kept(ops.compress(sortedIds, isKept, KEPT_OF_A_STEP), counts);
         }
 
@@ -495,7 +496,7 @@ public final class DecodeGraph {
             return new Top(
                     ops.slice(sorted.get(1), 1, 0, top),
                     ops.slice(logProbs, 1, 0, top),
-                    ops.log(ops.reduceSum(rest, false, 1)));
+                    ops.log(TokenChoice.sum(ops, rest, false, onDevice)));
         }
     }
 }

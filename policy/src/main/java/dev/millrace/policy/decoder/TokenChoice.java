@@ -5,12 +5,11 @@ import dev.millrace.policy.onnx.ElementType;
 import dev.millrace.policy.onnx.Operators;
 import dev.millrace.policy.onnx.Shape;
 import dev.millrace.policy.onnx.Value;
-import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
 
 /** How a step of the decode loop comes to its token: forced, or sampled by inverse CDF from one uniform number. */
 interface TokenChoice {
-    /** Running sums in blocks of so many. */
+    /** Places of a block. */
     long BLOCK = 64;
 
     /**
@@ -62,56 +61,90 @@ interface TokenChoice {
      * The place in the vocabulary's order at which the running sum of the probabilities first exceeds
      * {@code uniform * total}: int64 [slots, 1].
      *
-     * <p>A place of probability 0 is never chosen, not even by a uniform of 0: the running sum does not rise there, and where
-     * sums in blocks may, by rounding, it is left out. {@code uniform * total} stays below the total in float arithmetic for every
-     * uniform below 1, so that there is always a place.
+     * <p>A place of probability 0 is never chosen, not even by a uniform of 0, because the running sum does not rise there;
+     * and {@code uniform * total} stays below the total in float arithmetic for every uniform below 1, so that there is
+     * always a place.
      */
-    static Value inverseCdf(Operators ops, Value probs, Value uniform, boolean inBlocks) {
-        Value running = runningSums(ops, probs, false, inBlocks);
+    static Value inverseCdf(Operators ops, Value probs, Value uniform, boolean onDevice) {
         long vocab = probs.dim(1).length();
-        if (!inBlocks) {
-            Value threshold = ops.mul(ops.unsqueeze(uniform, 1), ops.slice(running, 1, vocab - 1, vocab));
-            Value passed = ops.cast(ops.lessOrEqual(running, threshold), ElementType.FLOAT);
-            return ops.cast(ops.reduceSum(passed, true, 1), ElementType.INT64);
+        if (onDevice && vocab > 4 * BLOCK) {
+            return inverseCdfInBlocks(ops, probs, uniform);
         }
-        Value zero = ops.graph().scalar(0f);
-        Value reached = ops.where(ops.less(zero, probs), running, zero);
-        Value threshold = ops.mul(ops.unsqueeze(uniform, 1), ops.reduceMax(reached, true, 1));
-        Value downwards = ops.cast(
-                ops.reshape(
-                        ops.graph()
-                                .constant(LongStream.iterate(vocab, n -> n - 1)
-                                        .limit(vocab)
-                                        .toArray()),
-                        Shape.of(1, vocab)),
-                ElementType.FLOAT);
-        Value first = ops.reduceMax(ops.where(ops.less(threshold, reached), downwards, zero), true, 1);
-        return ops.cast(ops.sub(ops.graph().scalar((float) vocab), first), ElementType.INT64);
+        Value running = ops.cumSum(probs, 1, false);
+        Value threshold = ops.mul(ops.unsqueeze(uniform, 1), ops.slice(running, 1, vocab - 1, vocab));
+        return ops.cast(countUpTo(ops, running, threshold, onDevice), ElementType.INT64);
+    }
+
+    /** First the block, by the sums of the blocks, then the place in it, by the sums within it; each as above. */
+    private static Value inverseCdfInBlocks(Operators ops, Value probs, Value uniform) {
+        Value within = inBlocks(ops, probs);
+        long blocks = within.dim(1).length();
+        Value sums = ofBlocks(ops, within);
+        Value running = ops.cumSum(sums, 1, false);
+        Value threshold = ops.mul(ops.unsqueeze(uniform, 1), ops.slice(running, 1, blocks - 1, blocks));
+        Value block = ops.cast(countUpTo(ops, running, threshold, true), ElementType.INT64);
+        Value before = ops.gatherElements(ops.cumSum(sums, 1, true), block, 1);
+        Value rows = ops.reshape(
+                ops.gatherElements(
+                        within,
+                        ops.expand(ops.unsqueeze(block, 2), Shape.of(within.dim(0), Dim.ONE, Dim.of(BLOCK))),
+                        1),
+                Shape.of(within.dim(0), Dim.of(BLOCK)));
+        // below the block's sum, whatever was rounded: the block was chosen because its sum is not 0
+        Value most = ops.mul(ops.slice(rows, 1, BLOCK - 1, BLOCK), Math.nextDown(1f));
+        Value left = ops.sub(threshold, before);
+        Value place = countUpTo(ops, rows, ops.where(ops.less(left, most), left, most), true);
+        return ops.add(ops.mul(block, ops.graph().scalar(BLOCK)), ops.cast(place, ElementType.INT64));
+    }
+
+    private static Value countUpTo(Operators ops, Value running, Value threshold, boolean onDevice) {
+        return sum(ops, ops.cast(ops.lessOrEqual(running, threshold), ElementType.FLOAT), true, onDevice);
     }
 
     /**
-     * Sums along axis 1. In blocks they are sums within a block, and of the blocks before it: a device adds up every sum from its
-     * start, which takes as many additions as the square of the length.
+     * Running sums along axis 1, without each place's own. On a device they are sums within a block, and of the blocks before it:
+     * it adds up every sum from its start, which takes as many additions as the square of the length.
      */
-    static Value runningSums(Operators ops, Value x, boolean exclusive, boolean inBlocks) {
+    static Value sumsBefore(Operators ops, Value x, boolean onDevice) {
         long length = x.dim(1).length();
-        if (!inBlocks || length <= 4 * BLOCK) {
-            return ops.cumSum(x, 1, exclusive);
+        if (!onDevice || length <= 4 * BLOCK) {
+            return ops.cumSum(x, 1, true);
         }
-        long blocks = (length + BLOCK - 1) / BLOCK;
-        Dim rows = x.dim(0);
-        Value padded = length == blocks * BLOCK ? x : ops.pad(x, 1, 0, blocks * BLOCK - length);
-        Value cut = ops.reshape(padded, Shape.of(rows, Dim.of(blocks), Dim.of(BLOCK)));
-        Value within = ops.cumSum(cut, 2, false);
-        Value sums = ops.reshape(ops.slice(within, 2, BLOCK - 1, BLOCK), Shape.of(rows, Dim.of(blocks)));
-        Value before = ops.unsqueeze(runningSums(ops, sums, true, true), 2);
-        Value all = ops.add(exclusive ? ops.cumSum(cut, 2, true) : within, before);
-        Value flat = ops.reshape(all, Shape.of(rows, Dim.of(blocks * BLOCK)));
-        return length == blocks * BLOCK ? flat : ops.slice(flat, 1, 0, length);
+        Value within = inBlocks(ops, x);
+        Value before = ops.unsqueeze(ops.cumSum(ofBlocks(ops, within), 1, true), 2);
+        Value all = ops.add(ops.sub(within, cut(ops, x)), before);
+        Value flat = ops.reshape(all, Shape.of(x.dim(0), Dim.of(within.dim(1).length() * BLOCK)));
+        return flat.dim(1).length() == length ? flat : ops.slice(flat, 1, 0, length);
     }
 
-    static Value entropy(Operators ops, Value probs, Value logProbs) {
-        return ops.neg(ops.reduceSum(ops.mul(probs, logProbs), false, 1));
+    private static Value cut(Operators ops, Value x) {
+        long length = x.dim(1).length();
+        long blocks = (length + BLOCK - 1) / BLOCK;
+        Value padded = length == blocks * BLOCK ? x : ops.pad(x, 1, 0, blocks * BLOCK - length);
+        return ops.reshape(padded, Shape.of(x.dim(0), Dim.of(blocks), Dim.of(BLOCK)));
+    }
+
+    /** [slots, length] to the running sums of each block, [slots, blocks, block]. */
+    private static Value inBlocks(Operators ops, Value x) {
+        return ops.cumSum(cut(ops, x), 2, false);
+    }
+
+    private static Value ofBlocks(Operators ops, Value within) {
+        return ops.reshape(ops.slice(within, 2, BLOCK - 1, BLOCK), Shape.of(within.dim(0), within.dim(1)));
+    }
+
+    /** Sums along axis 1; on a device a product with ones, which is there a hundred times as fast as a reduction. */
+    static Value sum(Operators ops, Value x, boolean keepAxis, boolean onDevice) {
+        if (!onDevice) {
+            return ops.reduceSum(x, keepAxis, 1);
+        }
+        Value ones = ops.expand(ops.graph().scalar(1f), Shape.of(x.dim(1), Dim.ONE));
+        Value sums = ops.matMul(x, ones);
+        return keepAxis ? sums : ops.squeeze(sums, 1);
+    }
+
+    static Value entropy(Operators ops, Value probs, Value logProbs, boolean onDevice) {
+        return ops.neg(sum(ops, ops.mul(probs, logProbs), false, onDevice));
     }
 
     static Value pick(Operators ops, Value perToken, Value index) {
