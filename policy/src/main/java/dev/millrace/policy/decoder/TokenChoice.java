@@ -67,33 +67,33 @@ interface TokenChoice {
      */
     static Value inverseCdf(Operators ops, Value probs, Value uniform, boolean onDevice) {
         long vocab = probs.dim(1).length();
-        if (onDevice && vocab > 4 * BLOCK) {
-            return inverseCdfInBlocks(ops, probs, uniform);
+        if (vocab > 4 * BLOCK) {
+            return inverseCdfInBlocks(ops, probs, uniform, onDevice);
         }
         Value running = ops.cumSum(probs, 1, false);
         Value threshold = ops.mul(ops.unsqueeze(uniform, 1), ops.slice(running, 1, vocab - 1, vocab));
         return ops.cast(countUpTo(ops, running, threshold, onDevice), ElementType.INT64);
     }
 
-    /** First the block, by the sums of the blocks, then the place in it, by the sums within it; each as above. */
-    private static Value inverseCdfInBlocks(Operators ops, Value probs, Value uniform) {
-        Value within = inBlocks(ops, probs);
-        long blocks = within.dim(1).length();
-        Value sums = ofBlocks(ops, within);
+    /** First the block, by the sums of the blocks, then the place in it, by the running sums within it; each as above. */
+    private static Value inverseCdfInBlocks(Operators ops, Value probs, Value uniform, boolean onDevice) {
+        Value cut = cut(ops, probs);
+        Dim slots = cut.dim(0);
+        long blocks = cut.dim(1).length();
+        Value sums = onDevice
+                ? ops.squeeze(ops.matMul(cut, ops.expand(ops.graph().scalar(1f), Shape.of(BLOCK, 1))), 2)
+                : ops.reduceSum(cut, false, 2);
         Value running = ops.cumSum(sums, 1, false);
         Value threshold = ops.mul(ops.unsqueeze(uniform, 1), ops.slice(running, 1, blocks - 1, blocks));
-        Value block = ops.cast(countUpTo(ops, running, threshold, true), ElementType.INT64);
+        Value block = ops.cast(countUpTo(ops, running, threshold, onDevice), ElementType.INT64);
         Value before = ops.gatherElements(ops.cumSum(sums, 1, true), block, 1);
-        Value rows = ops.reshape(
-                ops.gatherElements(
-                        within,
-                        ops.expand(ops.unsqueeze(block, 2), Shape.of(within.dim(0), Dim.ONE, Dim.of(BLOCK))),
-                        1),
-                Shape.of(within.dim(0), Dim.of(BLOCK)));
+        Value inBlock = ops.expand(ops.unsqueeze(block, 2), Shape.of(slots, Dim.ONE, Dim.of(BLOCK)));
+        Value within =
+                ops.cumSum(ops.reshape(ops.gatherElements(cut, inBlock, 1), Shape.of(slots, Dim.of(BLOCK))), 1, false);
         // below the block's sum, whatever was rounded: the block was chosen because its sum is not 0
-        Value most = ops.mul(ops.slice(rows, 1, BLOCK - 1, BLOCK), Math.nextDown(1f));
+        Value most = ops.mul(ops.slice(within, 1, BLOCK - 1, BLOCK), Math.nextDown(1f));
         Value left = ops.sub(threshold, before);
-        Value place = countUpTo(ops, rows, ops.where(ops.less(left, most), left, most), true);
+        Value place = countUpTo(ops, within, ops.where(ops.less(left, most), left, most), onDevice);
         return ops.add(ops.mul(block, ops.graph().scalar(BLOCK)), ops.cast(place, ElementType.INT64));
     }
 
@@ -110,10 +110,12 @@ interface TokenChoice {
         if (!onDevice || length <= 4 * BLOCK) {
             return ops.cumSum(x, 1, true);
         }
-        Value within = inBlocks(ops, x);
-        Value before = ops.unsqueeze(ops.cumSum(ofBlocks(ops, within), 1, true), 2);
-        Value all = ops.add(ops.sub(within, cut(ops, x)), before);
-        Value flat = ops.reshape(all, Shape.of(x.dim(0), Dim.of(within.dim(1).length() * BLOCK)));
+        Value cut = cut(ops, x);
+        Value within = ops.cumSum(cut, 2, true);
+        Value sums =
+                ops.squeeze(ops.add(ops.slice(within, 2, BLOCK - 1, BLOCK), ops.slice(cut, 2, BLOCK - 1, BLOCK)), 2);
+        Value all = ops.add(within, ops.unsqueeze(ops.cumSum(sums, 1, true), 2));
+        Value flat = ops.reshape(all, Shape.of(x.dim(0), Dim.of(cut.dim(1).length() * BLOCK)));
         return flat.dim(1).length() == length ? flat : ops.slice(flat, 1, 0, length);
     }
 
@@ -122,15 +124,6 @@ interface TokenChoice {
         long blocks = (length + BLOCK - 1) / BLOCK;
         Value padded = length == blocks * BLOCK ? x : ops.pad(x, 1, 0, blocks * BLOCK - length);
         return ops.reshape(padded, Shape.of(x.dim(0), Dim.of(blocks), Dim.of(BLOCK)));
-    }
-
-    /** [slots, length] to the running sums of each block, [slots, blocks, block]. */
-    private static Value inBlocks(Operators ops, Value x) {
-        return ops.cumSum(cut(ops, x), 2, false);
-    }
-
-    private static Value ofBlocks(Operators ops, Value within) {
-        return ops.reshape(ops.slice(within, 2, BLOCK - 1, BLOCK), Shape.of(within.dim(0), within.dim(1)));
     }
 
     /** Sums along axis 1; on a device a product with ones, which is there a hundred times as fast as a reduction. */

@@ -14,6 +14,7 @@ import java.util.Map;
 import java.util.OptionalInt;
 import java.util.SplittableRandom;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class RunningSumsTest {
@@ -49,8 +50,8 @@ class RunningSumsTest {
 
     /** At every edge between two places: the place on either side is right, and one of probability 0 never is. */
     @ParameterizedTest
-    @ValueSource(ints = {300, 20_001})
-    void shouldDrawTheSamePlacesInBlocks(int length) {
+    @CsvSource({"300, true", "20001, true", "300, false", "20001, false"})
+    void shouldDrawTheSamePlacesInBlocks(int length, boolean onDevice) {
         SplittableRandom random = new SplittableRandom(length);
         float[] values = new float[length];
         double total = 0;
@@ -62,7 +63,7 @@ class RunningSumsTest {
         Operators ops = new Operators(graph);
         Value x = graph.input("x", ElementType.FLOAT, Shape.of(1, length));
         Value uniform = graph.input("uniform", ElementType.FLOAT, Shape.of(1));
-        graph.output("place", TokenChoice.inverseCdf(ops, x, uniform, true));
+        graph.output("place", TokenChoice.inverseCdf(ops, x, uniform, onDevice));
         Session.Options options = new Session.Options(OptionalInt.empty(), 1, false, true, Map.of(), Map.of());
         try (Session session = Session.compile(graph.model().toByteArray(), options);
                 Tensor in = Tensor.of(values, 1, length)) {
