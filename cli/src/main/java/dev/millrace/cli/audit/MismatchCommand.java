@@ -140,7 +140,8 @@ public final class MismatchCommand implements Callable<Integer> {
     private EnginePlan plan(DecoderShape shape) {
         EnginePlan plan;
         try {
-            plan = new EnginePlan(sequences, promptTokens, tokens, 1, TOKEN_BUDGET, WeightPlacement.AUTO, rounds);
+            plan = new EnginePlan(
+                    sequences, promptTokens, tokens, 1, TOKEN_BUDGET, WeightPlacement.AUTO, Precision.F32, rounds);
         } catch (IllegalArgumentException e) {
             throw new RefusedRequestException(String.valueOf(e.getMessage()), e);
         }

@@ -2,6 +2,7 @@ package dev.millrace.cli.model;
 
 import dev.millrace.cli.TypedCommand;
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.Precision;
 import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.huggingface.CheckpointException;
 import dev.millrace.policy.session.Device;
@@ -88,9 +89,15 @@ public final class EngineBenchCommand implements Callable<Integer> {
     @Option(
             names = "--weight-placement",
             paramLabel = "PLACEMENT",
-            description = "Weights fed with each call or packed into the graphs: auto, fed, packed (default: auto, "
-                    + "packed on a CUDA device).")
+            description =
+                    "Weights fed with each call or packed into the graphs: auto, fed, packed (default: auto, which is fed).")
     private WeightPlacement placement = WeightPlacement.AUTO;
+
+    @Option(
+            names = "--precision",
+            paramLabel = "PRECISION",
+            description = "Of what is sampled from: f32, bf16, int8 (default: f32).")
+    private Precision precision = Precision.F32;
 
     @Option(names = "--rounds", paramLabel = "N", description = "Rounds after a warm-up round (default: 5).")
     private int rounds = 5;
@@ -108,7 +115,7 @@ public final class EngineBenchCommand implements Callable<Integer> {
         try {
             Device on = Device.parse(device);
             int perCall = tokensPerCall > 0 ? tokensPerCall : on.kind() == Device.Kind.CPU ? 4 : 64;
-            plan = new EnginePlan(sequences, promptTokens, tokens, perCall, 4096, placement, rounds);
+            plan = new EnginePlan(sequences, promptTokens, tokens, perCall, 4096, placement, precision, rounds);
             engine = new Engine(on, threads);
             engine.requireUsable();
         } catch (IllegalArgumentException | InferenceException e) {

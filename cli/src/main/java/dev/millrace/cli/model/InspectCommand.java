@@ -1,5 +1,6 @@
 package dev.millrace.cli.model;
 
+import dev.millrace.policy.decoder.Precision;
 import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.huggingface.CheckpointException;
 import dev.millrace.policy.session.Device;
@@ -124,8 +125,8 @@ public final class InspectCommand implements Callable<Integer> {
             int half = Math.min(TOKENS, weights.shape().maxPositions() / 2);
             int window = weights.shape().traits().slidingWindow();
             int perCall = window > 0 ? Math.min(TOKENS_PER_CALL, window) : TOKENS_PER_CALL;
-            EnginePlan plan =
-                    new EnginePlan(SEQUENCES, half, half, perCall, TOKEN_BUDGET, WeightPlacement.AUTO, ROUNDS);
+            EnginePlan plan = new EnginePlan(
+                    SEQUENCES, half, half, perCall, TOKEN_BUDGET, WeightPlacement.AUTO, Precision.F32, ROUNDS);
             try (EngineTrial trial = new EngineTrial(engine, weights, plan)) {
                 return new MeasuredModel(engine.device().toString(), trial.measure());
             }

@@ -150,7 +150,7 @@ public record GeneratorConfig(
 
     /** Nothing yet, in the form that this generator's engine takes it in. */
     PreparedWeights prepared(Engine engine) {
-        return new PreparedWeights(precision, weightPlacement.packsOn(engine.device()));
+        return new PreparedWeights(precision, weightPlacement.packs());
     }
 
     /** Why a token may go through other experts later than when what follows it was sampled; empty if it does not. */

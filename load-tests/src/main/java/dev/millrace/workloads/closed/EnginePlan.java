@@ -1,5 +1,6 @@
 package dev.millrace.workloads.closed;
 
+import dev.millrace.policy.decoder.Precision;
 import dev.millrace.policy.session.WeightPlacement;
 
 /**
@@ -11,6 +12,7 @@ import dev.millrace.policy.session.WeightPlacement;
  * @param tokensPerCall sampled tokens before the caller sees any
  * @param tokenBudget padded tokens of a micro-batch of scoring and gradient
  * @param placement of the weights that prompts and sampled tokens go through
+ * @param precision of what prompts and sampled tokens go through
  * @param rounds beside the one that warms up
  */
 public record EnginePlan(
@@ -20,6 +22,7 @@ public record EnginePlan(
         int tokensPerCall,
         int tokenBudget,
         WeightPlacement placement,
+        Precision precision,
         int rounds) {
     public EnginePlan {
         atLeast(1, sequences, "sequences");

@@ -13,6 +13,7 @@ import org.jspecify.annotations.Nullable;
  * @param update one step of AdamW over all parameters
  * @param step gradient and update of the same round
  * @param pack the weights that a step wrote put into the graphs that generate; null where they are fed
+ * @param takeUp for how long sampling waits for a version that is made ready beside it; null where nothing is made ready
  * @param decodeAndScore how far the log-probs of the sampled tokens are from what scoring says of them
  * @param deviceAndCpu how far scoring on the device is from scoring on the CPU; null where the device is the CPU
  */
@@ -25,6 +26,7 @@ public record EngineRates(
         Sample update,
         Sample step,
         @Nullable Sample pack,
+        @Nullable Sample takeUp,
         LogProbGap decodeAndScore,
         @Nullable LogProbGap deviceAndCpu) {
 

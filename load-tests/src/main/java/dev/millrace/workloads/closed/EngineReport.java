@@ -25,6 +25,8 @@ public final class EngineReport {
             seconds("step", r -> r.rates().step()),
             seconds("of it update", r -> r.rates().update()),
             Column.<Result>text("packed", r -> packed(r.rates().pack())).in("s"),
+            Column.<Result>text("waits for a version", r -> packed(r.rates().takeUp()))
+                    .in("s"),
             Column.<Result>number("resident", 2, r -> r.residentBytes() / 1e9).in("GB"));
 
     private static final List<Column<Result>> VERSIONS = List.of(

@@ -19,7 +19,8 @@ public final class EngineTrial implements AutoCloseable {
     private final EngineWork work;
 
     /** Seconds of one round. */
-    private record Round(double prefill, double decode, double score, double gradient, double update, double pack) {}
+    private record Round(
+            double prefill, double decode, double score, double gradient, double update, double pack, double takeUp) {}
 
     /**
      * @param weights written by every round's step
@@ -35,6 +36,7 @@ public final class EngineTrial implements AutoCloseable {
     /** Measures all rounds; the weights are other ones afterwards. */
     public EngineRates measure() {
         List<Round> rounds = new ArrayList<>();
+        boolean madeReady = plan.placement().packs() || device.kind() != Device.Kind.CPU;
         LogProbGap decodeAndScore = LogProbGap.NONE;
         LogProbGap deviceAndCpu = null;
         for (int r = -1; r < plan.rounds(); r++) {
@@ -51,8 +53,9 @@ public final class EngineTrial implements AutoCloseable {
             double backward = seconds(work::accumulate);
             double update = seconds(work::update);
             double pack = seconds(work::prepare);
+            double takeUp = madeReady ? work.takeUp() : 0;
             if (r >= 0) {
-                rounds.add(new Round(prefill, decoded, score, backward, update, pack));
+                rounds.add(new Round(prefill, decoded, score, backward, update, pack, takeUp));
             }
         }
         return new EngineRates(
@@ -63,9 +66,10 @@ public final class EngineTrial implements AutoCloseable {
                 Sample.of(rounds.stream().map(Round::gradient).toList()),
                 Sample.of(rounds.stream().map(Round::update).toList()),
                 Sample.of(rounds.stream().map(r -> r.gradient() + r.update()).toList()),
-                plan.placement().packsOn(device)
+                plan.placement().packs()
                         ? Sample.of(rounds.stream().map(Round::pack).toList())
                         : null,
+                madeReady ? Sample.of(rounds.stream().map(Round::takeUp).toList()) : null,
                 decodeAndScore,
                 deviceAndCpu);
     }

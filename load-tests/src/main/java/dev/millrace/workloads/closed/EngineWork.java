@@ -1,7 +1,6 @@
 package dev.millrace.workloads.closed;
 
 import dev.millrace.policy.autodiff.AdamW;
-import dev.millrace.policy.decoder.Precision;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.GradientSession;
 import dev.millrace.policy.session.PreparedWeights;
@@ -38,7 +37,7 @@ public final class EngineWork implements AutoCloseable {
      */
     public EngineWork(Engine engine, Weights weights, EnginePlan plan) {
         this.weights = weights;
-        this.prepared = new PreparedWeights(Precision.F32, plan.placement().packsOn(engine.device()));
+        this.prepared = new PreparedWeights(plan.precision(), plan.placement().packs());
         this.ones = filled(plan.sequences() * plan.sampledTokens());
         this.temperatures = filled(plan.sequences());
         this.sampled = new SampledSequences(engine, weights, plan, prepared);
@@ -57,6 +56,14 @@ public final class EngineWork implements AutoCloseable {
     public void prepare() {
         prepared.forget();
         prepared.prepare(weights);
+    }
+
+    /**
+     * Seconds by which sampling waits for a version that another thread makes ready: how much longer than usual the longest call
+     * is, while it does and with the new weights.
+     */
+    public double takeUp() {
+        return sampled.takeUp(prepared);
     }
 
     /** Begins every sequence again with its prompt. */

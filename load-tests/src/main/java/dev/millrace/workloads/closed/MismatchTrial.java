@@ -69,7 +69,7 @@ public final class MismatchTrial {
                         engine,
                         weights,
                         plan,
-                        new PreparedWeights(precision, plan.placement().packsOn(engine.device())));
+                        new PreparedWeights(precision, plan.placement().packs()));
                 ScoringSession scoring = new ScoringSession(engine, weights.shape(), plan.tokenBudget())) {
             for (int round = 0; round < plan.rounds(); round++) {
                 sampled.takePrompts();

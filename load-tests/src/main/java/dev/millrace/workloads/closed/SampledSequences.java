@@ -10,14 +10,19 @@ import dev.millrace.policy.session.RoutedExperts;
 import dev.millrace.policy.session.Sampling;
 import dev.millrace.policy.session.SequenceBatch;
 import dev.millrace.policy.weights.Weights;
+import dev.millrace.workloads.Sample;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.SplittableRandom;
+import java.util.concurrent.CompletableFuture;
 
 /** Sequences of random prompts that an engine continues from at temperature 1, with what it said of each token that it drew. Not thread-safe. */
 final class SampledSequences implements AutoCloseable {
     private static final double LARGEST_DRAW = 0.9999;
+    private static final int TAKE_UP_STEPS = 4;
+    private static final int USUAL_CALLS = 8;
 
     private final EnginePlan plan;
     private final Weights weights;
@@ -74,6 +79,42 @@ final class SampledSequences implements AutoCloseable {
                 logProbs[slot * plan.sampledTokens() + done + step] = drawn.temperatureLogProb(step, slot);
             }
         }
+    }
+
+    /** As {@link EngineWork#takeUp}. */
+    double takeUp(PreparedWeights prepared) {
+        Weights next = weights.copy();
+        List<Double> usual = new ArrayList<>();
+        List<Double> beside = new ArrayList<>();
+        takePrompts();
+        for (int i = 0; i < USUAL_CALLS; i++) {
+            usual.add(call(weights));
+        }
+        CompletableFuture<Void> made = CompletableFuture.runAsync(() -> prepared.prepare(next));
+        while (!made.isDone()) {
+            beside.add(call(weights));
+        }
+        made.join();
+        beside.add(call(next));
+        return Math.max(0, Collections.max(beside) - Sample.of(usual).median());
+    }
+
+    /** Seconds of a call of few steps; where there is no room for them, after the prompts were taken in again. */
+    private double call(Weights with) {
+        if (session.position(0) + TAKE_UP_STEPS > plan.length()) {
+            takePrompts();
+        }
+        int steps = Math.min(TAKE_UP_STEPS, Math.min(plan.tokensPerCall(), plan.sampledTokens()));
+        DecodeInput in = new DecodeInput(sequences.length, plan.tokensPerCall());
+        for (int slot = 0; slot < sequences.length; slot++) {
+            in.activate(slot, steps, Sampling.of(1));
+            for (int step = 0; step < steps; step++) {
+                in.sample(step, slot, (float) random.nextDouble(0, LARGEST_DRAW));
+            }
+        }
+        long began = System.nanoTime();
+        session.advance(with, in);
+        return (System.nanoTime() - began) / 1e9;
     }
 
     /** The sequences, of which what was drawn is to be scored. */

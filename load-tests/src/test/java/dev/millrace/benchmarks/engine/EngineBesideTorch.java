@@ -1,6 +1,7 @@
 package dev.millrace.benchmarks.engine;
 
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.Precision;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.WeightPlacement;
 import dev.millrace.policy.weights.Weights;
@@ -76,7 +77,8 @@ public final class EngineBesideTorch {
         int prompt = arguments.length > 2 ? Integer.parseInt(arguments[2]) : 128;
         int sampled = arguments.length > 3 ? Integer.parseInt(arguments[3]) : 64;
         WeightPlacement placement = Boolean.getBoolean("packed") ? WeightPlacement.PACKED : WeightPlacement.FED;
-        EnginePlan plan = new EnginePlan(SEQUENCES, prompt, sampled, PER_CALL, TOKEN_BUDGET, placement, rounds);
+        EnginePlan plan =
+                new EnginePlan(SEQUENCES, prompt, sampled, PER_CALL, TOKEN_BUDGET, placement, Precision.F32, rounds);
         DecoderShape shape = model.shape();
         List<Work> works = Arrays.stream(Work.values())
                 .filter(work -> work.goal > 0 || Boolean.parseBoolean(System.getProperty("update", "true")))

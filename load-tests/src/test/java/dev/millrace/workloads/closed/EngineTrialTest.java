@@ -25,7 +25,8 @@ class EngineTrialTest {
     @ParameterizedTest
     @EnumSource(WeightPlacement.class)
     void shouldMeasureEveryRoundAndFindThatThePassesAgree(WeightPlacement placement) {
-        EnginePlan plan = new EnginePlan(3, 5, 6, 4, 64, placement, 2); // the last call has fewer steps than it may
+        EnginePlan plan = new EnginePlan(
+                3, 5, 6, 4, 64, placement, Precision.F32, 2); // the last call has fewer steps than it may
         Weights weights = Weights.random(SHAPE, 1);
         EngineRates rates;
         try (EngineTrial trial = new EngineTrial(Engine.cpu(), weights, plan)) {
@@ -41,6 +42,7 @@ class EngineTrialTest {
                         .map(Sample::count))
                 .containsOnly(2);
         assertThat(rates.pack() != null).isEqualTo(placement == WeightPlacement.PACKED);
+        assertThat(rates.takeUp() != null).isEqualTo(placement == WeightPlacement.PACKED);
         // what was drawn is what was scored: any other token would be nats away
         assertThat(rates.decodeAndScore().most()).isPositive().isLessThan(1e-4);
         assertThat(rates.deviceAndCpu()).isNull(); // nothing to compare with
@@ -50,9 +52,9 @@ class EngineTrialTest {
 
     @Test
     void shouldCountTheTokensThatRatesAreOf() {
-        EnginePlan plan = new EnginePlan(8, 100, 50, 4, 64, WeightPlacement.AUTO, 1);
+        EnginePlan plan = new EnginePlan(8, 100, 50, 4, 64, WeightPlacement.AUTO, Precision.F32, 1);
         Sample two = Sample.of(List.of(2.0));
-        EngineRates rates = new EngineRates(plan, two, two, two, two, two, two, null, LogProbGap.NONE, null);
+        EngineRates rates = new EngineRates(plan, two, two, two, two, two, two, null, null, LogProbGap.NONE, null);
         assertThat(rates.prefillRate()).isEqualTo(400);
         assertThat(rates.decodeRate()).isEqualTo(200);
         assertThat(rates.scoreRate()).isEqualTo(600);
@@ -78,7 +80,9 @@ class EngineTrialTest {
     @Test
     void shouldFindTheGapThatThePrecisionOfTheSamplerMakes() {
         MismatchTrial trial = new MismatchTrial(
-                Engine.cpu(), Weights.random(SHAPE, 1), new EnginePlan(4, 5, 8, 4, 64, WeightPlacement.AUTO, 2));
+                Engine.cpu(),
+                Weights.random(SHAPE, 1),
+                new EnginePlan(4, 5, 8, 4, 64, WeightPlacement.AUTO, Precision.F32, 2));
         MismatchTrial.Mismatch none = trial.measure(Precision.F32).get(0);
         assertThat(none.tokens()).isEqualTo(64);
         assertThat(none.gap().most()).isLessThan(1e-4);
@@ -108,8 +112,8 @@ class EngineTrialTest {
                 false,
                 new DecoderTraits(new RopeScaling.None(), false, false, true, 0, 0, new Experts(6, 2, 8, true)));
         Weights weights = Weights.random(experts, 1);
-        MismatchTrial trial =
-                new MismatchTrial(Engine.cpu(), weights, new EnginePlan(4, 5, 16, 4, 64, WeightPlacement.AUTO, 6));
+        MismatchTrial trial = new MismatchTrial(
+                Engine.cpu(), weights, new EnginePlan(4, 5, 16, 4, 64, WeightPlacement.AUTO, Precision.F32, 6));
         List<MismatchTrial.Mismatch> found = trial.measure(Precision.INT8);
         assertThat(found)
                 .extracting(MismatchTrial.Mismatch::routing)

@@ -11,6 +11,7 @@ import dev.millrace.policy.weights.Weights;
 import java.nio.FloatBuffer;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -20,11 +21,15 @@ import org.jspecify.annotations.Nullable;
  * nearest values of their type, ties to even. Masters begin as what the weights are at the first step.
  *
  * <p>Minimises: the gradient is of a loss. Decay applies to matrices, the embedding among them; norms and biases are not
- * decayed. The arithmetic is float32 in a fixed order, so that the same state, weights and gradients give the same bits. Not
- * thread-safe: one owner.
+ * decayed. The arithmetic is float32 in a fixed order, so that the same state, weights and gradients give the same bits; each value
+ * is stepped by itself, so that any number of processors may share the work. Not thread-safe: one owner.
  */
 public final class AdamW {
     private static final int CHUNK = 4096;
+    /** What one processor steps at once; less is not worth a second one. */
+    private static final int PIECE = 1 << 18;
+
+    private static final ThreadLocal<Scratch> SCRATCH = ThreadLocal.withInitial(Scratch::new);
 
     private final Config config;
     private final List<TensorSpec> specs;
@@ -33,10 +38,15 @@ public final class AdamW {
     private @Nullable TensorSet masters;
     private long steps;
 
-    private final float[] g = new float[CHUNK];
     private final float[] w = new float[CHUNK];
-    private final float[] m = new float[CHUNK];
-    private final float[] v = new float[CHUNK];
+
+    /** What a thread computes in. */
+    private static final class Scratch {
+        private final float[] g = new float[CHUNK];
+        private final float[] w = new float[CHUNK];
+        private final float[] m = new float[CHUNK];
+        private final float[] v = new float[CHUNK];
+    }
 
     /**
      * What stays the same from step to step.
@@ -229,18 +239,24 @@ public final class AdamW {
         float new1 = (float) (1 - config.beta1);
         float new2 = (float) (1 - config.beta2);
         float epsilon = (float) config.epsilon;
-        for (int from = 0; from < gradient.limit(); from += CHUNK) {
-            int count = Math.min(CHUNK, gradient.limit() - from);
-            weight.get(from, w, 0, count);
-            moment.get(from, m, 0, count);
-            square.get(from, v, 0, count);
-            gradient.get(from, g, 0, count);
-            moments(g, m, v, count, b1, new1, b2, new2);
-            weights(w, m, v, count, stepSize, rootCorrection, epsilon, keep);
-            weight.put(from, w, 0, count);
-            moment.put(from, m, 0, count);
-            square.put(from, v, 0, count);
-        }
+        int pieces = (gradient.limit() + PIECE - 1) / PIECE;
+        IntStream range = IntStream.range(0, pieces);
+        (pieces > 1 ? range.parallel() : range).forEach(piece -> {
+            Scratch of = SCRATCH.get();
+            int end = Math.min(gradient.limit(), (piece + 1) * PIECE);
+            for (int from = piece * PIECE; from < end; from += CHUNK) {
+                int count = Math.min(CHUNK, end - from);
+                weight.get(from, of.w, 0, count);
+                moment.get(from, of.m, 0, count);
+                square.get(from, of.v, 0, count);
+                gradient.get(from, of.g, 0, count);
+                moments(of.g, of.m, of.v, count, b1, new1, b2, new2);
+                weights(of.w, of.m, of.v, count, stepSize, rootCorrection, epsilon, keep);
+                weight.put(from, of.w, 0, count);
+                moment.put(from, of.m, 0, count);
+                square.put(from, of.v, 0, count);
+            }
+        });
     }
 
     // Two plain loops over local arrays: the compiler turns each of them into vector instructions.
@@ -267,19 +283,33 @@ public final class AdamW {
         }
     }
 
-    private void refuseNonFinite(Gradients gradients) {
+    private static void refuseNonFinite(Gradients gradients) {
         for (TensorSpec spec : gradients.specs()) {
-            FloatBuffer gradient = gradients.tensor(spec.name());
-            for (int from = 0; from < gradient.limit(); from += CHUNK) {
-                int count = Math.min(CHUNK, gradient.limit() - from);
-                gradient.get(from, g, 0, count);
-                for (int i = 0; i < count; i++) {
-                    if (!Float.isFinite(g[i])) {
-                        throw new IllegalArgumentException("the gradient of " + spec.name() + " must be finite: " + g[i]
-                                + " at element " + (from + i));
-                    }
+            FloatBuffer gradient = gradients.tensors().values(spec.name());
+            IntStream.range(0, (gradient.limit() + PIECE - 1) / PIECE)
+                    .parallel()
+                    .map(piece -> firstNonFinite(gradient, piece))
+                    .filter(at -> at >= 0)
+                    .min()
+                    .ifPresent(at -> {
+                        throw new IllegalArgumentException("the gradient of " + spec.name() + " must be finite: "
+                                + gradient.get(at) + " at element " + at);
+                    });
+        }
+    }
+
+    private static int firstNonFinite(FloatBuffer gradient, int piece) {
+        float[] g = SCRATCH.get().g;
+        int end = Math.min(gradient.limit(), (piece + 1) * PIECE);
+        for (int from = piece * PIECE; from < end; from += CHUNK) {
+            int count = Math.min(CHUNK, end - from);
+            gradient.get(from, g, 0, count);
+            for (int i = 0; i < count; i++) {
+                if (!Float.isFinite(g[i])) {
+                    return from + i;
                 }
             }
         }
+        return -1;
     }
 }

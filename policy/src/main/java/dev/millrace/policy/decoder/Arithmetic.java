@@ -11,6 +11,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 
 /** How the layers' projections are computed and their results rounded: a {@link Precision} written into a graph. */
 final class Arithmetic {
@@ -19,6 +20,7 @@ final class Arithmetic {
     private static final float SMALLEST_SCALE = 1e-30f;
 
     private final Precision precision;
+    private final boolean onDevice;
     private final Map<String, Value> weights;
     private final Map<String, WholeTensor> cut;
     private final Map<Value, Row> quantised = new IdentityHashMap<>();
@@ -27,14 +29,20 @@ final class Arithmetic {
     private record Row(Value integers, Value scale) {}
 
     /** @param cut what lies in several tensors, by its name */
-    private Arithmetic(Precision precision, Map<String, Value> weights, Map<String, WholeTensor> cut) {
+    private Arithmetic(
+            Precision precision, boolean onDevice, Map<String, Value> weights, Map<String, WholeTensor> cut) {
         this.precision = precision;
+        this.onDevice = onDevice;
         this.weights = weights;
         this.cut = cut;
     }
 
-    /** Declares the weights as inputs of the graph, in the form that the precision reads. */
-    static Arithmetic declare(DecoderShape shape, GraphBuilder graph, Precision precision) {
+    /**
+     * Declares the weights as inputs of the graph, in the form that the precision reads.
+     *
+     * @param onDevice whether it has products of bfloat16: matrices are of bfloat16 then, where it is the precision
+     */
+    static Arithmetic declare(DecoderShape shape, GraphBuilder graph, Precision precision, boolean onDevice) {
         Map<String, Value> weights = new LinkedHashMap<>();
         for (TensorSpec spec : shape.tensors()) {
             String name = spec.name();
@@ -46,17 +54,21 @@ final class Arithmetic {
                 weights.put(integers, graph.input(integers, ElementType.INT8, Shape.of(in, out)));
                 weights.put(scales, graph.input(scales, ElementType.FLOAT, Shape.of(1, out)));
             } else {
-                weights.put(name, graph.input(name, ElementType.FLOAT, Shape.of(spec.dimsArray())));
+                ElementType type =
+                        onDevice && precision == Precision.BF16 && spec.dims().size() > 1
+                                ? ElementType.BFLOAT16
+                                : ElementType.FLOAT;
+                weights.put(name, graph.input(name, type, Shape.of(spec.dimsArray())));
             }
         }
         Map<String, WholeTensor> cut = new LinkedHashMap<>();
         shape.wholes().stream().filter(WholeTensor::isCut).forEach(whole -> cut.put(whole.name(), whole));
-        return new Arithmetic(precision, weights, cut);
+        return new Arithmetic(precision, onDevice, weights, cut);
     }
 
     /** For another body of the same graph: what was computed in this one cannot be seen there. */
     Arithmetic elsewhere() {
-        return new Arithmetic(precision, weights, cut);
+        return new Arithmetic(precision, onDevice, weights, cut);
     }
 
     Map<String, Value> weights() {
@@ -86,21 +98,34 @@ final class Arithmetic {
         return joined(
                 ops,
                 pieces(matrix).stream()
-                        .map(piece -> ops.gemm(x, weight(piece), false, true))
+                        .map(piece -> gemm(ops, x, weight(piece), null))
                         .toList());
     }
 
     private Value product(Operators ops, Value x, String matrix, Value bias) {
         WholeTensor whole = cut.get(matrix);
         if (whole == null) {
-            return ops.gemm(x, weight(matrix), bias, false, true);
+            return gemm(ops, x, weight(matrix), bias);
         }
         List<Value> products = new ArrayList<>();
         for (int i = 0; i < whole.pieces().size(); i++) {
             Value part = ops.slice(bias, 0, whole.firstRow(i), whole.firstRow(i + 1));
-            products.add(ops.gemm(x, weight(whole.pieces().get(i).name()), part, false, true));
+            products.add(gemm(ops, x, weight(whole.pieces().get(i).name()), part));
         }
         return joined(ops, products);
+    }
+
+    /** Of float32, whatever the matrix is of; what it is multiplied with has values of its type. */
+    private static Value gemm(Operators ops, Value x, Value matrix, @Nullable Value bias) {
+        Value left = cast(ops, x, matrix.type());
+        Value product = bias == null
+                ? ops.gemm(left, matrix, false, true)
+                : ops.gemm(left, matrix, cast(ops, bias, matrix.type()), false, true);
+        return cast(ops, product, ElementType.FLOAT);
+    }
+
+    private static Value cast(Operators ops, Value x, ElementType type) {
+        return x.type() == type ? x : ops.cast(x, type);
     }
 
     private static Value joined(Operators ops, List<Value> columns) {

@@ -115,7 +115,7 @@ public final class DecodeGraph {
     }
 
     private ModelProto write() {
-        Transformer transformer = Transformer.declare(shape, graph, precision);
+        Transformer transformer = Transformer.declare(shape, graph, precision, onDevice);
         Value steps = graph.input(STEPS, ElementType.INT64, Shape.SCALAR);
         Value lastToken = graph.input(LAST_TOKEN, ElementType.INT64, Shape.of(ROWS));
         Value past = graph.input(PAST, ElementType.INT64, Shape.of(ROWS));

@@ -39,10 +39,13 @@ public final class PrefillGraph {
 
     private PrefillGraph() {}
 
-    /** @param hasPast whether there are tokens before the new ones: P is above 0 */
-    public static ModelProto model(DecoderShape shape, Precision precision, boolean hasPast) {
+    /**
+     * @param onDevice whether it is for a device other than the CPU
+     * @param hasPast  whether there are tokens before the new ones: P is above 0
+     */
+    public static ModelProto model(DecoderShape shape, Precision precision, boolean onDevice, boolean hasPast) {
         GraphBuilder graph = new GraphBuilder("prefill");
-        Transformer transformer = Transformer.declare(shape, graph, precision);
+        Transformer transformer = Transformer.declare(shape, graph, precision, onDevice);
         Dim batch = Dim.symbol("B");
         Dim length = Dim.symbol("L");
         Value tokens = graph.input(TOKENS, ElementType.INT64, Shape.of(batch, length));

@@ -1,6 +1,7 @@
 package dev.millrace.policy.decoder;
 
 import dev.millrace.policy.onnx.Dim;
+import dev.millrace.policy.onnx.ElementType;
 import dev.millrace.policy.onnx.GraphBuilder;
 import dev.millrace.policy.onnx.Operators;
 import dev.millrace.policy.onnx.Shape;
@@ -30,12 +31,13 @@ final class Transformer {
 
     /** Declares the weights as inputs of the graph; of float32. */
     static Transformer declare(DecoderShape shape, GraphBuilder graph) {
-        return declare(shape, graph, Precision.F32);
+        return declare(shape, graph, Precision.F32, false);
     }
 
-    /** Declares the weights as inputs of the graph, in the form that the precision reads. */
-    static Transformer declare(DecoderShape shape, GraphBuilder graph, Precision precision) {
-        return new Transformer(shape, new Operators(graph), Arithmetic.declare(shape, graph, precision), Routing.OWN);
+    /** Declares the weights as inputs of the graph, in the form that the precision reads there. */
+    static Transformer declare(DecoderShape shape, GraphBuilder graph, Precision precision, boolean onDevice) {
+        return new Transformer(
+                shape, new Operators(graph), Arithmetic.declare(shape, graph, precision, onDevice), Routing.OWN);
     }
 
     /** The same layers with the same weights, whose experts are chosen in another way. */
@@ -62,7 +64,8 @@ final class Transformer {
 
     /** Rows of the embedding: int64 [rows] to [rows, hidden]. */
     Value embed(Value tokens) {
-        return lookup(tokens).rows();
+        Value rows = lookup(tokens).rows();
+        return rows.type() == ElementType.FLOAT ? rows : ops.cast(rows, ElementType.FLOAT);
     }
 
     /** The same, with what each tensor of the embedding gave. */

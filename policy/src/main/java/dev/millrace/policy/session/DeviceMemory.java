@@ -32,6 +32,7 @@ final class DeviceMemory {
     private final Place place;
     private final Session zeros;
     private final Session same;
+    private final Session narrowing;
     private final List<Copy> copies = new ArrayList<>(); // the last used at the end
 
     /** Compiles its graphs on an engine. */
@@ -45,6 +46,10 @@ final class DeviceMemory {
         Value in = identity.input("in", ElementType.FLOAT, Shape.of(Dim.symbol("A")));
         identity.output("out", new Operators(identity).identity(in));
         this.same = engine.compileForAnySize(identity.model());
+        GraphBuilder cast = new GraphBuilder("narrowing");
+        Value wide = cast.input("in", ElementType.FLOAT, Shape.of(Dim.symbol("A")));
+        cast.output("out", new Operators(cast).cast(wide, ElementType.BFLOAT16));
+        this.narrowing = engine.compileForAnySize(cast.model());
     }
 
     /** A tensor of four axes; the caller closes it. */
@@ -55,9 +60,18 @@ final class DeviceMemory {
         }
     }
 
+    /** Zeros in the shape of a set; the caller closes the tensors. */
+    Map<String, Tensor> zeros(TensorSet like) {
+        Map<String, Tensor> made = new LinkedHashMap<>();
+        for (TensorSpec spec : like.specs()) {
+            made.put(spec.name(), zeros(spec.elementCount(), 1, 1, 1).shaped(spec.dimsArray()));
+        }
+        return made;
+    }
+
     /** A copy of a host's tensor of float32; the caller closes it. */
-    private Tensor copyIn(Tensor host) {
-        return same.run(Map.of("in", host), List.of("out"), Map.of(), place).tensor("out");
+    private Tensor copyIn(Session graph, Tensor host) {
+        return graph.run(Map.of("in", host), List.of("out"), Map.of(), place).tensor("out");
     }
 
     /** Writes a set's copy over the set. */
@@ -74,11 +88,16 @@ final class DeviceMemory {
 
     /** A copy of a set as it is now, to be written; the caller closes the tensors. */
     Map<String, Tensor> copyOf(TensorSet set) {
+        return copyOf(set, false);
+    }
+
+    private Map<String, Tensor> copyOf(TensorSet set, boolean narrow) {
         Map<String, Tensor> made = new LinkedHashMap<>();
         try {
             for (TensorSpec spec : set.specs()) {
                 try (Tensor host = Tensor.of(set.values(spec.name()), spec.elementCount())) {
-                    made.put(spec.name(), copyIn(host).shaped(spec.dimsArray()));
+                    Session graph = narrow && spec.dims().size() > 1 ? narrowing : same;
+                    made.put(spec.name(), copyIn(graph, host).shaped(spec.dimsArray()));
                 }
             }
             return made;
@@ -88,12 +107,19 @@ final class DeviceMemory {
         }
     }
 
-    /** The copy of a set as it is now; to be closed by who reads it, after the last run. */
-    Lease of(TensorSet set) {
+    /**
+     * The copy of a set as it is now; to be closed by who reads it, after the last run.
+     *
+     * @param narrow whether its matrices, whose values are of bfloat16, are of that type there
+     */
+    Lease of(TensorSet set, boolean narrow) {
         Copy copy;
         synchronized (copies) {
             copies.stream().filter(Copy::isForgotten).toList().forEach(this::drop);
-            copy = copies.stream().filter(known -> known.isOf(set)).findFirst().orElseGet(() -> new Copy(set));
+            copy = copies.stream()
+                    .filter(known -> known.isOf(set, narrow))
+                    .findFirst()
+                    .orElseGet(() -> new Copy(set, narrow));
             copies.remove(copy);
             copies.add(copy);
             copy.readers++;
@@ -149,16 +175,18 @@ final class DeviceMemory {
     private final class Copy {
         private final WeakReference<TensorSet> of;
         private final long writes;
+        private final boolean narrow;
         private @Nullable Map<String, Tensor> tensors;
         private int readers;
 
-        Copy(TensorSet set) {
+        Copy(TensorSet set, boolean narrow) {
+            this.narrow = narrow;
             this.of = new WeakReference<>(set);
             this.writes = set.writes();
         }
 
-        boolean isOf(TensorSet set) {
-            return of.get() == set && writes == set.writes();
+        boolean isOf(TensorSet set, boolean type) {
+            return of.get() == set && narrow == type && writes == set.writes();
         }
 
         boolean isForgotten() {
@@ -167,7 +195,7 @@ final class DeviceMemory {
 
         synchronized Map<String, Tensor> tensors(TensorSet set) {
             if (tensors == null) {
-                tensors = copyOf(set);
+                tensors = copyOf(set, narrow);
             }
             return tensors;
         }

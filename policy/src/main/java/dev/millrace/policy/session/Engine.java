@@ -94,7 +94,7 @@ public final class Engine {
 
     /** A set where the graphs run: in place in the host's memory, else the copy of it as it is now that all readers share. */
     Bound bound(TensorSet set) {
-        return place().isHost() ? new Feeds().set(set, "") : memory().of(set);
+        return place().isHost() ? new Feeds().set(set, "") : memory().of(set, false);
     }
 
     /** The device's own memory; there is none of the host's. */

@@ -84,7 +84,9 @@ public final class GradientPass implements AutoCloseable {
         this.read.forEach(bound -> fixed.putAll(bound.tensors()));
         this.sums = engine.place().isHost()
                 ? new Feeds().set(into.tensors(), "").map()
-                : engine.memory().copyOf(into.tensors());
+                : into.isZero()
+                        ? engine.memory().zeros(into.tensors())
+                        : engine.memory().copyOf(into.tensors());
         this.sums.forEach((name, tensor) -> fixed.put(LayerGradient.sumOf(name), tensor));
     }
 

@@ -56,8 +56,11 @@ final class Prefill {
             if (known != null) {
                 return known;
             }
-            WeightedGraph made =
-                    prepared.graph(engine, PrefillGraph.model(shape, prepared.precision(), hasPast), false);
+            WeightedGraph made = prepared.graph(
+                    engine,
+                    PrefillGraph.model(
+                            shape, prepared.precision(), !engine.place().isHost(), hasPast),
+                    false);
             if (hasPast) {
                 extending = made;
             } else {

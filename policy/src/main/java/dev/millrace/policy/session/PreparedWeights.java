@@ -111,7 +111,12 @@ public final class PreparedWeights {
 
     /** The form of weights where an engine's graphs run; it is made first unless it is there. */
     Engine.Bound on(Engine engine, Weights weights) {
-        return precision == Precision.INT8 ? inHost(weights) : engine.bound(floats(weights));
+        if (precision == Precision.INT8) {
+            return inHost(weights);
+        }
+        return precision == Precision.BF16 && !engine.place().isHost()
+                ? engine.memory().of(floats(weights), true)
+                : engine.bound(floats(weights));
     }
 
     /** The form of weights in the host's memory. */

@@ -2,22 +2,22 @@ package dev.millrace.policy.session;
 
 /** How an engine that generates gets at weights. Decides the last bits of what it computes, like a number of threads. */
 public enum WeightPlacement {
-    /** {@link #PACKED} on a CUDA device, {@link #FED} on the CPU. */
+    /** {@link #FED}. */
     AUTO,
     /**
-     * With every call, in place: new weights cost nothing, and one copy serves all roles of a process. On a CUDA device all of
-     * them are copied in at each call.
+     * With every call, in place: new weights cost nothing, and one copy serves all roles of a process. On a CUDA device they are
+     * copied in once for all roles of a process, while sampling continues.
      */
     FED,
     /**
      * Compiled into the graphs when a version is loaded, while sampling continues: the runtime packs them for its
-     * products, or copies them to the device once. Takes twice the weights' float32 bytes for each resident version
+     * products. Takes twice the weights' float32 bytes for each resident version
      * (one copy for prompts, one for tokens) and a compilation for each version.
      */
     PACKED;
 
-    /** Whether graphs on that device are compiled with the weights inside. */
-    public boolean packsOn(Device device) {
-        return this == PACKED || this == AUTO && device.kind() == Device.Kind.CUDA;
+    /** Whether graphs are compiled with the weights inside. */
+    public boolean packs() {
+        return this == PACKED;
     }
 }

@@ -14,6 +14,7 @@ public final class Gradients {
     private static final int CHUNK = 4096;
 
     private final TensorSet tensors;
+    private long zeroAt;
 
     /** All zeros, of all of a decoder's parameters. */
     public Gradients(DecoderShape shape) {
@@ -23,6 +24,7 @@ public final class Gradients {
     /** All zeros. */
     public Gradients(List<TensorSpec> specs) {
         this.tensors = new TensorSet(specs);
+        this.zeroAt = tensors.writes();
     }
 
     /** Names and shapes, in the order of every iteration. */
@@ -56,6 +58,12 @@ public final class Gradients {
                 tensor.put(zeros, 0, Math.min(CHUNK, tensor.remaining()));
             }
         }
+        zeroAt = tensors.writes();
+    }
+
+    /** Whether nothing can have been written since all was set to zero. */
+    public boolean isZero() {
+        return tensors.writes() == zeroAt;
     }
 
     public void scale(float factor) {

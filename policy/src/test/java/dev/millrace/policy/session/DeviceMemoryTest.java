@@ -56,16 +56,16 @@ class DeviceMemoryTest {
         DeviceMemory memory = new DeviceMemory(Engine.cpu());
         Weights weights = RaggedBatches.weights(SHAPE, 1);
         TensorSpec spec = SHAPE.tensors().get(0);
-        Engine.Bound first = memory.of(weights.tensors());
+        Engine.Bound first = memory.of(weights.tensors(), false);
         Tensor copied = first.tensors().get(spec.name());
         float before = copied.floats()[0];
         assertThat(before).isEqualTo(weights.tensors().values(spec.name()).get(0));
         assertThat(copied.dims()).isEqualTo(spec.dimsArray());
-        try (Engine.Bound second = memory.of(weights.tensors())) {
+        try (Engine.Bound second = memory.of(weights.tensors(), false)) {
             assertThat(second.tensors().get(spec.name())).isSameAs(copied);
         }
         weights.tensor(spec.name()).put(0, before + 1);
-        try (Engine.Bound written = memory.of(weights.tensors())) {
+        try (Engine.Bound written = memory.of(weights.tensors(), false)) {
             assertThat(written.tensors().get(spec.name()).floats()[0]).isEqualTo(before + 1);
             assertThat(copied.floats()[0]).as("still read").isEqualTo(before);
         }
@@ -80,7 +80,7 @@ class DeviceMemoryTest {
         String name = SHAPE.tensors().get(0).name();
         for (int i = 0; i < versions.length; i++) {
             versions[i] = RaggedBatches.weights(SHAPE, i);
-            try (Engine.Bound bound = memory.of(versions[i].tensors())) {
+            try (Engine.Bound bound = memory.of(versions[i].tensors(), false)) {
                 copies[i] = bound.tensors().get(name);
             }
         }
