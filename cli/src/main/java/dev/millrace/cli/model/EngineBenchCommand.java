@@ -102,6 +102,12 @@ public final class EngineBenchCommand implements Callable<Integer> {
     @Option(names = "--rounds", paramLabel = "N", description = "Rounds after a warm-up round (default: 5).")
     private int rounds = 5;
 
+    @Option(
+            names = "--versions",
+            paramLabel = "N",
+            description = "Versions published and loaded through a broker (default: 4; 0 for none).")
+    private int versions = 4;
+
     @Option(names = "--report", paramLabel = "DIR", description = "Where engine.json goes; without it nowhere.")
     private Path report;
 
@@ -110,6 +116,9 @@ public final class EngineBenchCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws IOException {
+        if (versions < 0) {
+            throw new RefusedRequestException("--versions must be at least 0: " + versions);
+        }
         EnginePlan plan;
         Engine engine;
         try {
@@ -125,7 +134,7 @@ public final class EngineBenchCommand implements Callable<Integer> {
         PrintWriter out = spec.commandLine().getOut();
         EngineBenchmark.Report measured;
         try (Scratch scratch = Scratch.make()) {
-            measured = new EngineBenchmark(engine, plan, scratch.directory(), line -> {
+            measured = new EngineBenchmark(engine, plan, versions, scratch.directory(), line -> {
                         out.println(line);
                         out.flush();
                     })

@@ -41,6 +41,7 @@ import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.clients.producer.ProducerConfig;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.utils.AppInfoParser;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What the engine does on a device with models of several sizes: prompts, tokens, scores, gradients and updates in a second
@@ -54,15 +55,19 @@ public final class EngineBenchmark {
     private static final double MOST_ROUNDED_GAP = 0.2;
 
     private static final double LEARNING_RATE = 1e-5;
-    private static final int VERSIONS = 4;
 
     private final Engine engine;
     private final EnginePlan plan;
+    private final int versions;
     private final Path scratch;
     private final Consumer<String> progress;
 
-    /** @param scratch for the broker's data; the caller removes it */
-    public EngineBenchmark(Engine engine, EnginePlan plan, Path scratch, Consumer<String> progress) {
+    /**
+     * @param versions to publish and load, through a broker; 0 for none
+     * @param scratch for the broker's data; the caller removes it
+     */
+    public EngineBenchmark(Engine engine, EnginePlan plan, int versions, Path scratch, Consumer<String> progress) {
+        this.versions = versions;
         this.engine = engine;
         this.plan = plan;
         this.scratch = scratch;
@@ -89,9 +94,15 @@ public final class EngineBenchmark {
     /**
      * One model.
      *
+     * @param versions null where none were published
      * @param residentBytes largest resident size of this process so far; 0 where the system does not say
      */
-    public record Result(String model, long parameters, EngineRates rates, VersionRates versions, long residentBytes) {}
+    public record Result(
+            String model,
+            long parameters,
+            EngineRates rates,
+            @Nullable VersionRates versions,
+            long residentBytes) {}
 
     /**
      * Measures all, one after the other; from the smallest to the largest, and the resident size is each one's own.
@@ -101,11 +112,13 @@ public final class EngineBenchmark {
     public Report run(String command, int threads, List<Subject> subjects) {
         ReportOrigin origin = ReportOrigin.here(command, AppInfoParser.getVersion());
         List<Result> results = new ArrayList<>();
-        try (BrokerProcess broker =
-                BrokerProcess.start(scratch.resolve("broker"), BrokerConfig.defaults(), List.of("-Xmx512m"))) {
-            Map<String, Object> client = Map.of("bootstrap.servers", broker.bootstrapServers());
-            for (Subject subject : subjects) {
-                results.add(measure(client, results.size(), subject));
+        if (versions == 0) {
+            subjects.forEach(subject -> results.add(measure(Map.of(), results.size(), subject)));
+        } else {
+            try (BrokerProcess broker =
+                    BrokerProcess.start(scratch.resolve("broker"), BrokerConfig.defaults(), List.of("-Xmx512m"))) {
+                Map<String, Object> client = Map.of("bootstrap.servers", broker.bootstrapServers());
+                subjects.forEach(subject -> results.add(measure(client, results.size(), subject)));
             }
         }
         return new Report(
@@ -120,11 +133,14 @@ public final class EngineBenchmark {
 
     private Result measure(Map<String, Object> client, int ordinal, Subject subject) {
         EngineRates rates = rates(subject);
-        progress.accept(subject.name() + ": versions");
-        VersionRates versions = new VersionTrial(client, LEARNING_RATE)
-                .measure("bench-" + ordinal, subject.weights().get().as(Dtype.BF16), VERSIONS);
+        VersionRates published = null;
+        if (versions > 0) {
+            progress.accept(subject.name() + ": versions");
+            published = new VersionTrial(client, LEARNING_RATE)
+                    .measure("bench-" + ordinal, subject.weights().get().as(Dtype.BF16), versions);
+        }
         return new Result(
-                subject.name(), subject.shape().parameterCount(), rates, versions, ResidentMemory.mostBytes());
+                subject.name(), subject.shape().parameterCount(), rates, published, ResidentMemory.mostBytes());
     }
 
     /** By itself: the weights are free again before versions are measured. */

@@ -7,6 +7,7 @@ import dev.millrace.report.Table;
 import dev.millrace.workloads.Goal;
 import dev.millrace.workloads.Sample;
 import dev.millrace.workloads.closed.EngineBenchmark.Result;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.function.Function;
@@ -22,27 +23,29 @@ public final class EngineReport {
             Column.<Result>number("scored", 0, r -> r.rates().scoreRate()).in("tokens/s"),
             Column.<Result>number("differentiated", 0, r -> r.rates().gradientRate())
                     .in("tokens/s"),
-            seconds("step", r -> r.rates().step()),
-            seconds("of it update", r -> r.rates().update()),
+            EngineReport.<Result>seconds("step", r -> r.rates().step()),
+            EngineReport.<Result>seconds("of it update", r -> r.rates().update()),
             Column.<Result>text("packed", r -> packed(r.rates().pack())).in("s"),
             Column.<Result>text("waits for a version", r -> packed(r.rates().takeUp()))
                     .in("s"),
             Column.<Result>number("resident", 2, r -> r.residentBytes() / 1e9).in("GB"));
 
-    private static final List<Column<Result>> VERSIONS = List.of(
-            Column.text("model", Result::model),
-            Column.<Result>number("whole", 1, r -> r.versions().wholeBytes() / 1e6)
+    private record Published(String model, VersionRates versions) {}
+
+    private static final List<Column<Published>> VERSIONS = List.of(
+            Column.text("model", Published::model),
+            Column.<Published>number("whole", 1, r -> r.versions().wholeBytes() / 1e6)
                     .in("MB"),
-            Column.<Result>number("delta", 1, r -> r.versions().deltaBytes().median() / 1e6)
+            Column.<Published>number("delta", 1, r -> r.versions().deltaBytes().median() / 1e6)
                     .in("MB"),
-            seconds("published", r -> r.versions().publishSeconds()),
-            seconds("loaded", r -> r.versions().loadSeconds()),
-            Column.<Result>number("versions", 2, r -> r.versions().rate()).in("1/s"));
+            EngineReport.<Published>seconds("published", r -> r.versions().publishSeconds()),
+            EngineReport.<Published>seconds("loaded", r -> r.versions().loadSeconds()),
+            Column.<Published>number("versions", 2, r -> r.versions().rate()).in("1/s"));
 
     private EngineReport() {}
 
-    private static Column<Result> seconds(String name, Function<Result, Sample> of) {
-        return Column.<Result>text(name, r -> of.apply(r).range(3)).in("s");
+    private static <T> Column<T> seconds(String name, Function<T, Sample> of) {
+        return Column.<T>text(name, r -> of.apply(r).range(3)).in("s");
     }
 
     private static String packed(@Nullable Sample pack) {
@@ -52,7 +55,14 @@ public final class EngineReport {
     /** The report; a range is the median, and in brackets the least and the largest. */
     public static Report of(EngineBenchmark.Report of) {
         EnginePlan plan = of.plan();
-        return Report.of("The engine on " + of.device(), Goal.verdict(of.origin(), of.goals()))
+        List<Published> published = new ArrayList<>();
+        for (Result result : of.results()) {
+            VersionRates versions = result.versions();
+            if (versions != null) {
+                published.add(new Published(result.model(), versions));
+            }
+        }
+        Report report = Report.of("The engine on " + of.device(), Goal.verdict(of.origin(), of.goals()))
                 .madeBy(of.origin())
                 .with(Section.of("Work")
                         .noting(List.of(String.format(
@@ -69,14 +79,16 @@ public final class EngineReport {
                                         ? "packed into the graphs that generate"
                                         : "fed with every call",
                                 plan.rounds())))
-                        .with(Table.of("", RATES, of.results())))
-                .with(Section.of("Versions")
-                        .noting(List.of(String.format(
-                                Locale.ROOT,
-                                "bfloat16, through one broker on this machine; between versions what a step at a learning rate of"
-                                        + " %.0e changes.",
-                                of.learningRate())))
-                        .with(Table.of("", VERSIONS, of.results())))
-                .with(Section.of("Agreement").with(Goal.table(of.goals())));
+                        .with(Table.of("", RATES, of.results())));
+        if (!published.isEmpty()) {
+            report = report.with(Section.of("Versions")
+                    .noting(List.of(String.format(
+                            Locale.ROOT,
+                            "bfloat16, through one broker on this machine; between versions what a step at a learning rate of"
+                                    + " %.0e changes.",
+                            of.learningRate())))
+                    .with(Table.of("", VERSIONS, published)));
+        }
+        return report.with(Section.of("Agreement").with(Goal.table(of.goals())));
     }
 }

@@ -6,6 +6,7 @@ import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.workloads.Sample;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 
 /**
@@ -13,6 +14,9 @@ import java.util.List;
  * Not thread-safe.
  */
 public final class EngineTrial implements AutoCloseable {
+    /** Sequences that are also scored on the CPU, which is slow. */
+    private static final int ON_CPU = 4;
+
     private final EnginePlan plan;
     private final Weights weights;
     private final Device device;
@@ -47,7 +51,9 @@ public final class EngineTrial implements AutoCloseable {
             decodeAndScore = decodeAndScore.worst(LogProbGap.between(work.drawnLogProbs(), scored[0]));
             if (r < 0 && device.kind() != Device.Kind.CPU) {
                 try (ScoringSession cpu = new ScoringSession(Engine.cpu(), weights.shape(), plan.tokenBudget())) {
-                    deviceAndCpu = LogProbGap.between(scored[0], work.score(cpu));
+                    int first = Math.min(ON_CPU, plan.sequences());
+                    float[] same = Arrays.copyOf(scored[0], first * plan.sampledTokens());
+                    deviceAndCpu = LogProbGap.between(same, work.score(cpu, first));
                 }
             }
             double backward = seconds(work::accumulate);

@@ -86,6 +86,11 @@ public final class EngineWork implements AutoCloseable {
         return session.score(weights, batch(), temperatures).logProbs();
     }
 
+    /** The same of the first sequences alone. */
+    float[] score(ScoringSession session, int first) {
+        return session.score(weights, sampled.batch(first), filled(first)).logProbs();
+    }
+
     /** The gradient of the sum of the sampled tokens' log-probs, in place of the one before. */
     public void accumulate() {
         gradients.zero();

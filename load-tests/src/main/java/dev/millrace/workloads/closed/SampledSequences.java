@@ -119,9 +119,14 @@ final class SampledSequences implements AutoCloseable {
 
     /** The sequences, of which what was drawn is to be scored. */
     SequenceBatch batch() {
-        int[] firstScored = new int[sequences.length];
+        return batch(sequences.length);
+    }
+
+    /** The first of them. */
+    SequenceBatch batch(int first) {
+        int[] firstScored = new int[first];
         Arrays.fill(firstScored, plan.promptTokens());
-        return new SequenceBatch(sequences, firstScored);
+        return new SequenceBatch(Arrays.copyOf(sequences, first), firstScored);
     }
 
     /** Through which experts the tokens of each sequence went, of a mixture of experts. */
