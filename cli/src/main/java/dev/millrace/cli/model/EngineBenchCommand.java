@@ -130,7 +130,7 @@ public final class EngineBenchCommand implements Callable<Integer> {
         } catch (IllegalArgumentException | InferenceException e) {
             throw new RefusedRequestException(String.valueOf(e.getMessage()), e);
         }
-        List<EngineBenchmark.Subject> subjects = subjects(plan);
+        List<EngineBenchmark.Subject> subjects = subjects(plan, plan.moreCopies(engine.device()));
         PrintWriter out = spec.commandLine().getOut();
         EngineBenchmark.Report measured;
         try (Scratch scratch = Scratch.make()) {
@@ -148,7 +148,7 @@ public final class EngineBenchCommand implements Callable<Integer> {
         return measured.goals().stream().allMatch(Goal::holds) ? 0 : MISSED;
     }
 
-    private List<EngineBenchmark.Subject> subjects(EnginePlan plan) throws IOException {
+    private List<EngineBenchmark.Subject> subjects(EnginePlan plan, int more) throws IOException {
         if (model != null && !sizes.isEmpty()) {
             throw new RefusedRequestException("--model and --size exclude each other; give one of them");
         }
@@ -159,8 +159,10 @@ public final class EngineBenchCommand implements Callable<Integer> {
             } catch (CheckpointException e) {
                 throw new RefusedRequestException(String.valueOf(e.getMessage()), e);
             }
-            return List.of(requireRoom(new EngineBenchmark.Subject(
-                    checkpoint.path().getFileName().toString(), checkpoint.shape(), () -> loaded(checkpoint))));
+            return List.of(requireRoom(
+                    more,
+                    new EngineBenchmark.Subject(
+                            checkpoint.path().getFileName().toString(), checkpoint.shape(), () -> loaded(checkpoint))));
         }
         List<EngineModel> models = new ArrayList<>();
         for (String size : sizes.isEmpty() ? List.of("15m", "110m") : sizes) {
@@ -174,15 +176,19 @@ public final class EngineBenchCommand implements Callable<Integer> {
                 .distinct()
                 .sorted()
                 .peek(each -> requireFits(each.toString(), each.shape(), plan))
-                .map(each -> requireRoom(new EngineBenchmark.Subject(
-                        each.toString(), each.shape(), () -> Weights.random(each.shape(), 1))))
+                .map(each -> requireRoom(
+                        more,
+                        new EngineBenchmark.Subject(
+                                each.toString(), each.shape(), () -> Weights.random(each.shape(), 1))))
                 .toList();
     }
 
-    private static EngineBenchmark.Subject requireRoom(EngineBenchmark.Subject subject) {
-        MemoryNeed.of(subject.shape().parameterCount()).refusal(subject.name()).ifPresent(why -> {
-            throw new RefusedRequestException(why);
-        });
+    private static EngineBenchmark.Subject requireRoom(int more, EngineBenchmark.Subject subject) {
+        MemoryNeed.of(subject.shape().parameterCount(), more)
+                .refusal(subject.name())
+                .ifPresent(why -> {
+                    throw new RefusedRequestException(why);
+                });
         return subject;
     }
 

@@ -1,6 +1,7 @@
 package dev.millrace.workloads.closed;
 
 import dev.millrace.policy.decoder.Precision;
+import dev.millrace.policy.session.Device;
 import dev.millrace.policy.session.WeightPlacement;
 
 /**
@@ -37,6 +38,17 @@ public record EnginePlan(
         if (value < least) {
             throw new IllegalArgumentException(name + " must be at least " + least + ": " + name + "=" + value);
         }
+    }
+
+    /** Whether a version is made ready for the graphs that generate, and not just read. */
+    public boolean makesReady(Device device) {
+        return placement.packs() || device.kind() != Device.Kind.CPU;
+    }
+
+    /** Copies of the weights beside those that are trained. */
+    public int moreCopies(Device device) {
+        int ready = makesReady(device) ? 1 : 0;
+        return precision == Precision.F32 ? ready : 1 + 2 * ready;
     }
 
     /** Tokens of a whole sequence. */

@@ -40,7 +40,7 @@ public final class EngineTrial implements AutoCloseable {
     /** Measures all rounds; the weights are other ones afterwards. */
     public EngineRates measure() {
         List<Round> rounds = new ArrayList<>();
-        boolean madeReady = plan.placement().packs() || device.kind() != Device.Kind.CPU;
+        boolean madeReady = plan.makesReady(device);
         LogProbGap decodeAndScore = LogProbGap.NONE;
         LogProbGap deviceAndCpu = null;
         for (int r = -1; r < plan.rounds(); r++) {

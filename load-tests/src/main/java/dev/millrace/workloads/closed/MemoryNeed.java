@@ -15,10 +15,15 @@ public record MemoryNeed(long directBytes, long heapBytes) {
     private static final long BESIDE = 512L << 20; // caches, activations, buffers of clients
     private static final int DIRECT_COPIES = 4;
 
-    /** Of a model with so many parameters. */
+    /** Of a model with so many parameters, in float32 on the CPU. */
     public static MemoryNeed of(long parameters) {
+        return of(parameters, 0);
+    }
+
+    /** @param more copies of the weights: a version that is made ready, and what is rounded of each */
+    public static MemoryNeed of(long parameters, int more) {
         return new MemoryNeed(
-                DIRECT_COPIES * Float.BYTES * parameters + BESIDE, 2L * Short.BYTES * parameters + BESIDE);
+                (DIRECT_COPIES + more) * Float.BYTES * parameters + BESIDE, 2L * Short.BYTES * parameters + BESIDE);
     }
 
     /** What to do where this JVM may take less, as a sentence; empty where it may take as much. */
