@@ -23,7 +23,7 @@ public record MemoryNeed(long directBytes, long heapBytes) {
     /** @param more copies of the weights: a version that is made ready, and what is rounded of each */
     public static MemoryNeed of(long parameters, int more) {
         return new MemoryNeed(
-                (DIRECT_COPIES + more) * Float.BYTES * parameters + BESIDE, 2L * Short.BYTES * parameters + BESIDE);
+                parameters * Float.BYTES * (DIRECT_COPIES + more) + BESIDE, 2L * Short.BYTES * parameters + BESIDE);
     }
 
     /** What to do where this JVM may take less, as a sentence; empty where it may take as much. */

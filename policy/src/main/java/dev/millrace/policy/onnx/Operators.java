@@ -329,7 +329,11 @@ public final class Operators {
         return ops.concat(0, lengths);
     }
 
-    /** Zeros. @param lengths int64 [rank], the shape's */
+    /**
+     * Zeros of a shape that is computed.
+     *
+     * @param lengths int64 [rank]
+     */
     public Value zeros(Value lengths, Shape shape) {
         return append("ConstantOfShape", List.of(lengths), ElementType.FLOAT, shape);
     }
