@@ -20,7 +20,7 @@ def sample(model, prompt, count, length, temperature):
 
 
 def main(bootstrap, run, name, library="torch"):
-    run = millrace_rl.Run(bootstrap, run)
+    run = millrace_rl.Run(bootstrap, run, wait_s=60)
     model = importlib.import_module({"torch": "millrace_rl.torch", "numpy": "numpy_decoder"}[library]).Decoder(run.shape)
     if library == "torch":
         model.requires_grad_(False)

@@ -40,6 +40,7 @@ class Run:
     :param registry: address of a schema registry; without one, schemas are read from the cluster's topic ``_schemas``
     :param prefix: of the run's topics, where it is neither ``millrace.<run>.`` nor ``millrace.``
     :param timeout_s: the longest wait for an answer, or for a record that should be there
+    :param wait_s: how long to wait for a run that is not there yet, as when its roles start at the same time
     :raises Unreachable: if no broker answers, or it lets us not in
     :raises NoSuchRun: if there is no such run
 
@@ -47,11 +48,19 @@ class Run:
     """
 
     def __init__(self, bootstrap: str, run: Optional[str] = None, *, client: Client = None, registry: Optional[str] = None, prefix: Optional[str] = None,
-                 timeout_s: float = 30.0):
+                 timeout_s: float = 30.0, wait_s: float = 0.0):
         self._kafka = Kafka(ClientSettings(bootstrap, client), timeout_s)
         self._schemas = Schemas(self._kafka, registry)
-        self._partitions = self._kafka.topics()
-        self._claim, self._identity = self._found(run, prefix)
+        until = time.monotonic() + wait_s
+        while True:
+            self._partitions = self._kafka.topics()
+            try:
+                self._claim, self._identity = self._found(run, prefix)
+                break
+            except NoSuchRun:
+                if time.monotonic() >= until:
+                    raise
+            time.sleep(0.5)
         self._versions: Optional[Versions] = None
         self._producer: Any = None
 

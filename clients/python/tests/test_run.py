@@ -4,19 +4,38 @@ import os
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
 from millrace_rl import batch_log as batches
 from millrace_rl.rows import SingleRows
-from millrace_rl.errors import Malformed, Missing, Refused
+from millrace_rl.errors import Malformed, Missing, NoSuchRun, Refused
 from millrace_rl.generator import completed
 from millrace_rl.log import murmur2, partition_of
+from millrace_rl.run import Run
 from millrace_rl.settings import ClientSettings, properties
 from millrace_rl.table import Table
 from millrace_rl.versions import Chain, Identity
 
 IDENTITY = Identity("millrace.r.", "r", 0, "policy")
+
+
+class WaitTest(unittest.TestCase):
+    def asked(self, wait_s, missing):
+        """How often a run is looked for that is not there for so many times."""
+        answers = [NoSuchRun("not yet")] * missing + [({}, IDENTITY)]
+        with mock.patch("millrace_rl.run.Kafka"), mock.patch("millrace_rl.run.Schemas"), mock.patch("millrace_rl.run.time.sleep"), \
+                mock.patch.object(Run, "_found", side_effect=answers) as found:
+            try:
+                Run("kafka:9092", "r", wait_s=wait_s)
+            except NoSuchRun:
+                return -found.call_count
+            return found.call_count
+
+    def test_should_wait_for_a_run_only_where_it_is_asked_to(self):
+        self.assertEqual(self.asked(60, 2), 3)
+        self.assertEqual(self.asked(0, 2), -1)
 
 
 class SettingsTest(unittest.TestCase):
