@@ -83,11 +83,17 @@ public final class GradientPass implements AutoCloseable {
         }
         this.read.forEach(bound -> fixed.putAll(bound.tensors()));
         this.sums = engine.place().isHost()
-                ? new Feeds().set(into.tensors(), "").map()
+                ? inPlace(into)
                 : into.isZero()
                         ? engine.memory().zeros(into.tensors())
                         : engine.memory().copyOf(into.tensors());
         this.sums.forEach((name, tensor) -> fixed.put(LayerGradient.sumOf(name), tensor));
+    }
+
+    private static Map<String, Tensor> inPlace(Gradients into) {
+        Feeds sums = new Feeds();
+        into.specs().forEach(spec -> sums.floats(spec.name(), into.tensor(spec.name()), spec.dimsArray()));
+        return sums.map();
     }
 
     public int pieces() {

@@ -263,23 +263,7 @@ public final class PreparedWeights {
 
         @Override
         public Weighted with(Weights weights) {
-            Session session = session(weights);
-            return new Weighted() {
-                @Override
-                public Session session() {
-                    return session;
-                }
-
-                @Override
-                public Map<String, Tensor> tensors() {
-                    return Map.of();
-                }
-
-                @Override
-                public void close() {
-                    // kept for the next call
-                }
-            };
+            return new Weighted(session(weights), new Feeds()); // nothing of them is an input
         }
 
         private Session session(Weights weights) {

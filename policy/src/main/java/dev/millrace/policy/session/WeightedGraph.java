@@ -23,15 +23,20 @@ interface WeightedGraph extends AutoCloseable {
     @Override
     void close();
 
-    /** A graph with weights. */
-    interface Weighted extends AutoCloseable {
-        Session session();
-
-        /** What of the weights is to be bound as inputs. */
-        Map<String, Tensor> tensors();
+    /**
+     * A graph with weights.
+     *
+     * @param bound what of the weights is to be bound as inputs
+     */
+    record Weighted(Session session, Engine.Bound bound) implements AutoCloseable {
+        Map<String, Tensor> tensors() {
+            return bound.tensors();
+        }
 
         @Override
-        void close();
+        public void close() {
+            bound.close();
+        }
     }
 
     /** Weights are inputs: one session for all of them, which reads them in place, or what of them is on the device. */
@@ -58,23 +63,7 @@ interface WeightedGraph extends AutoCloseable {
 
         @Override
         public Weighted with(Weights weights) {
-            Engine.Bound bound = prepared.on(engine, weights);
-            return new Weighted() {
-                @Override
-                public Session session() {
-                    return session;
-                }
-
-                @Override
-                public Map<String, Tensor> tensors() {
-                    return bound.tensors();
-                }
-
-                @Override
-                public void close() {
-                    bound.close();
-                }
-            };
+            return new Weighted(session, prepared.on(engine, weights));
         }
 
         @Override

@@ -104,6 +104,26 @@ class GradientSessionTest {
     }
 
     @Test
+    void shouldKnowThatAGradientIsNoLongerZero() {
+        DecoderShape shape = Shapes.TIED;
+        Gradients gradients = new Gradients(shape);
+        SequenceBatch batch = new SequenceBatch(new int[][] {{1, 2, 3}}, new int[] {1});
+        assertThat(gradients.isZero()).isTrue();
+        try (GradientSession session = new GradientSession(Engine.cpu(), shape, 64)) {
+            session.accumulate(
+                    RaggedBatches.weights(shape, 1),
+                    batch,
+                    new float[] {1},
+                    new float[] {1, 1},
+                    new float[2],
+                    gradients);
+        }
+        assertThat(gradients.isZero()).isFalse();
+        gradients.zero();
+        assertThat(gradients.isZero()).isTrue();
+    }
+
+    @Test
     void shouldReturnTheScoresOfTheForwardPass() {
         DecoderShape shape = Shapes.GROUPED_UNTIED_BIASED;
         Weights weights = RaggedBatches.weights(shape, 1);
