@@ -53,12 +53,14 @@ class Run:
         self._schemas = Schemas(self._kafka, registry)
         until = time.monotonic() + wait_s
         while True:
+            over = time.monotonic() >= until
             self._partitions = self._kafka.topics()
             try:
                 self._claim, self._identity = self._found(run, prefix)
-                break
+                if over or self._identity.topic("policy-versions") in self._partitions:  # a run is claimed before its other topics are created
+                    break
             except NoSuchRun:
-                if time.monotonic() >= until:
+                if over:
                     raise
             time.sleep(0.5)
         self._versions: Optional[Versions] = None

@@ -22,11 +22,13 @@ IDENTITY = Identity("millrace.r.", "r", 0, "policy")
 
 
 class WaitTest(unittest.TestCase):
-    def asked(self, wait_s, missing):
-        """How often a run is looked for that is not there for so many times."""
-        answers = [NoSuchRun("not yet")] * missing + [({}, IDENTITY)]
-        with mock.patch("millrace_rl.run.Kafka"), mock.patch("millrace_rl.run.Schemas"), mock.patch("millrace_rl.run.time.sleep"), \
+    def asked(self, wait_s, missing, claimed=0):
+        """How often a run is looked for that is not there for so many times, and then has no topic but that of its claim for so many."""
+        answers = [NoSuchRun("not yet")] * missing + [({}, IDENTITY)] * (claimed + 1)
+        topics = [{"millrace.r.run": 1}] * (missing + claimed) + [{"millrace.r.run": 1, "millrace.r.policy-versions": 1}]
+        with mock.patch("millrace_rl.run.Kafka") as kafka, mock.patch("millrace_rl.run.Schemas"), mock.patch("millrace_rl.run.time.sleep"), \
                 mock.patch.object(Run, "_found", side_effect=answers) as found:
+            kafka.return_value.topics.side_effect = topics
             try:
                 Run("kafka:9092", "r", wait_s=wait_s)
             except NoSuchRun:
@@ -36,6 +38,10 @@ class WaitTest(unittest.TestCase):
     def test_should_wait_for_a_run_only_where_it_is_asked_to(self):
         self.assertEqual(self.asked(60, 2), 3)
         self.assertEqual(self.asked(0, 2), -1)
+
+    def test_should_wait_for_the_topics_of_a_run_that_is_just_claimed(self):
+        self.assertEqual(self.asked(60, 1, claimed=2), 4)
+        self.assertEqual(self.asked(0, 0, claimed=1), 1)
 
 
 class SettingsTest(unittest.TestCase):
