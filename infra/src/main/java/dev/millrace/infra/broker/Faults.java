@@ -7,7 +7,7 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArraySet;
 import kafka.server.FaultHandlerFactory;
-import org.apache.kafka.common.utils.Exit;
+import org.apache.kafka.common.utils.internals.Exit;
 import org.apache.kafka.server.fault.FaultHandler;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;

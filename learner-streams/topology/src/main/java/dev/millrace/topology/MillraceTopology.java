@@ -243,21 +243,15 @@ public final class MillraceTopology {
                 topic,
                 new ByteArraySerializer(),
                 new ByteArraySerializer(),
-                new PolicyPartitioner(run.policyId()),
+                policyPartitioner(run.policyId()),
                 parent);
     }
 
     /** Sends everything to the one partition that belongs to a policy: {@code murmur2(policy id) mod partitions}. */
-    static final class PolicyPartitioner implements StreamPartitioner<byte[], byte[]> {
-        private final int hash;
-
-        PolicyPartitioner(String policyId) {
-            this.hash = Utils.toPositive(Utils.murmur2(policyId.getBytes(StandardCharsets.UTF_8)));
-        }
-
-        @Override
-        public Optional<Set<Integer>> partitions(String topic, byte[] key, byte[] value, int numPartitions) {
-            return Optional.of(Set.of(hash % numPartitions));
-        }
+    @SuppressWarnings(
+            "removal") // 4.4 deprecates the one method that is abstract; its successor, with headers, calls it
+    private static StreamPartitioner<byte[], byte[]> policyPartitioner(String policyId) {
+        int hash = Utils.toPositive(Utils.murmur2(policyId.getBytes(StandardCharsets.UTF_8)));
+        return (topic, key, value, partitions) -> Optional.of(Set.of(hash % partitions));
     }
 }
