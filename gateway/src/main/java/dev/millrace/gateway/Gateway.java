@@ -174,8 +174,8 @@ public final class Gateway implements AutoCloseable {
         Quarantines quarantines = Quarantines.of(connection);
         quarantines.open();
         try (quarantines;
-                NewestWeights weights =
-                        new NewestWeights(feed, connection.limit(generator.firstVersionTimeoutMs()), door::prepare);
+                NewestWeights weights = new NewestWeights(
+                        feed, connection.limit(generator.firstVersionTimeoutMs()), door::prepare, connection.sync());
                 TurnEngine engine = door.open(weights, shape);
                 GatewayLoop loop = new GatewayLoop(
                         connection,

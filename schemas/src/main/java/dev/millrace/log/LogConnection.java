@@ -22,6 +22,8 @@ import java.util.Map;
  * @param whereabouts the options with which a command of a person finds this run, such as {@code --run-dir runs/r1}
  * @param patience for how long a role continues while the cluster is away
  * @param alarms of the process
+ * @param sync returns when the versions on the log that can be read now, and what they rest on, survive a power loss; by default at
+ *     once, since a cluster has copies for that
  */
 public record LogConnection(
         Map<String, Object> clientProperties,
@@ -31,7 +33,8 @@ public record LogConnection(
         SchemaRegistry registry,
         String whereabouts,
         Duration patience,
-        Alarms alarms) {
+        Alarms alarms,
+        Runnable sync) {
     /** What {@code run.patience_seconds} is unless somebody says otherwise. */
     public static final Duration PATIENCE = Duration.ofMinutes(10);
 
@@ -63,7 +66,8 @@ public record LogConnection(
                 registry,
                 onCluster(clientProperties, topics, run),
                 PATIENCE,
-                new Alarms());
+                new Alarms(),
+                () -> {});
     }
 
     private static String onCluster(Map<String, Object> clientProperties, RunTopics topics, RunIdentity run) {
@@ -75,12 +79,18 @@ public record LogConnection(
     /** The same log in another epoch of the run. */
     public LogConnection at(RunIdentity otherRun, EpochLineage otherLineage) {
         return new LogConnection(
-                clientProperties, topics, otherRun, otherLineage, registry, whereabouts, patience, alarms);
+                clientProperties, topics, otherRun, otherLineage, registry, whereabouts, patience, alarms, sync);
     }
 
     /** The same log, which commands find by other options. */
     public LogConnection reachedBy(String options) {
-        return new LogConnection(clientProperties, topics, run, lineage, registry, options, patience, alarms);
+        return new LogConnection(clientProperties, topics, run, lineage, registry, options, patience, alarms, sync);
+    }
+
+    /** The same log, where {@code newSync} makes its versions safe. */
+    public LogConnection syncedBy(Runnable newSync) {
+        return new LogConnection(
+                clientProperties, topics, run, lineage, registry, whereabouts, patience, alarms, newSync);
     }
 
     /** A command about this run as a person can enter it, for messages that name a way out: {@code millrace repair --run-dir runs/r1}. */
@@ -90,7 +100,7 @@ public record LogConnection(
 
     /** The same with other settings of clients. */
     public LogConnection withClient(Map<String, Object> settings) {
-        return new LogConnection(settings, topics, run, lineage, registry, whereabouts, patience, alarms);
+        return new LogConnection(settings, topics, run, lineage, registry, whereabouts, patience, alarms, sync);
     }
 
     /** A limit that somebody set; the patience where it is 0. */
@@ -108,7 +118,8 @@ public record LogConnection(
                 PatientRegistry.over(registry, other, alarms),
                 whereabouts,
                 other,
-                alarms);
+                alarms,
+                sync);
     }
 
     /** Who waits for a schema registry that is away waits no longer, now or later: the process is asked to stop. */

@@ -4,6 +4,7 @@ import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.PolicyVersion;
 import java.time.Duration;
 import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -36,6 +37,7 @@ public final class NewestWeights implements AutoCloseable {
 
     private final PolicyFeed feed;
     private final Consumer<Weights> prepare;
+    private final Runnable sync;
     private final Object turn = new Object();
     private final Thread thread;
     private volatile boolean readsOneAhead;
@@ -52,17 +54,19 @@ public final class NewestWeights implements AutoCloseable {
      * @throws CorruptVersionException if the newest version is not what it claims to be, and the configuration says to stop
      */
     public NewestWeights(PolicyFeed feed, Duration firstLimit) {
-        this(feed, firstLimit, weights -> {});
+        this(feed, firstLimit, weights -> {}, () -> {});
     }
 
     /**
      * @param feed as above
      * @param firstLimit as above
      * @param prepare called with a version's weights before they are current, on the thread that loaded them
+     * @param sync called while a version is loaded, on another thread; the version is current only when it has returned
      */
-    public NewestWeights(PolicyFeed feed, Duration firstLimit, Consumer<Weights> prepare) {
+    public NewestWeights(PolicyFeed feed, Duration firstLimit, Consumer<Weights> prepare, Runnable sync) {
         this.feed = feed;
         this.prepare = prepare;
+        this.sync = sync;
         this.current = first(firstLimit);
         this.thread = new Thread(this::follow, "newest-weights");
         thread.setDaemon(true);
@@ -162,9 +166,11 @@ public final class NewestWeights implements AutoCloseable {
 
     private Loaded load(PolicyVersion manifest) {
         Loaded before = current;
+        CompletableFuture<Void> synced = CompletableFuture.runAsync(sync);
         Weights weights = feed.shared(
                 manifest.getVersion(), version -> before != null && isSame(before, version) ? before.weights() : null);
         prepare.accept(weights);
+        synced.join();
         return new Loaded(manifest, weights);
     }
 

@@ -41,6 +41,7 @@ import java.util.Map;
 import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
@@ -434,6 +435,23 @@ class VersionsOnTheLogIT {
             publish(2, Weights.random(SHAPE, 2), fresh());
             await(() -> newest.current().version() == 2);
             assertSame(newest.current().weights(), Weights.random(SHAPE, 2));
+        }
+    }
+
+    @Test
+    void shouldTakeUpAVersionOnlyWhenItIsSynced() throws Exception {
+        publish(0, Weights.random(SHAPE, 0), fresh());
+        Semaphore synced = new Semaphore(1);
+        Semaphore prepared = new Semaphore(0);
+        try (PolicyFeed feed = new PolicyFeed(connection, CONFIG);
+                NewestWeights newest =
+                        new NewestWeights(feed, LIMIT, weights -> prepared.release(), synced::acquireUninterruptibly)) {
+            publish(1, Weights.random(SHAPE, 1), fresh());
+            assertThat(prepared.tryAcquire(2, 90, TimeUnit.SECONDS)).isTrue();
+            assertThat(newest.current().version()).isZero();
+
+            synced.release();
+            await(() -> newest.current().version() == 1);
         }
     }
 

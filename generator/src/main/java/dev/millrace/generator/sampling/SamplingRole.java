@@ -66,7 +66,7 @@ final class SamplingRole implements AutoCloseable {
      * @param prepare what is done to weights before they are sampled with
      */
     NewestWeights weights(Consumer<Weights> prepare) {
-        return new NewestWeights(feed, connection.limit(config.firstVersionTimeoutMs()), prepare);
+        return new NewestWeights(feed, connection.limit(config.firstVersionTimeoutMs()), prepare, connection.sync());
     }
 
     /**

@@ -13,33 +13,24 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.time.Duration;
 import java.util.Collection;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
-import java.util.Set;
-import java.util.TreeSet;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
-import java.util.stream.Collectors;
+import java.util.concurrent.locks.LockSupport;
+import java.util.stream.Stream;
 import kafka.server.BrokerServer;
 import kafka.server.ControllerServer;
 import kafka.server.KafkaConfig;
 import kafka.server.KafkaRaftServer;
 import kafka.server.Server;
 import kafka.server.SharedServer;
-import org.apache.kafka.clients.admin.Admin;
-import org.apache.kafka.clients.admin.AlterConfigOp;
-import org.apache.kafka.clients.admin.AlterConfigOp.OpType;
-import org.apache.kafka.clients.admin.ConfigEntry;
-import org.apache.kafka.clients.admin.ListTopicsOptions;
-import org.apache.kafka.common.config.ConfigResource;
-import org.apache.kafka.common.config.TopicConfig;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.metadata.storage.Formatter;
 import org.apache.kafka.raft.DynamicVoters;
@@ -59,6 +50,10 @@ public final class EmbeddedBroker implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(EmbeddedBroker.class);
 
     private static final long AFTER_FAULT_MS = 500;
+    /** Where the broker keeps transactions and committed offsets, in the order in which they go to the disk. */
+    private static final List<String> OWN_TOPICS = List.of("__transaction_state", "__consumer_offsets");
+    /** Between looks at whether a transaction is complete. */
+    private static final long MARKS_LOOK_NANOS = 200_000;
 
     private final Path directory;
     private final BrokerConfig config;
@@ -171,15 +166,45 @@ public final class EmbeddedBroker implements AutoCloseable {
     }
 
     /**
-     * Says what a published version rests on: with {@link Durability#VERSIONS} what these topics hold, and the broker's own topics
-     * of committed offsets and transactions, is on the disk before it is acknowledged.
+     * Puts on the disk what these topics hold, and the broker's own topics of committed offsets and transactions, and returns when it
+     * is there: no power loss takes it any more. Costs one flush of each partition that has something new. Calls take turns.
+     *
+     * <p>A transaction that is committed and not yet marked on every partition is waited for. The topic of transactions comes first: where
+     * the disk has a transaction as complete, it has its marks too, or a partition would stay open for good.
      *
      * @param topics those of them that are not there are left out
-     * @throws BrokerException if the broker does not take it within the limit of its start
+     * @param transactionalId of who writes what must not be lost
+     * @return up to which offset, exclusive, each of their partitions is on the disk
+     * @throws BrokerException if the transaction is not complete within the limit of the broker's start
      */
-    public void keep(Collection<String> topics) {
-        new FlushedTopics(bootstrapServers(), config.startTimeoutMs())
-                .set(topics, config.durability() == Durability.VERSIONS);
+    public synchronized Map<TopicPartition, Long> sync(Collection<String> topics, String transactionalId) {
+        awaitMarked(transactionalId);
+        Map<TopicPartition, Long> ends = new HashMap<>();
+        Stream.concat(OWN_TOPICS.stream(), topics.stream())
+                .flatMap(topic -> broker.logManager().logsByTopic(topic).stream())
+                .forEach(log -> {
+                    log.flush(false);
+                    ends.put(log.topicPartition(), log.recoveryPoint());
+                });
+        return ends;
+    }
+
+    private void awaitMarked(String transactionalId) {
+        long deadlineNanos = System.nanoTime() + config.startTimeoutMs() * 1_000_000;
+        while (stateOf(transactionalId).startsWith("Prepare")) {
+            if (System.nanoTime() - deadlineNanos > 0) {
+                throw new BrokerException("the transaction of " + transactionalId + " was not complete within "
+                        + config.startTimeoutMs() + " ms (broker.start_timeout_ms): its state is "
+                        + stateOf(transactionalId));
+            }
+            LockSupport.parkNanos(MARKS_LOOK_NANOS);
+        }
+    }
+
+    private String stateOf(String transactionalId) {
+        return broker.transactionCoordinator()
+                .handleDescribeTransactions(transactionalId)
+                .transactionState();
     }
 
     /** Where its data is. */
@@ -361,52 +386,6 @@ public final class EmbeddedBroker implements AutoCloseable {
         private static String reason(Exception e) {
             String type = e.getClass().getSimpleName().replace("Exception", "");
             return e.getMessage() == null ? type : type + " " + e.getMessage();
-        }
-    }
-
-    /** Says of topics whether each record is on the disk before it is acknowledged. */
-    static final class FlushedTopics {
-        /** Where the broker keeps committed offsets and transactions. */
-        private static final List<String> OWN = List.of("__consumer_offsets", "__transaction_state");
-
-        private final String bootstrapServers;
-        private final long limitMs;
-
-        FlushedTopics(String bootstrapServers, long limitMs) {
-            this.bootstrapServers = bootstrapServers;
-            this.limitMs = limitMs;
-        }
-
-        /** @param topics those of them that are not there are left out */
-        void set(Collection<String> topics, boolean isFlushed) {
-            ConfigEntry setting = new ConfigEntry(TopicConfig.FLUSH_MESSAGES_INTERVAL_CONFIG, "1");
-            AlterConfigOp operation = new AlterConfigOp(setting, isFlushed ? OpType.SET : OpType.DELETE);
-            try (Admin admin = Admin.create(Map.of(
-                    "bootstrap.servers", bootstrapServers, "default.api.timeout.ms", Math.toIntExact(limitMs)))) {
-                // whoever asks for a group has the topic of offsets made, if nobody has yet
-                admin.listConsumerGroupOffsets("nobody")
-                        .partitionsToOffsetAndMetadata()
-                        .get(limitMs, TimeUnit.MILLISECONDS);
-                Set<String> there = new TreeSet<>(admin.listTopics(new ListTopicsOptions().listInternal(true))
-                        .names()
-                        .get(limitMs, TimeUnit.MILLISECONDS));
-                Set<String> meant = new TreeSet<>(topics);
-                meant.addAll(OWN);
-                meant.retainAll(there);
-                admin.incrementalAlterConfigs(meant.stream()
-                                .collect(Collectors.toMap(
-                                        topic -> new ConfigResource(ConfigResource.Type.TOPIC, topic),
-                                        topic -> List.of(operation))))
-                        .all()
-                        .get(limitMs, TimeUnit.MILLISECONDS);
-            } catch (ExecutionException | TimeoutException e) {
-                throw new BrokerException(
-                        "the broker did not take the setting broker.durability for " + topics + ": " + e.getMessage(),
-                        e);
-            } catch (InterruptedException e) {
-                Thread.currentThread().interrupt();
-                throw new BrokerException("interrupted while broker.durability was set");
-            }
         }
     }
 }

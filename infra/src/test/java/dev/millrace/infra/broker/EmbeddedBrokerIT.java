@@ -3,6 +3,7 @@ package dev.millrace.infra.broker;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.nio.file.Files;
@@ -12,14 +13,15 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.config.ConfigResource;
-import org.apache.kafka.common.config.TopicConfig;
+import org.apache.kafka.common.record.internal.FileLogInputStream.FileChannelRecordBatch;
+import org.apache.kafka.common.record.internal.FileRecords;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 import org.apache.kafka.common.utils.internals.Exit;
@@ -43,10 +45,7 @@ class EmbeddedBrokerIT {
             try (KafkaProducer<String, String> producer = producer(broker);
                     KafkaConsumer<String, String> group = consumer(broker)) {
                 producer.initTransactions();
-                producer.beginTransaction();
-                producer.send(new ProducerRecord<>("t", "k", "committed"));
-                producer.sendOffsetsToTransaction(Map.of(PARTITION, new OffsetAndMetadata(17)), group.groupMetadata());
-                producer.commitTransaction();
+                commit(producer, group, "committed", 17);
                 producer.beginTransaction();
                 producer.send(new ProducerRecord<>("t", "k", "aborted")).get(90, TimeUnit.SECONDS);
                 producer.abortTransaction();
@@ -57,12 +56,7 @@ class EmbeddedBrokerIT {
                 Admin admin = Admin.create(Map.of("bootstrap.servers", broker.bootstrapServers()))) {
             assertThat(broker.bootstrapServers()).isNotEqualTo(first);
             assertThat(readCommitted(broker)).containsExactly("committed");
-            assertThat(admin.listConsumerGroupOffsets("g")
-                            .partitionsToOffsetAndMetadata()
-                            .get(90, TimeUnit.SECONDS)
-                            .get(PARTITION)
-                            .offset())
-                    .isEqualTo(17);
+            assertThat(committedOffset(admin)).isEqualTo(17);
             assertThat(broker.failure().toCompletableFuture()).isNotDone();
         }
     }
@@ -83,36 +77,75 @@ class EmbeddedBrokerIT {
     }
 
     @Test
-    void shouldHaveOnTheDiskBeforeItIsAcknowledgedWhatTheDurabilitySays() throws Exception {
-        String later = Long.toString(Long.MAX_VALUE);
-        for (Durability durability : Durability.values()) {
-            String kept = durability == Durability.SYSTEM ? later : "1";
-            String other = durability == Durability.ALL ? "1" : later;
-            try (EmbeddedBroker broker = EmbeddedBroker.start(
-                            directory, BrokerConfig.defaults().withDurability(durability));
-                    Admin admin = Admin.create(Map.of("bootstrap.servers", broker.bootstrapServers()))) {
-                if (durability == Durability.VERSIONS) {
-                    createTopic(broker);
-                    TestTopic.create(admin, "other");
+    void shouldLoseNothingThatWasSyncedWhenThePowerIsCut() throws Exception {
+        Path after = directory.resolve("after");
+        try (EmbeddedBroker broker = EmbeddedBroker.start(directory.resolve("before"));
+                KafkaProducer<String, String> producer = producer(broker);
+                KafkaConsumer<String, String> group = consumer(broker)) {
+            createTopic(broker);
+            producer.initTransactions();
+            commit(producer, group, "synced", 17);
+
+            Map<TopicPartition, Long> onDisk = broker.sync(List.of("t", "not-there"), "tx");
+
+            commit(producer, group, "later", 18);
+            cutPower(broker.directory(), onDisk, after);
+        }
+
+        try (EmbeddedBroker broker = EmbeddedBroker.start(after);
+                KafkaProducer<String, String> next = producer(broker);
+                Admin admin = Admin.create(Map.of("bootstrap.servers", broker.bootstrapServers()))) {
+            next.initTransactions(); // waits until what was to be committed is
+            assertThat(readCommitted(broker)).containsExactly("synced");
+            assertThat(committedOffset(admin)).isEqualTo(17);
+        }
+    }
+
+    private static void commit(
+            KafkaProducer<String, String> producer, KafkaConsumer<String, String> group, String value, long offset) {
+        producer.beginTransaction();
+        producer.send(new ProducerRecord<>("t", "k", value));
+        producer.sendOffsetsToTransaction(Map.of(PARTITION, new OffsetAndMetadata(offset)), group.groupMetadata());
+        producer.commitTransaction();
+    }
+
+    /** Copies a broker's directory as a disk has it that was told to write down no more than {@code ends} says. */
+    private static void cutPower(Path broker, Map<TopicPartition, Long> ends, Path copy) throws IOException {
+        try (Stream<Path> files = Files.walk(broker)) {
+            for (Path file : files.toList()) {
+                Path target = copy.resolve(broker.relativize(file).toString());
+                Files.copy(file, target);
+                String partition = file.getParent().getFileName().toString();
+                if (file.toString().endsWith(".log") && !partition.startsWith("__cluster_metadata")) {
+                    cut(target, end(ends, partition));
                 }
-
-                broker.keep(List.of("t", "not-there"));
-
-                assertThat(flushInterval(admin, "t")).as("%s", durability).isEqualTo(kept);
-                assertThat(flushInterval(admin, "__consumer_offsets")).isEqualTo(kept);
-                assertThat(flushInterval(admin, "other")).isEqualTo(other);
             }
         }
     }
 
-    private static String flushInterval(Admin admin, String topic) throws Exception {
-        ConfigResource resource = new ConfigResource(ConfigResource.Type.TOPIC, topic);
-        return admin.describeConfigs(List.of(resource))
-                .all()
+    private static long end(Map<TopicPartition, Long> ends, String partition) {
+        return ends.entrySet().stream()
+                .filter(end -> end.getKey().toString().equals(partition))
+                .mapToLong(Map.Entry::getValue)
+                .sum();
+    }
+
+    private static void cut(Path log, long end) throws IOException {
+        try (FileRecords records = FileRecords.open(log.toFile())) {
+            int size = 0;
+            for (FileChannelRecordBatch batch : records.batches()) {
+                size = batch.lastOffset() < end ? batch.position() + batch.sizeInBytes() : size;
+            }
+            records.truncateTo(size);
+        }
+    }
+
+    private static long committedOffset(Admin admin) throws Exception {
+        return admin.listConsumerGroupOffsets("g")
+                .partitionsToOffsetAndMetadata()
                 .get(90, TimeUnit.SECONDS)
-                .get(resource)
-                .get(TopicConfig.FLUSH_MESSAGES_INTERVAL_CONFIG)
-                .value();
+                .get(PARTITION)
+                .offset();
     }
 
     @Test

@@ -4,6 +4,7 @@ import dev.millrace.audit.ledger.Account;
 import dev.millrace.audit.ledger.LedgerReader;
 import dev.millrace.generator.environment.text.TextTask;
 import dev.millrace.infra.broker.BrokerException;
+import dev.millrace.infra.broker.Durability;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.Alarm;
 import dev.millrace.log.EvaluationLog;
@@ -53,7 +54,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Clock;
 import java.time.Duration;
-import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -155,7 +155,7 @@ public final class TrainRun {
             if (!config.run().embedded()) {
                 say("log on " + config.run().bootstrapServers() + ", topics "
                         + config.run().topics().prefix() + "*");
-                return onLog(config.run().bootstrapServers(), topics -> {}, endpoint, meters.registry());
+                return onLog(config.run().bootstrapServers(), learner -> {}, endpoint, meters.registry());
             }
             try (EmbeddedBroker broker =
                     stop.starting(() -> EmbeddedBroker.start(directory.broker(), config.broker()))) {
@@ -163,17 +163,17 @@ public final class TrainRun {
                 directory.writeBrokerAddress(broker.bootstrapServers());
                 say("broker at " + broker.bootstrapServers() + ", topics "
                         + config.run().topics().prefix() + "*");
-                return onLog(broker.bootstrapServers(), broker::keep, endpoint, meters.registry());
+                Consumer<String> sync = config.broker().durability() == Durability.VERSIONS
+                        ? learner -> broker.sync(restingPlaces(), learner)
+                        : learner -> {};
+                return onLog(broker.bootstrapServers(), sync, endpoint, meters.registry());
             }
         }
     }
 
-    /** @param keeps is told the topics that a published version rests on */
+    /** @param sync makes the versions safe that the learner of a transactional id has published */
     private RunResult onLog(
-            String bootstrapServers,
-            Consumer<Collection<String>> keeps,
-            HttpEndpoint endpoint,
-            PrometheusMeterRegistry meters)
+            String bootstrapServers, Consumer<String> sync, HttpEndpoint endpoint, PrometheusMeterRegistry meters)
             throws Exception {
         Map<String, Object> client = ClientMeters.reportingTo(meters, config.clientSettings());
         client.put("bootstrap.servers", bootstrapServers);
@@ -187,7 +187,6 @@ public final class TrainRun {
                 Optional.of(RecordedConfiguration.of(config).text()),
                 Clock.systemUTC()))) {
             EpochEnd.requireEpoch(config, log.connection());
-            keeps.accept(restingPlaces());
             agree(log);
             int epoch = log.connection().run().epoch();
             if (epoch > 0) {
@@ -201,6 +200,7 @@ public final class TrainRun {
             return trained(
                     log.connection()
                             .reachedBy("--run-dir " + directory.path())
+                            .syncedBy(() -> sync.accept(log.connection().scoped("learner")))
                             .withPatience(config.run().patience()),
                     meters);
         }
