@@ -139,11 +139,11 @@ public final class ReplayBenchmark {
                 (int) Math.max(1, Math.round(megabytes * 1e6 / ((double) tokens * BYTES_PER_TOKEN) / batch)) * batch;
         List<Round> rounds = new ArrayList<>();
         for (int r = -warmUps; r < plan.repetitions(); r++) {
-            Round round = round(client, tokens, rollouts);
+            Round round = round(client, tokens, rollouts, r >= 0);
             progress.accept(String.format(
                     Locale.ROOT,
                     "%s%d tokens, %d rollouts: topology %.2f s, as recorded %.2f s, corrections %.2f s,"
-                            + " three corrections %.2f s, heap %.0f MB",
+                            + " three corrections %.2f s%s",
                     r < 0 ? "warming up: " : "",
                     tokens,
                     rollouts,
@@ -151,7 +151,7 @@ public final class ReplayBenchmark {
                     round.asRecorded(),
                     round.corrections(),
                     round.threeCorrections(),
-                    round.heapMegabytes()));
+                    r < 0 ? "" : String.format(Locale.ROOT, ", heap %.0f MB", round.heapMegabytes())));
             if (r >= 0) {
                 rounds.add(round);
             }
@@ -184,7 +184,9 @@ public final class ReplayBenchmark {
                 ratio >= LEAST_RATIO);
     }
 
-    private Round round(Map<String, Object> client, int tokens, int rollouts) throws InterruptedException {
+    /** @param withHeap whether the live heap is measured too, which takes longer than the rest */
+    private Round round(Map<String, Object> client, int tokens, int rollouts, boolean withHeap)
+            throws InterruptedException {
         String name = "replay-" + runs++;
         try (SyntheticRun run = new SyntheticRun(
                 client,
@@ -199,13 +201,18 @@ public final class ReplayBenchmark {
             double asRecorded = asRecorded(run);
             double corrections = whatIf(run, List.of(), rollouts);
             double three = whatIf(run, OTHERS, rollouts);
-            try (LiveHeap heap = new LiveHeap()) { // once more, without a clock
-                asRecorded(run);
-                whatIf(run, OTHERS, rollouts);
-                return new Round(topology, asRecorded, corrections, three, heap.mostBytes() / 1e6);
-            } finally {
-                run.delete();
-            }
+            double heap = withHeap ? heapMegabytes(run, rollouts) : Double.NaN;
+            run.delete();
+            return new Round(topology, asRecorded, corrections, three, heap);
+        }
+    }
+
+    /** Replays once more, without a clock. */
+    private double heapMegabytes(SyntheticRun run, int rollouts) throws InterruptedException {
+        try (LiveHeap heap = new LiveHeap()) {
+            asRecorded(run);
+            whatIf(run, OTHERS, rollouts);
+            return heap.mostBytes() / 1e6;
         }
     }
 
