@@ -249,7 +249,7 @@ class StepFiguresIT {
                         .set("topology.batch.sequences=8")
                         .set("topology.batch.max_outstanding=2")
                         .set("algorithm.staleness.max_age_ms=1")
-                        .set("goal.max_seconds=200")
+                        .set("goal.max_seconds=1800")
                         .resolve())
                 .in(run);
         millrace.showing(() -> new RunView() {
