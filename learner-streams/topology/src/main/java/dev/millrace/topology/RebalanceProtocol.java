@@ -6,6 +6,6 @@ public enum RebalanceProtocol {
     AUTO,
     /** Consumer groups with static members: an instance that comes back under its name takes its partitions at once. */
     CLASSIC,
-    /** The broker's own streams groups: the broker assigns. They have no static members. */
+    /** The broker's own streams groups: the broker assigns. Instances are no static members of them. */
     STREAMS
 }

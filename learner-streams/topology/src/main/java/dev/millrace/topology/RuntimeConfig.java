@@ -80,7 +80,7 @@ public record RuntimeConfig(
         if (rebalanceProtocol == RebalanceProtocol.STREAMS && !instanceId.isEmpty()) {
             throw new IllegalArgumentException(
                     "rebalance_protocol=streams must not be set beside instance_id='" + instanceId
-                            + "', because that protocol knows no static members; leave instance_id out, or set rebalance_protocol=classic");
+                            + "', because an instance is no static member of a streams group; leave instance_id out, or set rebalance_protocol=classic");
         }
     }
 

@@ -439,8 +439,8 @@ public final class TopologyRunner implements AutoCloseable {
         /** Why there can be no streams group; empty if there is one now, as configured. */
         private Optional<String> unsupportedReason() {
             if (!config.instanceId().isEmpty()) {
-                return Optional.of(
-                        "instance_id is '" + config.instanceId() + "' and a streams group has no static members");
+                return Optional.of("instance_id is '" + config.instanceId()
+                        + "' and an instance is no static member of a streams group");
             }
             try (Admin admin = Admin.create(connection.admin())) {
                 FinalizedVersionRange streams = within(admin.describeFeatures().featureMetadata())

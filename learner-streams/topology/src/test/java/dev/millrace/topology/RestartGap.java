@@ -26,7 +26,7 @@ import org.slf4j.LoggerFactory;
  * Measures how long nothing comes out while an instance is stopped, or killed, and started again at once on the same state
  * directory, under each rebalance protocol. No test: run it by its name and publish what it prints.
  *
- * <pre>{@code ./mvnw -pl learner-streams -am test -Dtest=RestartGap -Dsurefire.failIfNoSpecifiedTests=false}</pre>
+ * <pre>{@code ./mvnw -pl learner-streams/topology -am test -Dtest=RestartGap -Dsurefire.failIfNoSpecifiedTests=false}</pre>
  */
 class RestartGap {
     private static final Logger LOG = LoggerFactory.getLogger(RestartGap.class);
