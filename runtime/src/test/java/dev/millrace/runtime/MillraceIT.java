@@ -47,6 +47,9 @@ class MillraceIT {
         assertThat(result.directory()).isEqualTo(folder);
         assertThat(result.summary().policyVersion()).isEqualTo(3);
         assertThat(reward).isBetween(0.0, 1.0);
+        assertThat(WrittenEvent.ofRun(result.directory().resolve("curves").resolve(result.runId())))
+                .extracting(WrittenEvent::step)
+                .containsExactly(0L, 1L, 2L, 3L);
 
         StringWriter printed = new StringWriter();
         RunResult resumed = new Millrace(new ConfigLayers()

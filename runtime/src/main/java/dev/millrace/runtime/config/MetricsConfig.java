@@ -17,4 +17,8 @@ public record MetricsConfig(int port, TensorBoardConfig tensorboard, OtlpConfig 
     public static MetricsConfig defaults() {
         return new MetricsConfig(-1, TensorBoardConfig.defaults(), OtlpConfig.defaults());
     }
+
+    MetricsConfig with(TensorBoardConfig other) {
+        return new MetricsConfig(port, other, otlp);
+    }
 }

@@ -328,15 +328,22 @@ public record MillraceConfig(
 
     /** The same as another run. */
     public MillraceConfig with(RunConfig otherRun) {
-        return with(otherRun, task);
+        return with(otherRun, task, metrics);
     }
 
     /** The same whose task is configured otherwise. */
     public MillraceConfig withTask(TaskSettings otherTask) {
-        return with(run, otherTask);
+        return with(run, otherTask, metrics);
     }
 
-    private MillraceConfig with(RunConfig otherRun, TaskSettings otherTask) {
+    /** The same whose event files are in this directory, unless the configuration names one. */
+    public MillraceConfig withCurves(String directory) {
+        return metrics.tensorboard().directory().isEmpty()
+                ? with(run, task, metrics.with(new TensorBoardConfig(directory)))
+                : this;
+    }
+
+    private MillraceConfig with(RunConfig otherRun, TaskSettings otherTask, MetricsConfig otherMetrics) {
         return new MillraceConfig(
                 otherRun,
                 otherTask,
@@ -357,7 +364,7 @@ public record MillraceConfig(
                 broker,
                 goal,
                 evaluation,
-                metrics,
+                otherMetrics,
                 kafka);
     }
 

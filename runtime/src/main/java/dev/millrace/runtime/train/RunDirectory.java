@@ -213,6 +213,11 @@ public final class RunDirectory implements AutoCloseable {
         return path.resolve("evaluations.csv");
     }
 
+    /** TensorBoard's event files. */
+    public Path curves() {
+        return path.resolve("curves");
+    }
+
     public Path picture() {
         return path.resolve("run.png");
     }

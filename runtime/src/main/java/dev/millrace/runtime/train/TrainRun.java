@@ -194,7 +194,8 @@ public final class TrainRun {
             }
             begun = true;
             writeConfiguration(); // only now is it known that the run can go on with it
-            config = TokenizerFiles.forRole(config, log.connection(), Duration.ZERO, line -> {});
+            config = TokenizerFiles.forRole(config, log.connection(), Duration.ZERO, line -> {})
+                    .withCurves(directory.curves().toString());
             keepTokenizer();
             endpoint.serve(log.registryContents());
             return trained(
