@@ -59,7 +59,7 @@ def to_float32(array: "NDArray[Any]", dtype: str) -> "NDArray[np.float32]":
 
 def to_bfloat16(array: "NDArray[Any]") -> "NDArray[np.uint16]":
     """The bits of the nearest bfloat16, ties to even."""
-    bits = np.ascontiguousarray(array, "<f4").view("<u4")
+    bits: NDArray[np.uint32] = np.ascontiguousarray(array, "<f4").view("<u4")
     return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype("<u2")
 
 
