@@ -227,8 +227,8 @@ def track(tracker: str, path: PathLike, *, follow: bool = False, config: Optiona
         for run in runs.values():
             run.close()
     if not runs:
-        raise NoSuchRun(f"{path} has no steps in TensorBoard's event files; make it the folder of a run with "
-                        "'--set metrics.tensorboard.directory=curves', which a resumed run writes from its first step on")
+        raise NoSuchRun(f"cannot track {path}: it has no steps in TensorBoard's event files; give the folder of a run of './millrace train', or "
+                        "what metrics.tensorboard.directory says. Without a step there is nothing to track yet")
     return {known[folder].name: run.last for folder, run in runs.items()}
 
 

@@ -160,7 +160,7 @@ class TrackTest(unittest.TestCase):
         self.assertFalse(Curves(self.folder).is_written())
 
     def test_should_say_what_has_no_curves_and_what_is_not_installed(self):
-        with self.assertRaisesRegex(NoSuchRun, "has no steps in TensorBoard's event files; .* metrics.tensorboard.directory=curves"):
+        with self.assertRaisesRegex(NoSuchRun, "has no steps in TensorBoard's event files; give the folder of a run"):
             track.track("mlflow", self.folder)
         with mock.patch.dict(sys.modules, {"wandb": None}), self.assertRaisesRegex(MillraceError, "no module wandb; 'pip install wandb'"):
             track.track("wandb", RECORDED)
