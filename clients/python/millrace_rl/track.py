@@ -1,7 +1,7 @@
 """Copies a run's curves to MLflow or Weights & Biases: ``python3 -m millrace_rl.track wandb runs/my-run --follow``.
 
-It reads the event files that Millrace writes for TensorBoard, so names and numbers are the same in all of them. Each folder of event
-files is a run of the tracker: the run's steps, and its evaluations on each set of held-out prompts, whose step is the version.
+It reads the event files that Millrace writes for TensorBoard, so names and numbers agree. Each folder of event files becomes a run of the
+tracker: one for the steps, and one per set of held-out prompts, with the version as step.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ class Curves:
                     length = int.from_bytes(head[:8], "little")
                     record = data.read(length + 4) if len(head) == 12 else b""
                     if len(record) < length + 4 or not head:
-                        break  # the rest is not written yet, or was not when the process was killed
+                        break  # a record that is being written, or that a killed process left unfinished
                     self._read[file] = data.tell()
                     row = _row(record[:-4])
                     if row is not None:
                         yield row
 
     def is_written(self) -> bool:
-        """Whether the run, or its evaluator, goes on."""
+        """Returns True while a process of the run holds the folder's lock."""
         try:
             with open(self._folder / _LOCK, "rb") as lock:
                 fcntl.lockf(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -76,7 +76,7 @@ class Curves:
 
 
 def _row(event: bytes) -> Optional[Row]:
-    """Of TensorBoard's message Event: wall time (1), step (2), and a summary (5) of values (1), each with a tag (1) and a number (2)."""
+    """Decodes TensorBoard's message Event: wall time (1), step (2), and a summary (5) of values (1), each with a tag (1) and a number (2)."""
     step, seconds, values = 0, 0.0, {}
     for number, value in _fields(event):
         if number == 1:
@@ -115,7 +115,7 @@ def _fields(message: bytes) -> Iterator[Tuple[int, Any]]:
 
 
 class _MlflowRun:
-    """A run of MLflow, found again by its tag; another tag has the last step, since metrics may be sent twice and steps not left out."""
+    """A run of MLflow. One tag identifies it; another records the last complete step, so that a lost request is repeated."""
 
     def __init__(self, curves: Curves, first: Row, config: Dict[str, Any]):
         mlflow = _module("mlflow.entities")
@@ -160,7 +160,7 @@ class _MlflowRun:
 
 
 class _WandbRun:
-    """A run of Weights & Biases. Offline each part has a file of ours with its last step, since no server knows it."""
+    """A run of Weights & Biases. Offline, a file in each part records its last step, since no server knows it."""
 
     def __init__(self, curves: Curves, first: Row, config: Dict[str, Any]):
         wandb = _module("wandb")
@@ -189,16 +189,16 @@ _TRACKERS = {"mlflow": _MlflowRun, "wandb": _WandbRun}
 
 
 def track(tracker: str, path: PathLike, *, follow: bool = False, config: Optional[PathLike] = None, every_s: float = 5.0) -> Dict[str, int]:
-    """Copies what the tracker does not have yet; a repetition resumes after the last step that it has.
+    """Copies the steps and evaluations that the tracker lacks.
 
-    The tracker's own environment variables say where it is: ``MLFLOW_TRACKING_URI``, ``MLFLOW_EXPERIMENT_NAME``, ``WANDB_MODE=offline``,
-    ``WANDB_PROJECT``. Without a name of experiment or project it is ``millrace``.
+    The tracker's environment variables apply: ``MLFLOW_TRACKING_URI``, ``MLFLOW_EXPERIMENT_NAME``, ``WANDB_MODE=offline``, ``WANDB_PROJECT``.
+    The experiment or project is ``millrace`` by default.
 
     :param tracker: ``mlflow`` or ``wandb``
-    :param path: a run's folder, or what ``metrics.tensorboard.directory`` says
-    :param follow: whether to go on until the run ends
-    :param config: YAML file that is recorded as the run's configuration; of a run's folder its config.yaml
-    :param every_s: how often to look, with `follow`
+    :param path: a run's folder, or the directory of ``metrics.tensorboard.directory``
+    :param follow: continue until the run ends
+    :param config: YAML file to record as the configuration; default: config.yaml of the run's folder
+    :param every_s: poll interval with `follow`
     :return: last step of each run of the tracker
     :raises NoSuchRun: if the folder has no event files
     """
@@ -211,7 +211,7 @@ def track(tracker: str, path: PathLike, *, follow: bool = False, config: Optiona
         while True:
             for folder in sorted(lock.parent for lock in root.rglob(_LOCK)):
                 known.setdefault(folder, Curves(folder))
-            goes_on = follow and any(curves.is_written() for curves in known.values())  # asked first: what follows reads all up to its end
+            live = follow and any(curves.is_written() for curves in known.values())  # before reading, so that the last pass reads everything
             for folder, curves in known.items():
                 rows = curves.rows()
                 first = next(rows, None)
@@ -220,15 +220,15 @@ def track(tracker: str, path: PathLike, *, follow: bool = False, config: Optiona
                 if folder not in runs:
                     runs[folder] = _TRACKERS[tracker](curves, first, _yaml(file) if config is not None or file.is_file() else {})
                 runs[folder].log(chain([first], rows))
-            if not goes_on:
+            if not live:
                 break
             time.sleep(every_s)
     finally:
         for run in runs.values():
             run.close()
     if not runs:
-        raise NoSuchRun(f"cannot track {path}: it has no steps in TensorBoard's event files; give the folder of a run of './millrace train', or "
-                        "what metrics.tensorboard.directory says. Without a step there is nothing to track yet")
+        raise NoSuchRun(f"cannot track {path}: it has no steps in TensorBoard's event files; give the folder of a run of './millrace train' or the "
+                        "directory of metrics.tensorboard.directory, after the first step")
     return {known[folder].name: run.last for folder, run in runs.items()}
 
 
@@ -237,7 +237,7 @@ def _ms(row: Row) -> int:
 
 
 def _mlflow_name(name: str) -> str:
-    """MLflow has no @; verl replaces it so too."""
+    """Replaces what MLflow refuses; ``@`` as verl does."""
     return re.sub(r"[^\w/. -]", "_", name.replace("@", "_at_"))
 
 
@@ -246,7 +246,7 @@ def _flat(config: Any, prefix: str = "") -> Iterator[Tuple[str, str]]:
         if isinstance(value, dict) and value:
             yield from _flat(value, f"{prefix}{key}.")
         else:
-            yield f"{prefix}{key}", value if isinstance(value, str) else json.dumps(value)
+            yield f"{prefix}{key}", value if isinstance(value, str) else json.dumps(value, default=str)
 
 
 def _module(name: str) -> Any:
@@ -271,8 +271,8 @@ def _yaml(file: Path) -> Dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python3 -m millrace_rl.track", description="Copies a run's curves to MLflow or Weights & Biases.")
     parser.add_argument("tracker", choices=sorted(_TRACKERS))
-    parser.add_argument("path", help="a run's folder, or the folder of metrics.tensorboard.directory")
-    parser.add_argument("--follow", action="store_true", help="go on until the run ends")
+    parser.add_argument("path", help="a run's folder, or the directory of metrics.tensorboard.directory")
+    parser.add_argument("--follow", action="store_true", help="continue until the run ends")
     parser.add_argument("--config", help="YAML file to record as the configuration; default: config.yaml of the run's folder")
     given = parser.parse_args()
     try:
