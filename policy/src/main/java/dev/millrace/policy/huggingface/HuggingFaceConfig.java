@@ -201,7 +201,9 @@ final class HuggingFaceConfig {
     private void refuseForeign(String key, String reason) {
         JsonNode value = config.at(key);
         boolean absent = !config.has(key) || value.isBoolean() && !value.booleanValue();
-        boolean neutral = key.endsWith("_multiplier") || key.startsWith("logit")
+        boolean factor = Set.of("embedding_multiplier", "residual_multiplier", "logits_scaling", "logit_scale")
+                .contains(key);
+        boolean neutral = factor
                 ? value.isNumber() && value.asDouble() == 1
                 : reason.equals(NO_EXPERTS) && value.isNumber() && value.asDouble() == 0;
         if (!absent && !neutral) {

@@ -132,7 +132,8 @@ public final class RopeConfig {
     private RopeScaling yarn() {
         int original = scaling.has(ORIGINAL) ? scaling.integer(ORIGINAL, mostPositions) : maxPositions;
         double factor = scaling.number("factor", (double) maxPositions / original);
-        double paper = scaling.has("mscale") && scaling.has("mscale_all_dim")
+        // Zero means as much as no key, as in transformers.
+        double paper = scaling.number("mscale", 0) != 0 && scaling.number("mscale_all_dim", 0) != 0
                 ? sharpening(factor, "mscale") / sharpening(factor, "mscale_all_dim")
                 : RopeScaling.Yarn.paperFactor(factor);
         return new RopeScaling.Yarn(

@@ -3,24 +3,31 @@ package dev.millrace.policy.huggingface;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.DecoderTraits;
+import dev.millrace.policy.decoder.Experts;
 import dev.millrace.policy.decoder.RopeScaling;
 import dev.millrace.policy.decoder.Shapes;
 import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.weights.Weights;
 import java.io.IOException;
+import java.io.InputStream;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Collectors;
+import org.junit.jupiter.api.Named;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.FieldSource;
+import org.junit.jupiter.params.provider.MethodSource;
 
 class CheckpointDirectoryTest {
     static final List<DecoderShape> SHAPES = List.of(
@@ -66,6 +73,8 @@ class CheckpointDirectoryTest {
         config(LLAMA);
         assertThat(new CheckpointDirectory(directory).shape())
                 .isEqualTo(new DecoderShape(6, 4, 1, 2, 2, 2, 3, 8, 10_000, 1e-5, true, false));
+        config(LLAMA.replace(", \"tie_word_embeddings\": true", ""));
+        assertThat(new CheckpointDirectory(directory).shape().tiedHead()).isFalse();
     }
 
     @Test
@@ -100,6 +109,12 @@ class CheckpointDirectoryTest {
                         + " supported are default, linear, llama3 and yarn");
         refusesRope("{\"type\": \"su\"}", "rotary positions of type su are not supported");
         refusesRope(
+                "{\"type\": \"longrope\", \"short_factor\": [1.0], \"long_factor\": [2.0]}",
+                "rotary positions of type longrope are not supported");
+        refusesRope(
+                "{\"full_attention\": {\"rope_type\": \"default\"}, \"sliding_attention\": {\"rope_type\": \"default\"}}",
+                "full_attention={\"rope_type\":\"default\"}: says something of a scaling that has no rope_type");
+        refusesRope(
                 "{\"type\": \"linear\", \"rope_type\": \"yarn\"}",
                 "type=\"linear\": differs from rope_type=yarn in rope_scaling; one of them is wrong");
         refusesRope("{\"rope_type\": \"linear\"}", "rope_scaling: factor=: must be a number");
@@ -120,6 +135,7 @@ class CheckpointDirectoryTest {
         refusesKey("quantization_config", "{\"quant_method\":\"awq\"}", "quantised weights are not supported");
         refusesKey("attn_logit_softcapping", "50.0", "capped attention scores are not supported");
         refusesKey("residual_multiplier", "0.22", "scaled residuals are not supported");
+        refusesKey("attention_multiplier", "1.0", "attention scores of another scale are not supported");
         refusesKey("attention_chunk_size", "8192", "attention in chunks is not supported");
         refusesKey("kv_lora_rank", "512", "latent attention is not supported");
         refusesKey("no_rope_layers", "[1]", "layers without positions are not supported");
@@ -133,6 +149,62 @@ class CheckpointDirectoryTest {
         refusesKey("output_multiplier_scale", "0.5", unknown);
         String layerTypes = "[\"sliding_attention\"]";
         refusesKey("layer_types", layerTypes, "must be full_attention, by sliding_window and max_window_layers");
+    }
+
+    /** Files of model hubs, each with its source, and with the shape they describe or the refusal they get. */
+    static List<Named<JsonNode>> hubConfigs() throws IOException {
+        try (InputStream json = CheckpointDirectoryTest.class.getResourceAsStream("hub-configs.json")) {
+            List<Named<JsonNode>> rows = new ArrayList<>();
+            new ObjectMapper()
+                    .readTree(json)
+                    .forEach(row -> rows.add(Named.of(row.path("model").asText(), row)));
+            return rows;
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource("hubConfigs")
+    void shouldReadOrRefuseTheConfigsOfModelHubs(JsonNode row) throws IOException {
+        config(row.path("config").toString());
+        CheckpointDirectory checkpoint = new CheckpointDirectory(directory);
+        if (row.has("refused")) {
+            assertThatThrownBy(checkpoint::shape)
+                    .isInstanceOf(CheckpointException.class)
+                    .hasMessageEndingWith("config.json: " + row.path("refused").asText());
+        } else {
+            assertThat(described(checkpoint.shape())).isEqualTo(row.path("read"));
+        }
+    }
+
+    private static JsonNode described(DecoderShape shape) {
+        DecoderTraits traits = shape.traits();
+        Experts experts = traits.experts();
+        String attention = traits.outputBias() ? "q k v o" : "q k v";
+        String window =
+                traits.slidingWindow() + (traits.fullLayers() == 0 ? ", all layers" : ", from " + traits.fullLayers());
+        return new ObjectMapper()
+                .createObjectNode()
+                .put("layers", shape.layers())
+                .put("heads", shape.heads())
+                .put("kv_heads", shape.kvHeads())
+                .put("head_dim", shape.headSize())
+                .put("hidden", shape.hiddenSize())
+                .put("mlp", shape.intermediateSize())
+                .put("vocab", shape.vocabSize())
+                .put("positions", shape.maxPositions())
+                .put("rope_theta", shape.ropeTheta())
+                .put("rope", traits.ropeScaling().toString())
+                .put("norm_eps", shape.rmsNormEps())
+                .put("tied", shape.tiedHead())
+                .put("biases", (shape.qkvBias() ? attention : "none") + (traits.mlpBias() ? " mlp" : ""))
+                .put("query_key_norm", traits.queryKeyNorm())
+                .put("window", traits.slidingWindow() == 0 ? "none" : window)
+                .put(
+                        "experts",
+                        experts.present()
+                                ? experts.count() + ", " + experts.perToken() + " per token, width " + experts.width()
+                                        + (experts.normalised() ? ", normalised" : "")
+                                : "none");
     }
 
     @Test
@@ -239,6 +311,19 @@ class CheckpointDirectoryTest {
         refusesRope("{\"factor\": 4.0}", "factor=4.0: says something of a scaling that has no rope_type");
         refusesRope(
                 "{\"rope-type\": \"yarn\"}", "rope-type=\"yarn\": says something of a scaling that has no rope_type");
+    }
+
+    @Test
+    void shouldSharpenYarnByThePaperUnlessBothScalesAreSet() throws IOException {
+        for (String scales :
+                List.of("\"beta_fast\": 32", "\"mscale\": 0.7", "\"mscale\": 0.7, \"mscale_all_dim\": 0")) {
+            config(LLAMA.replace(
+                    "\"rope_scaling\": null",
+                    "\"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 8, " + scales + "}"));
+            assertThat(new CheckpointDirectory(directory).shape().traits().ropeScaling())
+                    .as(scales)
+                    .isEqualTo(new RopeScaling.Yarn(8, 8, 32, 1, 0.1 * Math.log(8) + 1, true));
+        }
     }
 
     private void refusesIndex(String text, String reason) throws IOException {
