@@ -25,7 +25,7 @@ final class ConformancePage {
                 + "`GatewayConformanceIT` checks each row with the unmodified npm\nclient against a gateway on a real broker; "
                 + "a scripted engine stands in for the policy.\n\n```\n(cd gateway/src/test/client && npm ci)\n"
                 + "./mvnw -pl gateway -am test -Dtest=GatewayConformanceIT -Dsurefire.failIfNoSpecifiedTests=false\n```\n"
-                + "\nWithout `node_modules` the test is skipped.\n"
+                + "\nWithout `node_modules` the test is skipped. `.ci/run` installs them where npm can.\n"
                 + section("OpenAI: Chat Completions", "openai", "openai", clients, script)
                 + section("Anthropic: Messages", "anthropic", "@anthropic-ai/sdk", clients, script);
     }
