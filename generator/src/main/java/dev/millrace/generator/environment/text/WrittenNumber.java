@@ -42,8 +42,8 @@ record WrittenNumber(BigDecimal over, BigDecimal under) {
 
     private static final Pattern NUMBER =
             Pattern.compile(SIGN + CURRENCY + "(?:(?<none>" + TIME_OR_DATE + "|" + IRRATIONAL + ")"
-                    + "|(?:(?<whole>\\d++)\\s?+)?\\\\[dt]?+frac\\s*+(?:" + BRACES.formatted("?<over>") + "\\s*+"
-                    + BRACES.formatted("?<under>") + "|(?<overDigit>\\d)\\s*+(?<underDigit>\\d))"
+                    + "|(?:(?<whole>\\d++)\\s?+)?\\\\[dt]?+frac\\s*+(?:" + BRACES.formatted("?<over>")
+                    + "|(?<overDigit>\\d))\\s*+(?:" + BRACES.formatted("?<under>") + "|(?<underDigit>\\d))"
                     + "|(?<units>\\d{1,3}+) (?<part>\\d++)/(?<parts>\\d++)(?![\\d/])"
                     + "|(?<plain>" + PLAIN + ")(?:" + POWER.formatted("power")
                     + "|\\s*+(?:\\\\times|\\\\cdot|[\u00d7\u00b7*])\\s*+10" + POWER.formatted("ten")
@@ -71,11 +71,9 @@ record WrittenNumber(BigDecimal over, BigDecimal under) {
         } else if (found.group("units") != null) {
             size = mixed(found.group("units"), found.group("part"), found.group("parts"));
         } else {
-            boolean braced = found.group("over") != null;
-            size = mixed(
-                    found.group("whole"),
-                    found.group(braced ? "over" : "overDigit"),
-                    found.group(braced ? "under" : "underDigit"));
+            size = Optional.ofNullable(either(found, "over", "overDigit"))
+                    .flatMap(over -> Optional.ofNullable(either(found, "under", "underDigit"))
+                            .flatMap(under -> mixed(found.group("whole"), over, under)));
         }
         return isMinus(found.group("sign")) ? size.map(WrittenNumber::negated) : size;
     }

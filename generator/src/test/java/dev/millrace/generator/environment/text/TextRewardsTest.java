@@ -76,6 +76,7 @@ class TextRewardsTest {
             double reward,
             double mathVerify,
             double gsm8k,
+            double mathReward,
             @Nullable String reason) {
         String state =
                 JsonNodeFactory.instance.objectNode().put("answer", answer).toString();
@@ -83,7 +84,10 @@ class TextRewardsTest {
 
         assertThat(earned(NumericReward.defaults(), response == null ? "" : response, state))
                 .isEqualTo(reward);
-        assertThat(reason != null).as("a reason is given").isEqualTo(reward != mathVerify);
+        assertThat(reason != null).as("a reason is given").isEqualTo(reward != mathVerify || mathReward > reward);
+        assertThat(mathReward == 0 || response != null && response.contains("\\boxed"))
+                .as("math_reward pays boxes only")
+                .isTrue();
         assertThat(gsm8k <= reward || response != null && response.matches(".*(\u2212|\\\\sqrt|\\\\pi).*"))
                 .as("what gsm8k pays is paid, unless it does not know the minus or the root")
                 .isTrue();

@@ -48,6 +48,7 @@ class WrittenNumberTest {
         assertThat(WrittenNumber.last("9".repeat(1_000_000))).isEmpty();
         assertThat(WrittenNumber.last("1,234".repeat(200_000))).isPresent();
         assertThat(WrittenNumber.last("\\frac{".repeat(100_000) + "7")).isPresent();
+        assertThat(WrittenNumber.last("\\frac3{".repeat(100_000) + "7")).isPresent();
         assertThat(WrittenNumber.last("- ".repeat(500_000) + "7")).isPresent();
     }
 }
