@@ -1,5 +1,7 @@
 package dev.millrace.log;
 
+import dev.millrace.log.scan.ClusterScan;
+import dev.millrace.log.scan.RunRecords;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.run.RunIdentity;
@@ -34,7 +36,8 @@ public record LogConnection(
         String whereabouts,
         Duration patience,
         Alarms alarms,
-        Runnable sync) {
+        Runnable sync)
+        implements RunRecords {
     /** What {@code run.patience_seconds} is unless somebody says otherwise. */
     public static final Duration PATIENCE = Duration.ofMinutes(10);
 
@@ -127,6 +130,11 @@ public record LogConnection(
         if (registry instanceof PatientRegistry patient) {
             patient.stopWaiting();
         }
+    }
+
+    @Override
+    public ClusterScan scan(Duration idle) {
+        return new ClusterScan(this, idle);
     }
 
     /** The common settings with others put over them. */

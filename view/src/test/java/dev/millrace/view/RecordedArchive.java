@@ -1,5 +1,6 @@
 package dev.millrace.view;
 
+import dev.millrace.runtime.folder.ImportedRun;
 import dev.millrace.view.follow.RunSource;
 import dev.millrace.view.follow.ViewedRun;
 import dev.millrace.view.follow.ViewedRuns;
@@ -8,9 +9,9 @@ import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
-/** The run that an earlier commit recorded and archived: 372 rollouts, six steps, seven batches and more. */
+/** The archive of {@link ImportedRun}, as a view shows it. */
 public final class RecordedArchive {
-    public static final Path FOLDER = Path.of("..", "cli", "src", "test", "resources", "archives", "contract-3");
+    public static final Path FOLDER = ImportedRun.ARCHIVE;
     public static final String NAME = "contract-3";
 
     private RecordedArchive() {}

@@ -16,7 +16,6 @@ import dev.millrace.replay.ReplayedStep;
 import dev.millrace.replay.StepRange;
 import dev.millrace.replay.WhatIf;
 import dev.millrace.replay.archive.ArchivedRun;
-import dev.millrace.replay.archive.LiveRun;
 import dev.millrace.replay.archive.RecordedRun;
 import dev.millrace.replay.retrain.TrialLimit;
 import dev.millrace.report.Column;
@@ -146,19 +145,16 @@ public final class DoctorCommand implements Callable<Integer> {
     }
 
     private int ofRun() throws InterruptedException, IOException {
-        try (AuditedRun audited = run.open()) {
-            Examination examination = new ExaminationReader(audited.connection(), PATIENCE, Clock.systemUTC())
-                    .read(lags(audited.connection()), run.alarms());
+        try (AuditedRun audited = run.read()) {
+            Examination examination = new ExaminationReader(audited.records(), PATIENCE, Clock.systemUTC())
+                    .read(lags(audited.log()), run.alarms());
             return tell(new DoctorsReport(
-                    audited.connection().run(),
+                    audited.records().run(),
                     audited.title() + ", " + examination.steps().size() + " steps",
                     "./millrace view " + run.asGiven(),
                     new Doctor().findings(examination),
                     isTried(examination.offPolicy())
-                            ? treatment(
-                                    new LiveRun(audited.connection(), audited.recorded()),
-                                    audited.config(),
-                                    examination.offPolicy())
+                            ? treatment(audited.recordedRun(), audited.config(), examination.offPolicy())
                             : Optional.empty()));
         }
     }
@@ -196,7 +192,12 @@ public final class DoctorCommand implements Callable<Integer> {
         return found.isIll() ? ILL : 0;
     }
 
-    private static Map<String, Long> lags(LogConnection connection) throws InterruptedException {
+    /** None by the files of a run that has ended: nobody consumes. */
+    private static Map<String, Long> lags(Optional<LogConnection> log) throws InterruptedException {
+        if (log.isEmpty()) {
+            return Map.of();
+        }
+        LogConnection connection = log.get();
         Map<String, String> groups = new LinkedHashMap<>();
         for (String role : List.of("generator", "scorer", "topology", "learner")) {
             groups.put(connection.group(role), role);

@@ -67,10 +67,10 @@ public final class LedgerCommand implements Callable<Integer> {
     public Integer call() {
         VersionRange versions = versions();
         PrintWriter out = spec.commandLine().getOut();
-        try (AuditedRun audited = run.open()) {
-            Account account = new LedgerReader(audited.connection()).read(PATIENCE);
+        try (AuditedRun audited = run.read()) {
+            Account account = new LedgerReader(audited.records()).read(PATIENCE);
             if (json) {
-                ObjectNode tree = LedgerJson.of(audited.connection().run(), account, versions);
+                ObjectNode tree = LedgerJson.of(audited.records().run(), account, versions);
                 out.println(tree.toPrettyString());
             } else {
                 out.println(audited.title());

@@ -68,20 +68,20 @@ final class ListCommand implements Callable<Integer> {
             throw new ConfigException("--limit must be at least 1: " + limit);
         }
         PrintWriter out = spec.commandLine().getOut();
-        try (AuditedRun audited = run.open()) {
-            Listing listing = new DeadLetterTopic(audited.connection(), PATIENCE)
+        try (AuditedRun audited = run.read()) {
+            Listing listing = new DeadLetterTopic(audited.records(), PATIENCE)
                     .list(
                             new DeadLetterFilter(
                                     List.of(),
                                     reason,
                                     source,
-                                    audited.connection().topics().prefix()),
+                                    audited.records().topics().prefix()),
                             limit);
             if (json) {
                 out.println(json(listing).toPrettyString());
             } else {
                 out.println(audited.title());
-                print(listing, audited.connection().topics().prefix(), out);
+                print(listing, audited.records().topics().prefix(), out);
             }
             out.flush();
             return 0;

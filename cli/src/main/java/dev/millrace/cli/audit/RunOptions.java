@@ -25,7 +25,7 @@ public final class RunOptions {
     @Option(
             names = "--run-dir",
             paramLabel = "DIR",
-            description = "Folder of a run of 'millrace train'; its broker is started if it is down.")
+            description = "Folder of a run of 'millrace train'; starts its broker if it is down and needed.")
     private Path runDirectory;
 
     @Option(
@@ -109,6 +109,12 @@ public final class RunOptions {
         return open(true);
     }
 
+    /** Opens the run that was asked for to read its records; starts a folder's broker only if it did not end in order. */
+    public AuditedRun read() {
+        require();
+        return AuditedRun.read(this::over, runDirectory, runDirectory != null || file != null, asGiven());
+    }
+
     /** As {@link #open()}, of a run whose topics may be gone but for its claim. */
     public AuditedRun openDamaged() {
         return open(false);
@@ -117,6 +123,15 @@ public final class RunOptions {
     @SuppressWarnings(
             "SystemConsoleNull") // so in the JDKs of long-term support; between them it costs a line on stderr
     private AuditedRun open(boolean isWhole) {
+        require();
+        if (runDirectory != null && System.console() != null && !RunDirectory.isRunning(runDirectory)) {
+            System.err.println("starting the broker of " + runDirectory + ", to read its log");
+        }
+        return AuditedRun.open(this::over, runDirectory, runDirectory != null || file != null, asGiven(), isWhole);
+    }
+
+    /** Refuses options that do not say which run. */
+    private void require() {
         if (verbose) {
             System.setProperty("millrace.log.level", "debug");
         }
@@ -138,10 +153,6 @@ public final class RunOptions {
                     "nothing says which run on " + whereabouts.run().bootstrapServers()
                             + "; give --run ID, or --topic-prefix PREFIX if its topics have another prefix than millrace.<id>.");
         }
-        if (runDirectory != null && System.console() != null && !RunDirectory.isRunning(runDirectory)) {
-            System.err.println("starting the broker of " + runDirectory + ", to read its log");
-        }
-        return AuditedRun.open(this::over, runDirectory, runDirectory != null || file != null, asGiven(), isWhole);
     }
 
     /** What is said here and in the run's folder, over what is recorded of the run. */

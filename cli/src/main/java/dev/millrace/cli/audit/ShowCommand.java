@@ -6,7 +6,7 @@ import dev.millrace.audit.trace.DeadLetter;
 import dev.millrace.audit.trace.DeadLetterFilter;
 import dev.millrace.audit.trace.DeadLetterTopic;
 import dev.millrace.audit.trace.DeadLetterTopic.Opened;
-import dev.millrace.log.LogConnection;
+import dev.millrace.log.scan.RunRecords;
 import dev.millrace.report.Lines;
 import dev.millrace.runtime.report.AuditedRun;
 import dev.millrace.runtime.report.RecordJson;
@@ -57,22 +57,22 @@ final class ShowCommand implements Callable<Integer> {
     @Override
     public Integer call() {
         PrintWriter out = spec.commandLine().getOut();
-        try (AuditedRun audited = run.open()) {
-            LogConnection connection = audited.connection();
-            List<Opened> found = new DeadLetterTopic(connection, ListCommand.PATIENCE)
+        try (AuditedRun audited = run.read()) {
+            RunRecords records = audited.records();
+            List<Opened> found = new DeadLetterTopic(records, ListCommand.PATIENCE)
                     .open(new DeadLetterFilter(
-                            List.of(name), "", "", connection.topics().prefix()));
+                            List.of(name), "", "", records.topics().prefix()));
             if (found.isEmpty()) {
                 throw new NotFoundException("there is no dead letter " + name + " in run "
-                        + connection.run().runId()
+                        + records.run().runId()
                         + "; 'millrace dead-letters list' prints the numbers of those that there are");
             }
             for (Opened opened : found) {
-                Optional<SpecificRecord> record = decoded(connection, opened);
+                Optional<SpecificRecord> record = decoded(records, opened);
                 if (json) {
                     out.println(json(opened, record).toPrettyString());
                 } else {
-                    print(opened, record, connection.topics().prefix(), out);
+                    print(opened, record, records.topics().prefix(), out);
                 }
             }
             out.flush();
@@ -80,15 +80,14 @@ final class ShowCommand implements Callable<Integer> {
         }
     }
 
-    private static Optional<SpecificRecord> decoded(LogConnection connection, Opened opened) {
-        Schema schema =
-                RunSchemas.byTopic(connection.topics()).get(opened.letter().sourceTopic());
+    private static Optional<SpecificRecord> decoded(RunRecords records, Opened opened) {
+        Schema schema = RunSchemas.byTopic(records.topics()).get(opened.letter().sourceTopic());
         if (schema == null || opened.record().value() == null) {
             return Optional.empty();
         }
         Class<?> type = SpecificData.get().getClass(schema);
         try {
-            return Optional.ofNullable(AvroSerde.of(type.asSubclass(SpecificRecord.class), connection.registry())
+            return Optional.ofNullable(AvroSerde.of(type.asSubclass(SpecificRecord.class), records.registry())
                     .deserializer()
                     .deserialize(opened.letter().sourceTopic(), opened.record().value()));
         } catch (MalformedRecordException e) {

@@ -75,24 +75,24 @@ public final class TraceCommand implements Callable<Integer> {
         boolean one = sample.matches();
         String groupId = one ? sample.group(1) : id;
         PrintWriter out = spec.commandLine().getOut();
-        try (AuditedRun audited = run.open()) {
+        try (AuditedRun audited = run.read()) {
             long begun = System.nanoTime();
-            GroupTrace trace = new Tracer(audited.connection(), PATIENCE).trace(groupId, one ? id : "", whole);
+            GroupTrace trace = new Tracer(audited.records(), PATIENCE).trace(groupId, one ? id : "", whole);
             String cost = String.format(
                     Locale.ROOT,
                     "read %,d records, %,.1f MB, in %.1f s",
                     trace.recordsRead(),
                     trace.bytesRead() / 1e6,
                     (System.nanoTime() - begun) / 1e9);
-            String prefix = audited.connection().topics().prefix();
-            int epoch = audited.connection().run().epoch();
+            String prefix = audited.records().topics().prefix();
+            int epoch = audited.records().run().epoch();
             Optional<Tokenizer> tokenizer = RunTokenizer.ofText(
                     audited.config(),
-                    Optional.of(audited.connection()),
+                    audited.log(),
                     why -> spec.commandLine().getErr().println("without its text: " + why));
             if (trace.isEmpty()) {
                 throw new NotFoundException(
-                        hint(new Tracer(audited.connection(), PATIENCE), trace, one) + " (" + cost + ")");
+                        hint(new Tracer(audited.records(), PATIENCE), trace, one) + " (" + cost + ")");
             }
             if (json) {
                 out.println(

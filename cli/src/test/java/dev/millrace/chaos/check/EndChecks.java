@@ -140,7 +140,7 @@ public final class EndChecks {
     }
 
     private void scan(String topic, Reader reader) {
-        try (TopicScan scan = new TopicScan(connection, PATIENCE)) {
+        try (TopicScan scan = connection.scan(PATIENCE)) {
             ConsistentCut cut = scan.cut(List.of(topic));
             scan.read(topic, cut, reader::take);
         }

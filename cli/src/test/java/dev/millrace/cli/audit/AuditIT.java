@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.tuple;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.cli.Main;
 import dev.millrace.cli.correct.ParquetRows;
@@ -42,7 +43,9 @@ import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.FileTime;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -617,6 +620,79 @@ class AuditIT {
         }
         Said trace = ofTheArchive("trace", "1-0/0", "--topic-prefix", CraftedRun.PREFIX);
         assertThat(trace.status).as("%s", trace).isIn(0, 4);
+    }
+
+    /** With dead letters, copies and transactions that were given up; nothing but the lags of consumers needs a broker. */
+    @Test
+    @Order(11)
+    void shouldAnswerByTheFilesOfABrokerWhatTheBrokerAnswers() throws Exception {
+        run.giveUp(List.of(
+                run.topics().trainingLog(),
+                run.topics().batches(),
+                run.topics().outcomes(),
+                run.topics().deadLetters(),
+                run.topics().scores(),
+                run.topics().rollouts()));
+        List<List<String>> questions = List.of(
+                List.of("ledger"),
+                List.of("ledger", "--policy-version", "0"),
+                List.of("trace", "1-0/0"),
+                List.of("trace", "1-0/1", "--whole"),
+                List.of("trace", "1-2"),
+                List.of("trace", "1-3/0"),
+                List.of("trace", "1-4/0"),
+                List.of("trace", "7-7/7"),
+                List.of("dead-letters", "list"),
+                List.of("dead-letters", "show", "0"),
+                List.of("doctor"));
+        List<JsonNode> byTheBroker = new ArrayList<>();
+        for (List<String> question : questions) {
+            byTheBroker.add(answer(millrace(inJson(question).toArray(String[]::new))));
+        }
+        assertThat(byTheBroker.get(8).at("/out/letters")).isNotEmpty();
+
+        run.close();
+        broker.close();
+        try {
+            ConfigLayers layers =
+                    new ConfigLayers().set("run.id", CraftedRun.RUN).set("run.topic_prefix", CraftedRun.PREFIX);
+            Files.writeString(folder.resolve("config.yaml"), ConfigTree.write(ConfigBinder.unbind(layers.resolve())));
+            Path ended = folder.resolve("broker").resolve(".kafka_cleanshutdown");
+            FileTime endedAt = Files.getLastModifiedTime(ended);
+            for (int i = 0; i < questions.size(); i++) {
+                List<String> question = inJson(questions.get(i));
+                question.addAll(List.of("--run-dir", folder.toString()));
+                assertThat(answer(said(question)))
+                        .as(String.join(" ", questions.get(i)))
+                        .isEqualTo(byTheBroker.get(i));
+            }
+            assertThat(Files.getLastModifiedTime(ended))
+                    .as("no broker was started")
+                    .isEqualTo(endedAt);
+        } finally {
+            broker = EmbeddedBroker.start(folder.resolve("broker")); // for the tests that follow
+            run = new CraftedRun(broker.bootstrapServers(), 1);
+        }
+    }
+
+    private static List<String> inJson(List<String> question) {
+        List<String> all = new ArrayList<>(question);
+        all.add("--json");
+        return all;
+    }
+
+    /** Its JSON, or what it refuses with, without what a clock or a consumer's lag goes into. */
+    private static JsonNode answer(Said said) throws Exception {
+        ObjectNode answer = new ObjectMapper().createObjectNode().put("status", said.status);
+        answer.put("err", said.err.replaceAll(" \\(read .*", ""));
+        if (!said.out.isEmpty()) {
+            answer.set("out", said.json());
+        }
+        if (answer.at("/out/findings") instanceof ArrayNode findings) {
+            findings.removeIf(finding -> Set.of("lag", "waiting", "progress")
+                    .contains(finding.path("subject").asText()));
+        }
+        return answer;
     }
 
     private Said ofTheArchive(String... arguments) {

@@ -251,7 +251,7 @@ final class CraftedRun implements AutoCloseable {
 
     private List<ConsumerRecord<byte[], byte[]>> records(String topic) {
         List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
-        try (TopicScan scan = new TopicScan(connection(), Duration.ofSeconds(30))) {
+        try (TopicScan scan = connection().scan(Duration.ofSeconds(30))) {
             scan.read(topic, scan.cut(List.of(topic)), records::add);
         }
         return records;
@@ -289,6 +289,25 @@ final class CraftedRun implements AutoCloseable {
         send(topics().batches(), "policy", encode(topics().batches(), LearnerBatch.class, stray));
     }
 
+    /** Everything that is on some topics once more, in a transaction that is given up. */
+    void giveUp(List<String> ofTopics) throws Exception {
+        try (KafkaProducer<byte[], byte[]> other = new KafkaProducer<>(
+                connection().producer(Map.of("transactional.id", topics().prefix() + "given-up")),
+                new ByteArraySerializer(),
+                new ByteArraySerializer())) {
+            other.initTransactions();
+            other.beginTransaction();
+            for (String topic : ofTopics) {
+                for (ConsumerRecord<byte[], byte[]> record : records(topic)) {
+                    other.send(new ProducerRecord<>(
+                            topic, record.partition(), record.key(), record.value(), record.headers()));
+                }
+            }
+            other.flush();
+            other.abortTransaction();
+        }
+    }
+
     /** Copies of the last batch and step under ids of their own, refused as the roles refuse them. */
     void sendRefused() throws Exception {
         LearnerBatch batch = last(topics().batches(), LearnerBatch.class);
@@ -318,7 +337,7 @@ final class CraftedRun implements AutoCloseable {
     /** Writes the last record of a topic once more with each of its numbers at each extreme; says how many there were. */
     <T extends SpecificRecord> int extremes(String topic, Class<T> type) throws Exception {
         List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
-        try (TopicScan scan = new TopicScan(connection(), Duration.ofSeconds(30))) {
+        try (TopicScan scan = connection().scan(Duration.ofSeconds(30))) {
             scan.read(topic, scan.cut(List.of(topic)), records::add);
         }
         records.removeIf(record -> record.value() == null);

@@ -90,7 +90,7 @@ record RunInFolder(Path directory) {
 
     static List<ConsumerRecord<byte[], byte[]>> raw(RunLog log, String topic) {
         List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
-        try (TopicScan scan = new TopicScan(log.connection(), PATIENCE)) {
+        try (TopicScan scan = log.connection().scan(PATIENCE)) {
             ConsistentCut cut = scan.cut(List.of(topic));
             scan.read(topic, cut, records::add);
         }

@@ -16,7 +16,7 @@ public final class RunTokenizer {
     /**
      * Of a run on text, where its files can be read here; otherwise its tokens have no text.
      *
-     * @param connection where the files may be; empty for an archive
+     * @param connection where the files may be; empty for an archive, and for a folder that has them
      * @param without is told why there is no text, as a clause
      */
     public static Optional<Tokenizer> ofText(

@@ -1,18 +1,26 @@
 package dev.millrace.runtime.report;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.generator.environment.text.TextTask;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.run.ClaimedRun;
 import dev.millrace.log.run.RunLog;
+import dev.millrace.log.scan.RunRecords;
+import dev.millrace.policy.tokenizer.TokenizerDirectory;
+import dev.millrace.replay.archive.LiveRun;
+import dev.millrace.replay.archive.RecordedRun;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.config.RecordedConfiguration;
+import dev.millrace.runtime.folder.FolderRun;
 import dev.millrace.runtime.pipeline.RunLookup;
 import dev.millrace.runtime.train.RunDirectory;
+import dev.millrace.schemas.run.RunIdentity;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Clock;
 import java.time.Duration;
@@ -23,34 +31,32 @@ import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A run that is asked about: its log, and the broker that had to be started to read it, if any.
+ * A run that is asked about: its log, and the broker that had to be started to read it, if any; or the files that its broker left.
  *
- * <p>Nothing is created. A run that continues in its folder is asked at its own broker; one that has ended has its folder
- * locked meanwhile, so that it cannot go on half way: who wants it waits a while for it.
+ * <p>Nothing is created. A run that continues in its folder is asked at its own broker. For one that has ended, {@link #open} starts the broker: its folder
+ * is locked meanwhile, so that it cannot go on half way, and who wants it waits a while for it. {@link #read} reads the broker's files and locks nothing.
  */
 public final class AuditedRun implements AutoCloseable {
     /** Who asks waits no longer for what may be lost; a role, which is to outlive an outage, does. */
     private static final Duration PATIENCE = Duration.ofSeconds(5);
 
-    private final MillraceConfig config;
-    private final Optional<String> recorded;
+    private final Resolved resolved;
+    private final ClaimedRun claim;
+    private final RunRecords records;
     private final @Nullable RunDirectory directory;
     private final @Nullable EmbeddedBroker broker;
-    private final RunLog log;
-    private LogConnection connection;
 
     private AuditedRun(
-            MillraceConfig config,
-            Optional<String> recorded,
+            Resolved resolved,
+            ClaimedRun claim,
+            RunRecords records,
             @Nullable RunDirectory directory,
-            @Nullable EmbeddedBroker broker,
-            RunLog log) {
-        this.config = config;
-        this.recorded = recorded;
+            @Nullable EmbeddedBroker broker) {
+        this.resolved = resolved;
+        this.claim = claim;
+        this.records = records;
         this.directory = directory;
         this.broker = broker;
-        this.log = log;
-        this.connection = log.connection();
     }
 
     /**
@@ -68,14 +74,31 @@ public final class AuditedRun implements AutoCloseable {
             boolean described,
             String options,
             boolean isWhole) {
-        AuditedRun found = found(over, folder, described, isWhole);
-        found.connection = found.log.connection().reachedBy(options).withPatience(PATIENCE);
-        return found;
+        return Question.of(over, described, options, isWhole).byBroker(folder);
     }
 
-    /** Opens the run of a folder, going on or ended. */
+    /**
+     * Opens a run to read its {@link #records}: as {@link #open}, and by the broker's files if a folder has all that its broker would answer. A broker that
+     * was killed has to be started, since it completes transactions.
+     */
+    public static AuditedRun read(
+            Function<ObjectNode, ConfigLayers> over, @Nullable Path folder, boolean described, String options) {
+        Question question = Question.of(over, described, options, true);
+        return folder != null
+                        && question.hasBroker()
+                        && !RunDirectory.isRunning(folder)
+                        && FolderRun.isComplete(
+                                folder, question.whereabouts().run().topics())
+                ? question.byFiles(folder)
+                : question.byBroker(folder);
+    }
+
+    /** Opens the run of a folder: by its broker if it goes on, and as its broker's files are if it has ended. */
     public static AuditedRun inFolder(Path folder) {
-        return open(recorded -> over(folder, recorded), folder, true, "--run-dir " + folder, true);
+        Question question = Question.of(folder);
+        return question.hasBroker() && !RunDirectory.isRunning(folder)
+                ? question.byFiles(folder)
+                : question.byBroker(folder);
     }
 
     /**
@@ -84,143 +107,199 @@ public final class AuditedRun implements AutoCloseable {
      * @param bootstrapServers of that broker; of no account for a run on a cluster, which its configuration names
      */
     public static AuditedRun at(String bootstrapServers, Path folder) {
-        MillraceConfig whereabouts = over(folder, ConfigTree.empty()).whereabouts();
-        AuditedRun found = find(
-                whereabouts,
-                recorded -> over(folder, recorded),
-                true,
-                true,
-                whereabouts.run().embedded()
+        Question question = Question.of(folder);
+        return question.on(
+                question.hasBroker()
                         ? bootstrapServers
-                        : whereabouts.run().bootstrapServers(),
+                        : question.whereabouts().run().bootstrapServers(),
                 null,
                 null);
-        found.connection =
-                found.log.connection().reachedBy("--run-dir " + folder).withPatience(PATIENCE);
-        return found;
     }
 
-    private static ConfigLayers over(Path folder, ObjectNode recorded) {
-        return new ConfigLayers()
-                .begunWith(ConfigTree.read(RunDirectory.config(folder)))
-                .begunWith(recorded);
-    }
-
-    private static AuditedRun found(
-            Function<ObjectNode, ConfigLayers> over, @Nullable Path folder, boolean described, boolean isWhole) {
-        MillraceConfig whereabouts = over.apply(ConfigTree.empty()).whereabouts();
-        if (folder == null || !whereabouts.run().embedded()) {
-            return find(whereabouts, over, described, isWhole, whereabouts.run().bootstrapServers(), null, null);
-        }
-        if (RunDirectory.isRunning(folder)) {
-            String address = RunDirectory.brokerAddress(folder);
-            if (address.isEmpty()) {
-                throw new RefusedRequestException("the run in " + folder
-                        + " goes on and has not said yet where its broker is; try again in a few seconds");
-            }
-            return find(whereabouts, over, described, isWhole, address, null, null);
-        }
-        RunDirectory directory = RunDirectory.lend(folder);
-        EmbeddedBroker broker = null;
-        try {
-            broker = EmbeddedBroker.start(
-                    directory.broker(), over.apply(ConfigTree.empty()).resolve().broker());
-            return find(whereabouts, over, described, isWhole, broker.bootstrapServers(), directory, broker);
-        } catch (RuntimeException e) {
-            if (broker != null) {
-                broker.close();
-            }
-            directory.close();
-            throw e;
-        }
-    }
-
-    private static AuditedRun find(
+    /** Which run, as {@link #open} is told. */
+    private record Question(
             MillraceConfig whereabouts,
             Function<ObjectNode, ConfigLayers> over,
             boolean described,
-            boolean isWhole,
-            String bootstrapServers,
-            @Nullable RunDirectory directory,
-            @Nullable EmbeddedBroker broker) {
-        Map<String, Object> client = new HashMap<>(whereabouts.clientSettings());
-        client.put("bootstrap.servers", bootstrapServers);
-        String registry = whereabouts.run().schemaRegistryUrl().written();
-        RunLog log = isWhole
-                ? RunLog.find(client, whereabouts.run().topics(), whereabouts.topics(), registry)
-                : RunLog.findDamaged(client, whereabouts.run().topics(), whereabouts.topics(), registry);
-        try {
-            requireValidEpoch(whereabouts, log);
-            Optional<RecordedConfiguration> recorded = RunLookup.configuration(log.claim());
+            String options,
+            boolean isWhole) {
+        static Question of(
+                Function<ObjectNode, ConfigLayers> over, boolean described, String options, boolean isWhole) {
+            return new Question(over.apply(ConfigTree.empty()).whereabouts(), over, described, options, isWhole);
+        }
+
+        static Question of(Path folder) {
+            return of(
+                    recorded -> new ConfigLayers()
+                            .begunWith(ConfigTree.read(RunDirectory.config(folder)))
+                            .begunWith(recorded),
+                    true,
+                    "--run-dir " + folder,
+                    true);
+        }
+
+        AuditedRun byBroker(@Nullable Path folder) {
+            if (folder == null || !hasBroker()) {
+                return on(whereabouts.run().bootstrapServers(), null, null);
+            }
+            if (RunDirectory.isRunning(folder)) {
+                String address = RunDirectory.brokerAddress(folder);
+                if (address.isEmpty()) {
+                    throw new RefusedRequestException("the run in " + folder
+                            + " goes on and has not said yet where its broker is; try again in a few seconds");
+                }
+                return on(address, null, null);
+            }
+            RunDirectory directory = RunDirectory.lend(folder);
+            EmbeddedBroker broker = null;
+            try {
+                broker = EmbeddedBroker.start(
+                        directory.broker(),
+                        over.apply(ConfigTree.empty()).resolve().broker());
+                return on(broker.bootstrapServers(), directory, broker);
+            } catch (RuntimeException e) {
+                if (broker != null) {
+                    broker.close();
+                }
+                directory.close();
+                throw e;
+            }
+        }
+
+        AuditedRun on(String bootstrapServers, @Nullable RunDirectory directory, @Nullable EmbeddedBroker broker) {
+            Map<String, Object> client = new HashMap<>(whereabouts.clientSettings());
+            client.put("bootstrap.servers", bootstrapServers);
+            String registry = whereabouts.run().schemaRegistryUrl().written();
+            RunLog log = isWhole
+                    ? RunLog.find(client, whereabouts.run().topics(), whereabouts.topics(), registry)
+                    : RunLog.findDamaged(client, whereabouts.run().topics(), whereabouts.topics(), registry);
+            try {
+                Resolved resolved = resolve(log.claim());
+                LogConnection connection = log.with(resolved.config().topics())
+                        .connection()
+                        .reachedBy(options)
+                        .withPatience(PATIENCE);
+                return new AuditedRun(resolved, log.claim(), connection, directory, broker);
+            } catch (RuntimeException e) {
+                log.close();
+                throw e;
+            }
+        }
+
+        /** Whether the run has a broker of its own, and is not on a cluster. */
+        boolean hasBroker() {
+            return whereabouts.run().embedded();
+        }
+
+        AuditedRun byFiles(Path folder) {
+            FolderRun files = FolderRun.open(folder, whereabouts);
+            try {
+                return new AuditedRun(resolve(files.claim()).withTokenizerOf(folder), files.claim(), files, null, null);
+            } catch (RuntimeException e) {
+                files.close();
+                throw e;
+            }
+        }
+
+        private Resolved resolve(ClaimedRun claim) {
+            requireValidEpoch(whereabouts.run().epoch(), claim.run());
+            Optional<RecordedConfiguration> recorded = RunLookup.configuration(claim);
             MillraceConfig config = over.apply(
                             recorded.map(RecordedConfiguration::tree).orElseGet(ConfigTree::empty))
                     .resolve()
-                    .withRunId(log.connection().run().runId());
+                    .withRunId(claim.run().runId());
             recorded.ifPresent(found -> found.require(config, "leave the key out"));
             Optional<String> text = recorded.isPresent()
                     ? recorded.map(RecordedConfiguration::text)
                     : described ? Optional.of(RecordedConfiguration.of(config).text()) : Optional.empty();
-            return new AuditedRun(config, text, directory, broker, log.with(config.topics()));
-        } catch (RuntimeException e) {
-            log.close();
-            throw e;
+            return new Resolved(config, text);
+        }
+
+        /** What a run is asked about is its valid epoch; of older ones ledger and trace tell beside it. */
+        private static void requireValidEpoch(int asked, RunIdentity valid) {
+            if (asked >= 0 && asked != valid.epoch()) {
+                throw new ConfigException("run.epoch is " + asked + ", and run " + valid.runId() + " is in epoch "
+                        + valid.epoch()
+                        + ", which is the one that is read; leave run.epoch out: ledger and trace tell of all epochs");
+            }
         }
     }
 
-    /** What a run is asked about is its valid epoch; of older ones ledger and trace tell beside it. */
-    private static void requireValidEpoch(MillraceConfig whereabouts, RunLog log) {
-        int asked = whereabouts.run().epoch();
-        int valid = log.connection().run().epoch();
-        if (asked >= 0 && asked != valid) {
-            throw new ConfigException("run.epoch is " + asked + ", and run "
-                    + log.connection().run().runId() + " is in epoch " + valid
-                    + ", which is the one that is read; leave run.epoch out: ledger and trace tell of all epochs");
+    /**
+     * A run's configuration.
+     *
+     * @param text what speaks for the run, to go with its records; empty if nobody says
+     */
+    private record Resolved(MillraceConfig config, Optional<String> text) {
+        /** A run on text leaves the files of its tokenizer in its folder. */
+        Resolved withTokenizerOf(Path folder) {
+            Path files = folder.resolve("tokenizer");
+            return config.task() instanceof TextTask task
+                            && task.tokenizer() instanceof TokenizerDirectory directory
+                            && Files.isRegularFile(files.resolve(TokenizerDirectory.FILE))
+                    ? new Resolved(config.withTask(task.with(directory.in(files))), text)
+                    : this;
         }
     }
 
-    /** The run's log. */
+    /** The run's records, which may be read while this is open. */
+    public RunRecords records() {
+        return records;
+    }
+
+    /** The run as it is recorded now. */
+    public RecordedRun recordedRun() {
+        return records instanceof FolderRun files ? files : new LiveRun(connection(), recorded());
+    }
+
+    /** The run's log; empty if its files are read. */
+    public Optional<LogConnection> log() {
+        return records instanceof LogConnection connection ? Optional.of(connection) : Optional.empty();
+    }
+
+    /** The run's log, of a run that was opened by its broker. */
     public LogConnection connection() {
-        return connection;
+        return log().orElseThrow(() -> new IllegalStateException("the files of a broker are read, and no log is open"));
     }
 
     /** What the run's claim says, as it was before anybody opened the run anew. */
     public ClaimedRun claim() {
-        return log.claim();
+        return claim;
     }
 
     /** The same log for one who writes to it, in the epoch in which the run is now; the caller closes it. */
     public RunLog toWrite() {
         return RunLog.open(
-                log.connection().clientProperties(),
-                log.connection().topics(),
-                config.topology().join().partnerTopics(log.connection().topics()),
-                log.connection().run(),
-                config.topics(),
-                config.run().schemaRegistryUrl().written(),
+                connection().clientProperties(),
+                records.topics(),
+                config().topology().join().partnerTopics(records.topics()),
+                records.run(),
+                config().topics(),
+                config().run().schemaRegistryUrl().written(),
                 Optional.empty(),
                 Clock.systemUTC());
     }
 
     /** The configuration that was asked with, over that of the run itself. */
     public MillraceConfig config() {
-        return config;
+        return resolved.config();
     }
 
     /** What speaks for the run in its configuration, to go with its records; empty if nobody says. */
     public Optional<String> recorded() {
-        return recorded;
+        return resolved.text();
     }
 
     /** Which run it is, on one line. */
     public String title() {
-        var run = log.connection().run();
+        RunIdentity run = records.run();
         return "run " + run.runId() + (run.epoch() == 0 ? "" : ", epoch " + run.epoch()) + ", topics "
-                + log.connection().topics().prefix() + "*";
+                + records.topics().prefix() + "*";
     }
 
     @Override
     public void close() {
-        log.close();
+        records.registry().close();
         if (broker != null) {
             broker.close();
         }

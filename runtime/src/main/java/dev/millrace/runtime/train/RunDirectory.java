@@ -24,13 +24,13 @@ import org.jspecify.annotations.Nullable;
 /**
  * The folder that holds everything of one run: its configuration, its broker's log, its results.
  *
- * <p>One process at a time: the folder is locked while it is open. A process that only reads it steps aside for one that is to train.
+ * <p>One process at a time: the folder is locked while it is open. A process that wants it while another only reads it waits a while.
  */
 public final class RunDirectory implements AutoCloseable {
     private static final String LOG = "millrace.log";
     private static final String ADDRESS = "broker.address";
     /** What is there before a run is, or without one. */
-    private static final Set<String> NO_RUN = Set.of(FolderLock.LOCK, FolderLock.LENT, FolderLock.WANTED, LOG, ADDRESS);
+    private static final Set<String> NO_RUN = Set.of(FolderLock.LOCK, FolderLock.LENT, LOG, ADDRESS);
 
     private static final long LEAST_FREE_BYTES = 200L << 20;
 
@@ -62,11 +62,6 @@ public final class RunDirectory implements AutoCloseable {
     /** True if the process that has the folder only reads it. */
     public static boolean isLent(Path path) {
         return look(path, FolderLock::isLent);
-    }
-
-    /** True if somebody waits for the folder, which who only reads it is then to close. */
-    public static boolean isWanted(Path path) {
-        return look(path, FolderLock::isWanted);
     }
 
     /** True if a run continues in the folder now. */
@@ -111,7 +106,7 @@ public final class RunDirectory implements AutoCloseable {
         return open(path, false);
     }
 
-    /** As {@link #open}, for one who reads the run by a broker of its own, and is to step aside when the folder {@link #isWanted}. */
+    /** As {@link #open}, for one who reads the run by a broker of its own: who wants the folder then waits a while. */
     public static RunDirectory lend(Path path) {
         return open(path, true);
     }
@@ -275,20 +270,18 @@ public final class RunDirectory implements AutoCloseable {
 
     /**
      * Who has a run's folder: one process at a time, that trains in it, or that reads it with the broker of its own. Who wants a folder that is only read
-     * says so, and waits until the reader has stepped aside. All of it are locks of the operating system, which a kill gives back.
+     * waits for the reader. All of it are locks of the operating system, which a kill gives back.
      */
     static final class FolderLock implements AutoCloseable {
         /** Held by whoever has the folder. */
         static final String LOCK = "lock";
         /** Held beside it by one who only reads. */
         static final String LENT = "lock.lent";
-        /** Held by one who waits for a reader. */
-        static final String WANTED = "lock.wanted";
 
         /** Who looks whether a folder is in use holds its lock for a moment. */
         private static final Duration GLANCE = Duration.ofMillis(500);
 
-        private static final Duration STEP_ASIDE = Duration.ofSeconds(60);
+        private static final Duration READING = Duration.ofSeconds(60);
         private static final long LOOK_MS = 50;
 
         /** Files that this process has locked: to open and close one of them once more would give its lock up. Also the monitor of all of it. */
@@ -381,24 +374,16 @@ public final class RunDirectory implements AutoCloseable {
         }
 
         /**
-         * Takes the folder. Where another only reads it, waits until that one has stepped aside, as long as that takes a process that looks.
+         * Takes the folder. Where another only reads it, waits a while for that one to end.
          *
-         * @param toRead whether this one will step aside for others
+         * @param toRead whether others may wait for this one
          * @return empty if another process has it
          */
         static Optional<FolderLock> take(Path folder, boolean toRead) throws IOException {
             Path lock = folder.resolve(LOCK);
             Optional<Held> held = Held.again(lock, GLANCE, () -> !isLent(folder));
             if (held.isEmpty() && isLent(folder)) {
-                Optional<Held> wanted =
-                        Held.takeSoon(folder.resolve(WANTED)); // where another waits too, its word is enough
-                try {
-                    held = Held.again(lock, STEP_ASIDE, () -> true);
-                } finally {
-                    if (wanted.isPresent()) {
-                        wanted.get().close();
-                    }
-                }
+                held = Held.again(lock, READING, () -> true);
             }
             if (held.isEmpty()) {
                 return Optional.empty();
@@ -420,11 +405,6 @@ public final class RunDirectory implements AutoCloseable {
         /** Whether who has the folder only reads. */
         static boolean isLent(Path folder) throws IOException {
             return Held.isHeld(folder.resolve(LENT));
-        }
-
-        /** Whether somebody waits for a reader to step aside. */
-        static boolean isWanted(Path folder) throws IOException {
-            return Held.isHeld(folder.resolve(WANTED));
         }
 
         @Override

@@ -1,12 +1,12 @@
 package dev.millrace.log.scan;
 
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.function.Function;
+import java.util.stream.Collectors;
 import org.apache.kafka.clients.consumer.Consumer;
 import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
@@ -26,36 +26,53 @@ public final class ConsistentCut {
     private ConsistentCut() {}
 
     /**
-     * Takes it now.
+     * Takes it of a cluster, now.
      *
      * @param consumer reads committed records only
      * @param topics what is written last first
      */
     static ConsistentCut now(Consumer<?, ?> consumer, List<String> topics, Duration patience) {
+        return of(
+                topics,
+                topic -> {
+                    List<PartitionInfo> known = consumer.partitionsFor(topic, patience);
+                    return known == null
+                            ? List.of()
+                            : known.stream()
+                                    .map(info -> new TopicPartition(topic, info.partition()))
+                                    .toList();
+                },
+                partitions -> {
+                    Map<TopicPartition, Long> ends = consumer.endOffsets(partitions, patience);
+                    Map<TopicPartition, Long> begins = consumer.beginningOffsets(partitions, patience);
+                    return partitions.stream().collect(Collectors.toMap(partition -> partition, partition -> {
+                        long begin = Objects.requireNonNull(begins.get(partition));
+                        return new OffsetRange(begin, Math.max(begin, Objects.requireNonNull(ends.get(partition))));
+                    }));
+                });
+    }
+
+    /**
+     * Takes it of wherever the records are.
+     *
+     * @param topics what is written last first
+     * @param partitions of a topic; none if it does not exist
+     * @param ranges of the partitions of one topic, of which each is asked once, in the order of the topics
+     * @throws ScanException if a topic does not exist
+     */
+    public static ConsistentCut of(
+            List<String> topics,
+            Function<String, List<TopicPartition>> partitions,
+            Function<List<TopicPartition>, Map<TopicPartition, OffsetRange>> ranges) {
         ConsistentCut cut = new ConsistentCut();
-        Map<String, List<TopicPartition>> all = new LinkedHashMap<>();
         for (String topic : topics) {
-            List<TopicPartition> of = new ArrayList<>();
-            List<PartitionInfo> known = consumer.partitionsFor(topic, patience);
-            for (PartitionInfo info : known == null ? List.<PartitionInfo>of() : known) {
-                of.add(new TopicPartition(topic, info.partition()));
-            }
+            List<TopicPartition> of = partitions.apply(topic);
             if (of.isEmpty()) {
                 throw new ScanException("topic " + topic + " does not exist; is the prefix that of a run?");
             }
-            all.put(topic, of);
-        }
-        all.forEach((topic, of) -> {
-            Map<TopicPartition, Long> ends = consumer.endOffsets(of, patience);
-            Map<TopicPartition, Long> begins = consumer.beginningOffsets(of, patience);
-            of.forEach(partition -> {
-                long begin = Objects.requireNonNull(begins.get(partition));
-                cut.ranges.put(
-                        partition,
-                        new OffsetRange(begin, Math.max(begin, Objects.requireNonNull(ends.get(partition)))));
-            });
             cut.partitions.put(topic, of);
-        });
+        }
+        topics.forEach(topic -> cut.ranges.putAll(ranges.apply(cut.partitions(topic))));
         return cut;
     }
 

@@ -1,103 +1,27 @@
 package dev.millrace.log.scan;
 
-import dev.millrace.log.LogConnection;
-import java.time.Duration;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Optional;
-import java.util.Set;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
-import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 
-/**
- * Reads topics up to a cut, as a member of no group, so that it can be done beside a live run and leaves no trace. Owned by one thread.
- */
-public final class TopicScan implements AutoCloseable {
-    /** What is read is there already; a request that the broker holds back for more would hold up the next topic. */
-    private static final int FETCH_WAIT_MS = 20;
-
-    private final LogConnection connection;
-    private final LogReader log;
-    private final Duration patience;
-    private long records;
-    private long bytes;
-
-    /** @param patience how long to wait while nothing arrives */
-    public TopicScan(LogConnection connection, Duration patience) {
-        this.connection = connection;
-        this.patience = patience;
-        this.log = reader("read_committed");
-    }
-
-    private LogReader reader(String isolation) {
-        return new LogReader(
-                connection,
-                Map.of(
-                        ConsumerConfig.ISOLATION_LEVEL_CONFIG,
-                        isolation,
-                        ConsumerConfig.MAX_POLL_RECORDS_CONFIG,
-                        5000,
-                        ConsumerConfig.FETCH_MAX_WAIT_MS_CONFIG,
-                        FETCH_WAIT_MS,
-                        ConsumerConfig.MAX_PARTITION_FETCH_BYTES_CONFIG,
-                        4 << 20,
-                        ConsumerConfig.DEFAULT_API_TIMEOUT_MS_CONFIG,
-                        Math.toIntExact(patience.toMillis())));
-    }
-
+/** Reads committed records of topics up to a cut. Owned by one thread. */
+public interface TopicScan extends AutoCloseable {
     /**
      * A consistent cut, now.
      *
-     * @param topics what is written last first; those of partners that the run does not have are left out
+     * @param topics what is written last first; those that a run may lack and this one lacks are left out
+     * @throws ScanException if another one does not exist
      */
-    public ConsistentCut cut(List<String> topics) {
-        return ConsistentCut.now(log.consumer(), there(topics), patience);
-    }
-
-    /**
-     * A cut that holds every transaction that is committed now, also one behind another that is open still; reading up to
-     * it waits for that one to end.
-     */
-    public ConsistentCut cutBehindOpenTransactions(List<String> topics) {
-        try (LogReader uncommitted = reader("read_uncommitted")) {
-            return ConsistentCut.now(uncommitted.consumer(), there(topics), patience);
-        }
-    }
-
-    /** By a list of all: to ask for one topic that is not there makes it on a cluster that creates topics by itself. */
-    private List<String> there(List<String> topics) {
-        Set<String> ofPartners = connection.topics().ofPartners();
-        if (topics.stream().noneMatch(ofPartners::contains)) {
-            return topics;
-        }
-        Set<String> known = partitionCounts().keySet();
-        return topics.stream()
-                .filter(topic -> !ofPartners.contains(topic) || known.contains(topic))
-                .toList();
-    }
-
-    /** How many partitions each topic of the run has that the cluster has. */
-    public Map<String, Integer> partitionCounts() {
-        Map<String, Integer> counts = new HashMap<>();
-        log.consumer().listTopics(patience).forEach((topic, partitions) -> {
-            if (connection.topics().all().contains(topic)) {
-                counts.put(topic, partitions.size());
-            }
-        });
-        return counts;
-    }
+    ConsistentCut cut(List<String> topics);
 
     /** First offset that the log keeps of each partition now. */
-    public Map<TopicPartition, Long> keptFrom(List<TopicPartition> partitions) {
-        return log.consumer().beginningOffsets(partitions, patience);
-    }
+    Map<TopicPartition, Long> keptFrom(List<TopicPartition> partitions);
 
     /**
      * Where records of this time and later begin, as far as clocks agree: the first offset that was written then or after.
@@ -105,21 +29,34 @@ public final class TopicScan implements AutoCloseable {
      * @param timestampMs Unix milliseconds
      * @return within the cut; its end if there is none
      */
-    public Map<TopicPartition, Long> since(ConsistentCut cut, List<TopicPartition> partitions, long timestampMs) {
-        Map<TopicPartition, Long> times = new HashMap<>();
-        partitions.forEach(partition -> times.put(partition, Math.max(0, timestampMs)));
+    Map<TopicPartition, Long> since(ConsistentCut cut, List<TopicPartition> partitions, long timestampMs);
+
+    /**
+     * Hands over committed records inside the cut, from these offsets on, until a partition's reader has enough. The partitions are read side by side,
+     * each in order.
+     *
+     * @param reader false if it wants no more of the record's partition
+     * @throws ScanException if nothing arrived for too long before a partition's end was reached
+     */
+    void readWhile(Map<TopicPartition, Long> from, ConsistentCut cut, Predicate<ConsumerRecord<byte[], byte[]>> reader);
+
+    /**
+     * Hands over every committed record of a topic inside the cut.
+     *
+     * @throws ScanException as {@link #readWhile} does
+     */
+    default void read(String topic, ConsistentCut cut, Consumer<ConsumerRecord<byte[], byte[]>> reader) {
         Map<TopicPartition, Long> from = new HashMap<>();
-        log.consumer().offsetsForTimes(times, patience).forEach((partition, found) -> {
-            OffsetRange range = cut.of(partition);
-            from.put(
-                    partition,
-                    found == null ? range.end() : Math.min(range.end(), Math.max(range.begin(), found.offset())));
+        cut.partitions(topic)
+                .forEach(partition -> from.put(partition, cut.of(partition).begin()));
+        readWhile(from, cut, record -> {
+            reader.accept(record);
+            return true;
         });
-        return from;
     }
 
     /** The record at one place; empty if the log does not have it, or not any more. */
-    public Optional<ConsumerRecord<byte[], byte[]>> at(ConsistentCut cut, TopicPartition partition, long offset) {
+    default Optional<ConsumerRecord<byte[], byte[]>> at(ConsistentCut cut, TopicPartition partition, long offset) {
         if (!cut.has(partition) || !cut.of(partition).holds(offset)) {
             return Optional.empty();
         }
@@ -133,88 +70,12 @@ public final class TopicScan implements AutoCloseable {
         return Optional.ofNullable(found.get());
     }
 
-    /**
-     * Hands over every committed record of a topic inside the cut.
-     *
-     * @throws ScanException if nothing arrived for so long before its end was reached
-     */
-    public void read(String topic, ConsistentCut cut, Consumer<ConsumerRecord<byte[], byte[]>> reader) {
-        Map<TopicPartition, Long> from = new HashMap<>();
-        cut.partitions(topic)
-                .forEach(partition -> from.put(partition, cut.of(partition).begin()));
-        readWhile(from, cut, record -> {
-            reader.accept(record);
-            return true;
-        });
-    }
-
-    private static long at(Map<TopicPartition, Long> from, TopicPartition partition) {
-        return Objects.requireNonNull(from.get(partition), partition::toString);
-    }
-
-    /**
-     * Hands over committed records inside the cut, from these offsets on, until a partition's reader has enough.
-     *
-     * @param reader false if it wants no more of the record's partition
-     * @throws ScanException if nothing arrived for so long before its end was reached
-     */
-    public void readWhile(
-            Map<TopicPartition, Long> from, ConsistentCut cut, Predicate<ConsumerRecord<byte[], byte[]>> reader) {
-        Set<TopicPartition> open = new HashSet<>(from.keySet());
-        open.removeIf(partition -> at(from, partition) >= cut.of(partition).end());
-        if (open.isEmpty()) {
-            return;
-        }
-        log.consumer().assign(List.copyOf(open));
-        log.consumer().resume(List.copyOf(open)); // one that was left by the last reading is paused still
-        from.forEach((partition, offset) -> {
-            if (open.contains(partition)) {
-                log.consumer().seek(partition, offset);
-            }
-        });
-        boolean isRead = log.readUntil(() -> isRead(open, cut), ReadLimit.withoutProgress(patience), record -> {
-            TopicPartition partition = new TopicPartition(record.topic(), record.partition());
-            if (open.contains(partition) && record.offset() < cut.of(partition).end()) {
-                records++;
-                bytes += Math.max(0, record.serializedKeySize()) + Math.max(0, record.serializedValueSize());
-                if (!reader.test(record)) {
-                    leave(partition, open);
-                }
-            }
-        });
-        if (!isRead) {
-            throw new ScanException("nothing arrived for " + patience.toSeconds() + " s while reading " + open
-                    + "; is the broker out of reach or overloaded, or a transaction left open?");
-        }
-    }
-
-    private boolean isRead(Set<TopicPartition> open, ConsistentCut cut) {
-        for (TopicPartition partition : List.copyOf(open)) {
-            if (log.position(partition) >= cut.of(partition).end()) {
-                leave(partition, open); // a live run writes on
-            }
-        }
-        return open.isEmpty();
-    }
-
-    private void leave(TopicPartition partition, Set<TopicPartition> open) {
-        if (open.remove(partition)) {
-            log.consumer().pause(List.of(partition));
-        }
-    }
-
     /** Records handed over so far. */
-    public long records() {
-        return records;
-    }
+    long records();
 
     /** Their keys and values, uncompressed. */
-    public long bytes() {
-        return bytes;
-    }
+    long bytes();
 
     @Override
-    public void close() {
-        log.close();
-    }
+    void close();
 }

@@ -1,18 +1,15 @@
 package dev.millrace.view.follow;
 
-import dev.millrace.generator.environment.text.TextTask;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.run.ClaimedRun;
-import dev.millrace.policy.tokenizer.TokenizerDirectory;
+import dev.millrace.log.scan.RunRecords;
 import dev.millrace.replay.archive.ArchivedRun;
-import dev.millrace.replay.archive.LiveRun;
 import dev.millrace.replay.archive.RecordedRun;
 import dev.millrace.runtime.config.ConfigBinder;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.folder.FolderRun;
 import dev.millrace.runtime.report.AuditedRun;
-import dev.millrace.schemas.run.RunTopics;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Objects;
@@ -28,7 +25,7 @@ public final class OpenRun implements AutoCloseable {
     private static final long SEEN_FOR_NANOS = 1_000_000_000L;
 
     private final @Nullable AuditedRun audited;
-    private final @Nullable RecordedRun recorded;
+    private final @Nullable ArchivedRun archive;
     private final MillraceConfig config;
     private final String identity;
     private @Nullable RecordedRun seen;
@@ -36,38 +33,19 @@ public final class OpenRun implements AutoCloseable {
     private @Nullable Admin admin;
 
     private OpenRun(
-            @Nullable AuditedRun audited, @Nullable RecordedRun recorded, MillraceConfig config, String identity) {
+            @Nullable AuditedRun audited, @Nullable ArchivedRun archive, MillraceConfig config, String identity) {
         this.audited = audited;
-        this.recorded = recorded;
+        this.archive = archive;
         this.config = config;
         this.identity = identity;
     }
 
-    /** On a log; closed with this. */
+    /** On a log, or by the files of one; closed with this. */
     static OpenRun on(AuditedRun audited) {
-        return new OpenRun(
-                audited, null, audited.config(), identity(audited.connection().topics(), audited.claim()));
-    }
-
-    /** In the folder of a run that has ended, which is not held. */
-    static OpenRun inFiles(Path folder) {
-        FolderRun run = FolderRun.open(folder);
-        return new OpenRun(null, run, withTokenizerOf(folder, run.config()), identity(run.topics(), run.claim()));
-    }
-
-    private static String identity(RunTopics topics, ClaimedRun claim) {
-        return topics.prefix() + " " + claim.run() + " " + claim.place().clusterId() + " "
-                + new TreeMap<>(claim.place().topicIds());
-    }
-
-    /** A run on text leaves the files of its tokenizer in its folder. */
-    private static MillraceConfig withTokenizerOf(Path folder, MillraceConfig config) {
-        Path files = folder.resolve("tokenizer");
-        return config.task() instanceof TextTask text
-                        && text.tokenizer() instanceof TokenizerDirectory directory
-                        && Files.isRegularFile(files.resolve(TokenizerDirectory.FILE))
-                ? config.withTask(text.with(directory.in(files)))
-                : config;
+        ClaimedRun claim = audited.claim();
+        String identity = audited.records().topics().prefix() + " " + claim.run() + " "
+                + claim.place().clusterId() + " " + new TreeMap<>(claim.place().topicIds());
+        return new OpenRun(audited, null, audited.config(), identity);
     }
 
     /** In an archive. Its configuration is the one that it was exported with, and the defaults where it has none. */
@@ -89,31 +67,36 @@ public final class OpenRun implements AutoCloseable {
     /** The run's records, up to where they end now, or ended a second ago. */
     public synchronized RecordedRun recorded() {
         if (audited == null) {
-            return Objects.requireNonNull(recorded);
+            return Objects.requireNonNull(archive);
         }
         if (seen == null || System.nanoTime() - seenAt > SEEN_FOR_NANOS) {
-            seen = new LiveRun(audited.connection(), audited.recorded());
+            seen = audited.recordedRun();
             seenAt = System.nanoTime();
         }
         return seen;
     }
 
+    /** The records for an audit; empty for an archive. */
+    public Optional<RunRecords> records() {
+        return Optional.ofNullable(audited).map(AuditedRun::records);
+    }
+
     /** Its log; empty for an archive, and where a run that has ended is read by its files. */
     public Optional<LogConnection> connection() {
-        return Optional.ofNullable(audited).map(AuditedRun::connection);
+        return Optional.ofNullable(audited).flatMap(AuditedRun::log);
     }
 
     /** A client of the log's cluster, made once: to make one costs more than most of its answers. */
     public synchronized Admin admin() {
         if (admin == null) {
-            admin = Admin.create(Objects.requireNonNull(audited).connection().admin());
+            admin = Admin.create(connection().orElseThrow().admin());
         }
         return admin;
     }
 
     /** All that there is to index: of a run in its folder also what its earlier epochs have left. */
     RecordedRun everything() {
-        return recorded instanceof FolderRun folder ? folder.withEveryEpoch() : recorded();
+        return recorded() instanceof FolderRun folder ? folder.withEveryEpoch() : recorded();
     }
 
     /** The run's configuration. */
@@ -129,8 +112,8 @@ public final class OpenRun implements AutoCloseable {
         if (audited != null) {
             audited.close();
         }
-        if (recorded != null) {
-            recorded.close();
+        if (archive != null) {
+            archive.close();
         }
     }
 }

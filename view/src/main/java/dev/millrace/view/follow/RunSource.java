@@ -22,11 +22,6 @@ public sealed interface RunSource {
     /** What opens it; each call opens it anew, and none keeps it from going on. */
     OpenRun open();
 
-    /** As {@link #open}, and on a log: of a run that has ended, by its own broker, while which the run waits to go on. */
-    default OpenRun openLog() {
-        return open();
-    }
-
     /** The folder in which it is or was trained; empty where it is not known here. */
     Optional<Path> folder();
 
@@ -45,13 +40,6 @@ public sealed interface RunSource {
 
         @Override
         public OpenRun open() {
-            return !RunDirectory.isRunning(path) && FolderRun.isIn(path)
-                    ? OpenRun.inFiles(path)
-                    : OpenRun.on(AuditedRun.inFolder(path));
-        }
-
-        @Override
-        public OpenRun openLog() {
             return OpenRun.on(AuditedRun.inFolder(path));
         }
 

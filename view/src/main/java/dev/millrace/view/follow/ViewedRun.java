@@ -44,7 +44,6 @@ public final class ViewedRun implements AutoCloseable {
     private final RunSource source;
     private final Path indexes;
     private final RunDoor door;
-    private final LentLog lent;
     private final Events events = new Events();
     private final Onlookers onlookers = new Onlookers(events, System::nanoTime);
     private final Thread owner;
@@ -68,7 +67,6 @@ public final class ViewedRun implements AutoCloseable {
         this.source = source;
         this.indexes = indexes;
         this.door = new RunDoor(source);
-        this.lent = new LentLog(source);
         this.owner = new Thread(this::follow, "view-" + source.name());
         owner.setDaemon(true);
     }
@@ -170,13 +168,6 @@ public final class ViewedRun implements AutoCloseable {
     /** Asks of the run's records, which may have to be opened for it. */
     public <T> T ask(Function<OpenRun, T> question) {
         return door.ask(question);
-    }
-
-    /** As {@link #ask}, what a log alone can answer: of a run that has ended in its folder, its broker is started for it. */
-    public <T> T askLog(Function<OpenRun, T> question) throws InterruptedException {
-        return source instanceof RunSource.Folder folder && !folder.mayGrow()
-                ? lent.ask(folder.path(), question)
-                : door.ask(question);
     }
 
     private void follow() {

@@ -9,8 +9,8 @@ import dev.millrace.audit.doctor.ExaminationReader;
 import dev.millrace.audit.doctor.Finding;
 import dev.millrace.corrections.diagnostics.Diagnosis;
 import dev.millrace.log.Alarm;
-import dev.millrace.log.LogConnection;
 import dev.millrace.log.deadletter.DeadLetterHeaders;
+import dev.millrace.log.scan.RunRecords;
 import dev.millrace.replay.Alternative;
 import dev.millrace.replay.StepRange;
 import dev.millrace.replay.WhatIf;
@@ -218,8 +218,8 @@ final class Answers {
         }
     }
 
-    private static ObjectNode account(ViewedRun run) throws InterruptedException {
-        return run.askLog(open -> open.connection()
+    private static ObjectNode account(ViewedRun run) {
+        return run.ask(open -> open.records()
                 .map(LedgerRows::check)
                 .orElseGet(() -> JsonNodeFactory.instance
                         .objectNode()
@@ -264,23 +264,23 @@ final class Answers {
         }
     }
 
-    private static ObjectNode diagnosis(ViewedRun run) throws InterruptedException {
-        return run.askLog(open -> diagnosis(run, open));
+    private static ObjectNode diagnosis(ViewedRun run) {
+        return run.ask(open -> diagnosis(run, open));
     }
 
     private static ObjectNode diagnosis(ViewedRun run, OpenRun open) {
         try {
-            if (open.connection().isEmpty()) {
+            if (open.records().isEmpty()) {
                 return DiagnosisAnswer.of(open);
             }
-            LogConnection connection = open.connection().get();
             Map<String, Long> behind = new HashMap<>();
             lags(open)
                     .path("behind")
                     .properties()
                     .forEach(
                             entry -> behind.put(entry.getKey(), entry.getValue().asLong()));
-            return DiagnosisAnswer.of(open, connection, behind, run.source().alarms());
+            return DiagnosisAnswer.of(
+                    open, open.records().get(), behind, run.source().alarms());
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             return JsonNodeFactory.instance.objectNode();
@@ -359,9 +359,9 @@ final class Answers {
         private DiagnosisAnswer() {}
 
         /** Of a run's log, read from beginning to end, as {@code millrace doctor} does. */
-        public static ObjectNode of(OpenRun run, LogConnection connection, Map<String, Long> lags, List<Alarm> alarms)
+        public static ObjectNode of(OpenRun run, RunRecords records, Map<String, Long> lags, List<Alarm> alarms)
                 throws InterruptedException {
-            Examination examination = new ExaminationReader(connection, PATIENCE, Clock.systemUTC()).read(lags, alarms);
+            Examination examination = new ExaminationReader(records, PATIENCE, Clock.systemUTC()).read(lags, alarms);
             return treated(
                     json(new Doctor().findings(examination), examination.steps().size()), run, examination.offPolicy());
         }

@@ -5,7 +5,7 @@ import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.audit.ledger.Account;
 import dev.millrace.audit.ledger.LedgerReader;
-import dev.millrace.log.LogConnection;
+import dev.millrace.log.scan.RunRecords;
 import dev.millrace.view.index.RunIndex;
 import java.time.Duration;
 import java.util.List;
@@ -107,8 +107,8 @@ public final class LedgerRows {
     }
 
     /** Whether it adds up, by the ledger. */
-    public static ObjectNode check(LogConnection connection) {
-        Account account = new LedgerReader(connection).read(PATIENCE);
+    public static ObjectNode check(RunRecords records) {
+        Account account = new LedgerReader(records).read(PATIENCE);
         ObjectNode json = JsonNodeFactory.instance
                 .objectNode()
                 .put("adds_up", account.balance().addsUp())

@@ -8,11 +8,11 @@ import dev.millrace.corrections.diagnostics.DiagnosticsCourse;
 import dev.millrace.corrections.diagnostics.TreeBounds;
 import dev.millrace.corrections.stage.StageFacts;
 import dev.millrace.log.Alarm;
-import dev.millrace.log.EvaluationLog;
+import dev.millrace.log.EvaluationRecordReader;
 import dev.millrace.log.Evaluations;
-import dev.millrace.log.LogConnection;
 import dev.millrace.log.deadletter.RefusedPlaces;
 import dev.millrace.log.scan.ConsistentCut;
+import dev.millrace.log.scan.RunRecords;
 import dev.millrace.log.scan.TopicScan;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
@@ -60,16 +60,16 @@ import org.jspecify.annotations.Nullable;
 public final class ExaminationReader {
     private static final int BATCHES = DiagnosticsCourse.WINDOW;
 
-    private final LogConnection connection;
+    private final RunRecords records;
     private final RunTopics topics;
     private final Duration patience;
     private final Clock clock;
     private final Map<Class<?>, Deserializer<?>> deserializers = new HashMap<>();
 
     /** @param patience how long to wait while nothing arrives */
-    public ExaminationReader(LogConnection connection, Duration patience, Clock clock) {
-        this.connection = connection;
-        this.topics = connection.topics();
+    public ExaminationReader(RunRecords records, Duration patience, Clock clock) {
+        this.records = records;
+        this.topics = records.topics();
         this.patience = patience;
         this.clock = clock;
     }
@@ -79,10 +79,11 @@ public final class ExaminationReader {
      * @param alarms that the run's processes have said last
      */
     public Examination read(Map<String, Long> lags, List<Alarm> alarms) {
-        Account account = new LedgerReader(connection).read(patience);
-        try (TopicScan scan = new TopicScan(connection, patience)) {
+        Account account = new LedgerReader(records).read(patience);
+        try (TopicScan scan = records.scan(patience)) {
             ConsistentCut cut = scan.cut(List.of(
                     topics.serving(),
+                    topics.evaluations(),
                     topics.policyVersions(),
                     topics.weights(),
                     topics.batches(),
@@ -101,7 +102,7 @@ public final class ExaminationReader {
                     topics.policyVersions(),
                     cut,
                     record -> VersionKey.parse(record.key())
-                            .filter(key -> key.equals(VersionKey.of(connection.run(), key.version())))
+                            .filter(key -> key.equals(VersionKey.of(records.run(), key.version())))
                             .ifPresent(key -> {
                                 if (record.value() == null) {
                                     deleted.add(key.version());
@@ -119,9 +120,14 @@ public final class ExaminationReader {
                     .filter(version -> version > newest.orElse(-1) && !deleted.contains(version))
                     .mapToLong(Long::longValue)
                     .findFirst();
-            Evaluations evaluations = EvaluationLog.read(connection, patience);
+            EvaluationRecordReader evaluated =
+                    new EvaluationRecordReader(records.run(), records.lineage(), records.registry());
+            if (cut.has(topics.evaluations())) {
+                scan.read(topics.evaluations(), cut, evaluated::accept);
+            }
+            Evaluations evaluations = evaluated.evaluations();
             return new Examination(
-                    connection.run().epoch(),
+                    records.run().epoch(),
                     account,
                     List.copyOf(serving.values()),
                     newest,
@@ -131,7 +137,7 @@ public final class ExaminationReader {
                             cut,
                             account.steps().stream()
                                     .filter(step ->
-                                            step.getEpoch() == connection.run().epoch())
+                                            step.getEpoch() == records.run().epoch())
                                     .toList()),
                     new HeldOut(
                             evaluations,
@@ -160,7 +166,7 @@ public final class ExaminationReader {
     /** Returns the end of the chain: versions after a gap do not belong to the run. */
     private OptionalLong newest(NavigableMap<Long, Chunks> versions) {
         Long version = versions.ceilingKey(
-                connection.lineage().parent().map(Ancestor::version).orElse(0L));
+                records.lineage().parent().map(Ancestor::version).orElse(0L));
         if (version == null) {
             return OptionalLong.empty();
         }
@@ -183,12 +189,12 @@ public final class ExaminationReader {
     }
 
     private boolean owns(String runId, int epoch) {
-        return connection.run().owns(runId, epoch);
+        return records.run().owns(runId, epoch);
     }
 
     private <T extends SpecificRecord> Optional<T> decoded(ConsumerRecord<byte[], byte[]> record, Class<T> type) {
         Deserializer<?> deserializer = deserializers.computeIfAbsent(
-                type, unseen -> AvroSerde.of(type, connection.registry()).deserializer());
+                type, unseen -> AvroSerde.of(type, records.registry()).deserializer());
         try {
             return Optional.ofNullable(type.cast(deserializer.deserialize(record.topic(), record.value())));
         } catch (MalformedRecordException e) {

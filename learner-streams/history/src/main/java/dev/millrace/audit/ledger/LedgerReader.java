@@ -1,11 +1,11 @@
 package dev.millrace.audit.ledger;
 
-import dev.millrace.log.LogConnection;
 import dev.millrace.log.deadletter.DeadLetterHeaders;
 import dev.millrace.log.deadletter.RedriveMark;
 import dev.millrace.log.deadletter.RefusedPlaces;
 import dev.millrace.log.scan.ConsistentCut;
 import dev.millrace.log.scan.OffsetRange;
+import dev.millrace.log.scan.RunRecords;
 import dev.millrace.log.scan.TopicScan;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.LogCoordinates;
@@ -45,7 +45,7 @@ import org.apache.kafka.common.serialization.Deserializer;
  * epoch left in flight are superseded. Records of other runs count only if the topology refused them.
  */
 public final class LedgerReader {
-    private final LogConnection connection;
+    private final RunRecords records;
     private final RunTopics topics;
     private final Deserializer<Rollout> rollouts;
     private final Deserializer<Score> scores;
@@ -54,9 +54,9 @@ public final class LedgerReader {
     private final Deserializer<TrainingStep> steps;
     private final Deserializer<Outcome> outcomes;
 
-    public LedgerReader(LogConnection connection) {
-        this.connection = connection;
-        this.topics = connection.topics();
+    public LedgerReader(RunRecords records) {
+        this.records = records;
+        this.topics = records.topics();
         this.rollouts = deserializer(Rollout.class);
         this.scores = deserializer(Score.class);
         this.trajectories = deserializer(Trajectory.class);
@@ -66,7 +66,7 @@ public final class LedgerReader {
     }
 
     private <T extends SpecificRecord> Deserializer<T> deserializer(Class<T> type) {
-        return AvroSerde.of(type, connection.registry()).deserializer();
+        return AvroSerde.of(type, records.registry()).deserializer();
     }
 
     /**
@@ -76,7 +76,7 @@ public final class LedgerReader {
      * @throws dev.millrace.log.scan.ScanException if nothing arrived for so long before the end was reached
      */
     public Account read(Duration patience) {
-        try (TopicScan scan = new TopicScan(connection, patience)) {
+        try (TopicScan scan = records.scan(patience)) {
             // what is written because of another comes before it: see Cut
             ConsistentCut cut = scan.cut(List.of(
                     topics.trainingLog(),
@@ -132,7 +132,7 @@ public final class LedgerReader {
             this.cut = cut;
             this.refused = refused;
             this.ledger =
-                    new Ledger(cut.ranges(topics.rollouts()), connection.run().epoch());
+                    new Ledger(cut.ranges(topics.rollouts()), records.run().epoch());
             this.strays = new StrayOutcomes(ledger);
             this.trained = new TrainedBatches(
                     ledger,
@@ -143,7 +143,7 @@ public final class LedgerReader {
         }
 
         private boolean ours(String runId) {
-            return connection.run().runId().equals(runId);
+            return records.run().runId().equals(runId);
         }
 
         private void noteFirst(ConsumerRecord<byte[], byte[]> record) {

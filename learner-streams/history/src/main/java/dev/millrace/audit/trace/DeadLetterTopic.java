@@ -1,8 +1,8 @@
 package dev.millrace.audit.trace;
 
-import dev.millrace.log.LogConnection;
 import dev.millrace.log.deadletter.RedriveMark;
 import dev.millrace.log.scan.ConsistentCut;
+import dev.millrace.log.scan.RunRecords;
 import dev.millrace.log.scan.TopicScan;
 import java.time.Duration;
 import java.util.ArrayDeque;
@@ -21,12 +21,12 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
  * for. Owned by one thread.
  */
 public final class DeadLetterTopic {
-    private final LogConnection connection;
+    private final RunRecords records;
     private final Duration patience;
 
     /** @param patience how long to wait while nothing arrives */
-    public DeadLetterTopic(LogConnection connection, Duration patience) {
-        this.connection = connection;
+    public DeadLetterTopic(RunRecords records, Duration patience) {
+        this.records = records;
         this.patience = patience;
     }
 
@@ -78,8 +78,8 @@ public final class DeadLetterTopic {
     /** Over the topic twice, since a mark comes after its letter. */
     private void eachOf(DeadLetterFilter choice, Reader reader) {
         Map<String, Long> marks = new HashMap<>();
-        try (TopicScan scan = new TopicScan(connection, patience)) {
-            String topic = connection.topics().deadLetters();
+        try (TopicScan scan = records.scan(patience)) {
+            String topic = records.topics().deadLetters();
             ConsistentCut cut = scan.cut(List.of(topic));
             scan.read(
                     topic,

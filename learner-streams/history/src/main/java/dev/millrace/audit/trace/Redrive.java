@@ -2,8 +2,8 @@ package dev.millrace.audit.trace;
 
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.deadletter.RedriveMark;
+import dev.millrace.log.scan.ClusterScan;
 import dev.millrace.log.scan.ConsistentCut;
-import dev.millrace.log.scan.TopicScan;
 import dev.millrace.log.transaction.FencedWriterException;
 import dev.millrace.log.transaction.TransactionalWriter;
 import dev.millrace.schemas.PromptRequest;
@@ -121,7 +121,7 @@ public final class Redrive {
 
         void run(DeadLetterFilter choice) {
             String topic = connection.topics().deadLetters();
-            try (TopicScan scan = new TopicScan(connection, patience)) {
+            try (ClusterScan scan = connection.scan(patience)) {
                 ConsistentCut cut =
                         scan.cutBehindOpenTransactions(List.of(topic)); // a mark may lie behind one that is open
                 scan.read(

@@ -1,10 +1,10 @@
 package dev.millrace.audit.trace;
 
-import dev.millrace.log.LogConnection;
 import dev.millrace.log.deadletter.RedriveMark;
 import dev.millrace.log.deadletter.RefusedPlaces;
 import dev.millrace.log.scan.ConsistentCut;
 import dev.millrace.log.scan.OffsetRange;
+import dev.millrace.log.scan.RunRecords;
 import dev.millrace.log.scan.TopicScan;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
@@ -52,7 +52,7 @@ public final class Tracer {
     /** Processes' clocks may differ by so much, and so may the order of records by their time. */
     private static final long CLOCKS_MS = 60_000;
 
-    private final LogConnection connection;
+    private final RunRecords records;
     private final RunTopics topics;
     private final Duration patience;
     private final Deserializer<PromptRequest> prompts;
@@ -65,9 +65,9 @@ public final class Tracer {
     private final Deserializer<Outcome> outcomes;
 
     /** @param patience how long to wait while nothing arrives */
-    public Tracer(LogConnection connection, Duration patience) {
-        this.connection = connection;
-        this.topics = connection.topics();
+    public Tracer(RunRecords records, Duration patience) {
+        this.records = records;
+        this.topics = records.topics();
         this.patience = patience;
         this.prompts = deserializer(PromptRequest.class);
         this.rollouts = deserializer(Rollout.class);
@@ -80,7 +80,7 @@ public final class Tracer {
     }
 
     private <T extends SpecificRecord> Deserializer<T> deserializer(Class<T> type) {
-        return AvroSerde.of(type, connection.registry()).deserializer();
+        return AvroSerde.of(type, records.registry()).deserializer();
     }
 
     /**
@@ -91,7 +91,7 @@ public final class Tracer {
      * @throws dev.millrace.log.scan.ScanException if nothing arrived for too long
      */
     public GroupTrace trace(String groupId, String rolloutId, boolean whole) {
-        try (TopicScan scan = new TopicScan(connection, patience)) {
+        try (TopicScan scan = records.scan(patience)) {
             return new Search(scan, groupId, rolloutId, whole).run();
         }
     }
@@ -243,28 +243,27 @@ public final class Tracer {
             return whole ? Long.MIN_VALUE : found.firstRolloutMs().orElse(sinceMs + CLOCKS_MS) - CLOCKS_MS;
         }
 
-        /** Batches and outcomes side by side, until everything is decided. */
+        /** Outcomes, of which there are few, and then batches, until everything is decided. */
         private void readDecisions() {
             if (!whole && found.hasRollouts() && found.allDecided()) {
                 return;
             }
-            List<TopicPartition> partitions = new ArrayList<>(cut.partitions(topics.batches()));
-            partitions.add(ofGroup(topics.outcomes()));
             boolean[] decided = {false};
-            scan.readWhile(since(partitions, firstWrittenMs()), cut, record -> {
-                if (record.topic().equals(topics.batches())) {
-                    decided[0] |= batch(record);
-                } else if (isOfGroup(record)) {
-                    decided[0] |= outcome(record);
-                }
+            scan.readWhile(since(List.of(ofGroup(topics.outcomes())), firstWrittenMs()), cut, record -> {
+                decided[0] |= isOfGroup(record) && outcome(record);
                 return whole || !decided[0];
             });
+            if (whole || !decided[0]) {
+                scan.readWhile(since(cut.partitions(topics.batches()), firstWrittenMs()), cut, record -> {
+                    decided[0] |= batch(record);
+                    return whole || !decided[0];
+                });
+            }
         }
 
         private boolean batch(ConsumerRecord<byte[], byte[]> record) {
             Optional<LearnerBatch> batch = decoded(batches, record);
-            if (batch.isEmpty()
-                    || !batch.get().getRunId().equals(connection.run().runId())) {
+            if (batch.isEmpty() || !batch.get().getRunId().equals(records.run().runId())) {
                 return false;
             }
             boolean any = false;
@@ -382,7 +381,7 @@ public final class Tracer {
             scan.readWhile(since(cut.partitions(topics.trainingLog()), fromMs), cut, record -> {
                 decoded(steps, record)
                         .filter(step -> wanted.contains(new StepName(step.getEpoch(), step.getBatchId()))
-                                && step.getRunId().equals(connection.run().runId()))
+                                && step.getRunId().equals(records.run().runId()))
                         .ifPresent(step -> {
                             found.step(Found.of(step, record));
                             open.remove(new StepName(step.getEpoch(), step.getBatchId()));

@@ -81,7 +81,7 @@ final class JoinedRollouts {
             Duration patience,
             ToLongFunction<TopicPartition> consumed) {
         this.connection = connection;
-        try (TopicScan scan = new TopicScan(connection, patience)) {
+        try (TopicScan scan = connection.scan(patience)) {
             ConsistentCut cut = scan.cut(List.of(
                     batches.topic(),
                     connection.topics().outcomes(),

@@ -121,7 +121,7 @@ public final class RunExaminer {
             return;
         }
         Map<VersionKey, Long> last = new HashMap<>();
-        try (TopicScan scan = new TopicScan(connection, patience)) {
+        try (TopicScan scan = connection.scan(patience)) {
             scan.read(
                     topics.policyVersions(),
                     scan.cut(List.of(topics.policyVersions())),
@@ -174,7 +174,7 @@ public final class RunExaminer {
                 topics.rollouts(),
                 topics.trajectories()));
         read.retainAll(there);
-        try (TopicScan scan = new TopicScan(connection, patience)) {
+        try (TopicScan scan = connection.scan(patience)) {
             ConsistentCut cut = scan.cut(read);
             RefusedPlaces refused =
                     RefusedPlaces.read(scan, cut, topics.deadLetters(), Set.of(topics.trainingLog(), topics.batches()));

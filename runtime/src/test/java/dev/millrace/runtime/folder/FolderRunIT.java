@@ -1,4 +1,4 @@
-package dev.millrace.view.follow;
+package dev.millrace.runtime.folder;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
@@ -6,15 +6,19 @@ import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.run.TopicAdministration;
 import dev.millrace.log.run.TopicSettings;
 import dev.millrace.log.run.TopicsConfig;
+import dev.millrace.log.scan.ConsistentCut;
+import dev.millrace.log.scan.OffsetRange;
+import dev.millrace.log.scan.TopicScan;
 import dev.millrace.replay.archive.ArchivedRun;
 import dev.millrace.replay.archive.CursorFetcher;
 import dev.millrace.replay.archive.RecordCursor;
 import dev.millrace.replay.archive.RecordedRun;
+import dev.millrace.runtime.config.ConfigLayers;
+import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.runtime.folder.FolderRun.BrokerFiles;
+import dev.millrace.runtime.folder.FolderRun.FilesCursor;
 import dev.millrace.runtime.train.RunDirectory;
-import dev.millrace.view.ImportedRun;
-import dev.millrace.view.RecordedArchive;
-import dev.millrace.view.follow.FolderRun.BrokerFiles;
-import dev.millrace.view.follow.FolderRun.FilesCursor;
+import dev.millrace.schemas.run.RunTopics;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -23,6 +27,7 @@ import java.nio.file.StandardOpenOption;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -30,6 +35,7 @@ import java.util.function.Function;
 import java.util.stream.IntStream;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndTimestamp;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
@@ -48,6 +54,9 @@ class FolderRunIT {
     private static Path folder;
 
     private static List<String> consumed;
+    private static long end;
+    /** Where the broker says that records of a time begin. */
+    private static final Map<Long, Long> since = new HashMap<>();
 
     @BeforeAll
     static void make() throws Exception {
@@ -122,10 +131,20 @@ class FolderRunIT {
                 new ByteArrayDeserializer())) {
             consumer.assign(List.of(ODD));
             consumer.seekToBeginning(List.of(ODD));
-            long end = consumer.endOffsets(List.of(ODD)).get(ODD);
+            end = consumer.endOffsets(List.of(ODD)).get(ODD);
             while (consumer.position(ODD) < end) {
-                consumer.poll(Duration.ofMillis(200)).forEach(record -> read.add(told(record)));
+                consumer.poll(Duration.ofMillis(200)).forEach(record -> {
+                    read.add(told(record));
+                    since.put(record.timestamp(), end);
+                    since.put(record.timestamp() + 1, end);
+                });
             }
+            since.put(0L, end);
+            since.replaceAll((timeMs, unknown) -> {
+                OffsetAndTimestamp found =
+                        consumer.offsetsForTimes(Map.of(ODD, timeMs)).get(ODD);
+                return found == null ? end : found.offset();
+            });
         }
         return read;
     }
@@ -219,10 +238,58 @@ class FolderRunIT {
                 .isEqualTo(consumed);
     }
 
+    private static FolderRun opened() {
+        return FolderRun.open(
+                folder,
+                new ConfigLayers()
+                        .begunWith(ConfigTree.read(RunDirectory.config(folder)))
+                        .whereabouts());
+    }
+
+    @Test
+    void shouldScanAsOnACluster() {
+        try (FolderRun run = opened();
+                TopicScan scan = run.scan(Duration.ZERO)) {
+            ConsistentCut cut = scan.cut(List.of(ODD.topic(), run.topics().teacherScores()));
+            assertThat(cut.has(run.topics().teacherScores()))
+                    .as("a topic that the run lacks")
+                    .isFalse();
+            assertThat(cut.of(ODD)).isEqualTo(new OffsetRange(0, end));
+            assertThat(scan.keptFrom(List.of(ODD))).isEqualTo(Map.of(ODD, 0L));
+            List<String> read = new ArrayList<>();
+            scan.read(ODD.topic(), cut, record -> read.add(told(record)));
+            assertThat(read).isEqualTo(consumed);
+            assertThat(scan.records()).isEqualTo(consumed.size());
+            assertThat(scan.bytes()).isGreaterThan(4000L * consumed.size());
+            since.forEach((timeMs, offset) -> assertThat(scan.since(cut, List.of(ODD), timeMs))
+                    .as("since " + timeMs)
+                    .isEqualTo(Map.of(ODD, offset)));
+            assertThat(scan.at(cut, ODD, end)).isEmpty();
+        }
+    }
+
+    @Test
+    void shouldNotDoWithoutABrokerThatWasKilledOrLacksATopic() throws Exception {
+        Path copy = folder.resolve("killed");
+        RunTopics topics;
+        try (FolderRun run = opened()) {
+            topics = run.topics();
+        }
+        assertThat(FolderRun.isComplete(folder, topics)).isTrue();
+        for (String topic : topics.required()) {
+            Files.createDirectories(copy.resolve("broker").resolve(topic + "-0"));
+        }
+        assertThat(FolderRun.isComplete(copy, topics)).as("killed").isFalse();
+        Files.createFile(copy.resolve("broker").resolve(".kafka_cleanshutdown"));
+        assertThat(FolderRun.isComplete(copy, topics)).isTrue();
+        Files.delete(copy.resolve("broker").resolve(topics.batches() + "-0"));
+        assertThat(FolderRun.isComplete(copy, topics)).as("without batches").isFalse();
+    }
+
     @Test
     void shouldBeTheRunThatWasRecordedWithoutHoldingItsFolder() {
-        try (FolderRun run = FolderRun.open(folder);
-                ArchivedRun archive = new ArchivedRun(RecordedArchive.FOLDER)) {
+        try (FolderRun run = opened();
+                ArchivedRun archive = new ArchivedRun(ImportedRun.ARCHIVE)) {
             assertThat(run.run()).isEqualTo(archive.run());
             assertThat(run.partitionsRead())
                     .as("of the claim and the schemas alone")

@@ -1,4 +1,4 @@
-package dev.millrace.view.follow;
+package dev.millrace.runtime.folder;
 
 import dev.millrace.log.SecretSettings;
 import dev.millrace.log.registry.LogSchemaRegistry;
@@ -6,17 +6,14 @@ import dev.millrace.log.run.ClaimedRun;
 import dev.millrace.log.run.LogSetupException;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.log.scan.RecordFetcher;
+import dev.millrace.log.scan.RunRecords;
+import dev.millrace.log.scan.TopicScan;
 import dev.millrace.replay.archive.ArchiveException;
 import dev.millrace.replay.archive.ArchivedSchemas;
 import dev.millrace.replay.archive.CursorFetcher;
 import dev.millrace.replay.archive.RecordedRun;
 import dev.millrace.replay.archive.SeekingCursor;
-import dev.millrace.runtime.config.ConfigLayers;
-import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
-import dev.millrace.runtime.config.RecordedConfiguration;
-import dev.millrace.runtime.pipeline.RunLookup;
-import dev.millrace.runtime.train.RunDirectory;
 import dev.millrace.schemas.registry.RestSchemaRegistry;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.run.EpochLineage;
@@ -25,72 +22,62 @@ import dev.millrace.schemas.run.RunTopics;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Comparator;
 import java.util.HashMap;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.record.internal.FileLogInputStream.FileChannelRecordBatch;
 import org.apache.kafka.common.record.internal.Record;
+import org.apache.kafka.common.utils.BufferSupplier;
+import org.apache.kafka.common.utils.CloseableIterator;
 import org.apache.kafka.common.utils.Utils;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A run that has ended in its folder, by its broker's files. Only what is asked for is read: of a partition nobody asks of, nothing. Thread-safe; its
- * cursors are not.
- *
- * <p>Not an {@link dev.millrace.replay.archive.ArchivedRun}: nothing was exported, so the log itself says what the run is, its files are a broker's, with
- * transactions to be followed in them and without hashes, and it may go on the moment after. It stands here and not beside the archive because the run's
- * configuration, which says under which prefix and registry to look, is the runtime's, and no module below that may know it.
+ * A run that has ended in its folder, by its broker's files. Reads a partition's files only when it is asked about the partition. Holds no lock: the run
+ * may go on meanwhile. Thread-safe; its cursors and scans are not.
  */
-public final class FolderRun implements RecordedRun {
+public final class FolderRun implements RecordedRun, RunRecords {
     private static final String BROKER = "broker";
+    /** A broker writes it when it has ended in order, and removes it when it starts. */
+    private static final String ENDED_IN_ORDER = ".kafka_cleanshutdown";
 
     private final BrokerFiles files;
     private final SchemaRegistry registry;
     private final ClaimedRun claim;
     private final EpochLineage lineage;
     private final RunTopics topics;
-    private final MillraceConfig config;
 
     private FolderRun(
-            BrokerFiles files,
-            SchemaRegistry registry,
-            ClaimedRun claim,
-            EpochLineage lineage,
-            RunTopics topics,
-            MillraceConfig config) {
+            BrokerFiles files, SchemaRegistry registry, ClaimedRun claim, EpochLineage lineage, RunTopics topics) {
         this.files = files;
         this.registry = registry;
         this.claim = claim;
         this.lineage = lineage;
         this.topics = topics;
-        this.config = config;
-    }
-
-    /** True if the run of a folder has a broker of its own in it, and is not on a cluster. */
-    public static boolean isIn(Path folder) {
-        return layers(folder).whereabouts().run().embedded();
     }
 
     /**
      * Opens the run.
      *
      * @param folder with a run that has a broker of its own
+     * @param whereabouts says under which prefix the run is, and where its schemas are
      * @throws dev.millrace.replay.archive.ArchiveException if the broker has left no files
      * @throws LogSetupException if they hold no run
      */
-    public static FolderRun open(Path folder) {
-        MillraceConfig whereabouts = layers(folder).whereabouts();
+    public static FolderRun open(Path folder, MillraceConfig whereabouts) {
         RunTopics topics = whereabouts.run().topics();
         BrokerFiles files = BrokerFiles.in(folder.resolve(BROKER));
         SchemaRegistry registry = registry(whereabouts, files);
@@ -99,20 +86,14 @@ public final class FolderRun implements RecordedRun {
                         + " holds no run under the topic prefix '"
                         + topics.prefix() + "': it was not created to the end; start it once more with train --run-dir "
                         + folder));
-        ConfigLayers layers = layers(folder);
-        Optional<RecordedConfiguration> recorded = RunLookup.configuration(claim);
-        recorded.ifPresent(found -> layers.begunWith(found.tree()));
-        return new FolderRun(
-                files,
-                registry,
-                claim,
-                claim.lineage(claim.run().epoch()),
-                topics,
-                layers.resolve().withRunId(claim.run().runId()));
+        return new FolderRun(files, registry, claim, claim.lineage(claim.run().epoch()), topics);
     }
 
-    private static ConfigLayers layers(Path folder) {
-        return new ConfigLayers().begunWith(ConfigTree.read(RunDirectory.config(folder)));
+    /** Whether a folder's files hold all that its broker would answer: it has ended in order, and no topic of the run was deleted. */
+    public static boolean isComplete(Path folder, RunTopics topics) {
+        Path broker = folder.resolve(BROKER);
+        return Files.exists(broker.resolve(ENDED_IN_ORDER))
+                && BrokerFiles.in(broker).topics().containsAll(topics.required());
     }
 
     private static SchemaRegistry registry(MillraceConfig whereabouts, BrokerFiles files) {
@@ -143,17 +124,12 @@ public final class FolderRun implements RecordedRun {
 
     /** The same run with what its earlier epochs have left as well. */
     public FolderRun withEveryEpoch() {
-        return new FolderRun(files, registry, claim, EpochLineage.FIRST, topics, config);
+        return new FolderRun(files, registry, claim, EpochLineage.FIRST, topics);
     }
 
     /** Its claim, as its log has it. */
     public ClaimedRun claim() {
         return claim;
-    }
-
-    /** Its configuration, as its log has it. */
-    public MillraceConfig config() {
-        return config;
     }
 
     /** Of how many partitions anything was read so far. */
@@ -201,6 +177,11 @@ public final class FolderRun implements RecordedRun {
     public SeekingCursor read(TopicPartition partition, long from) {
         return new FilesCursor(
                 partition, files.of(partition), Math.max(from, range(partition).from()));
+    }
+
+    @Override
+    public TopicScan scan(Duration patience) {
+        return new FilesScan(files, topics);
     }
 
     @Override
@@ -269,6 +250,10 @@ public final class FolderRun implements RecordedRun {
             return beginnings;
         }
 
+        Set<String> topics() {
+            return partitions.keySet().stream().map(TopicPartition::topic).collect(Collectors.toSet());
+        }
+
         /** The partitions of a topic, in order; none where there is no such topic. */
         List<TopicPartition> partitions(String topic) {
             return partitions.keySet().stream()
@@ -302,7 +287,8 @@ public final class FolderRun implements RecordedRun {
         private int segment;
         private Segment.@Nullable Batches batches;
         private @Nullable FileChannelRecordBatch batch;
-        private Iterator<Record> records = Collections.emptyIterator();
+        private final BufferSupplier buffers = BufferSupplier.create();
+        private CloseableIterator<Record> records = CloseableIterator.wrap(Collections.emptyIterator());
 
         FilesCursor(TopicPartition partition, PartitionFiles files, long from) {
             this.partition = partition;
@@ -314,7 +300,6 @@ public final class FolderRun implements RecordedRun {
         public void seek(long offset) {
             close();
             from = Math.max(offset, files.range().from());
-            records = Collections.emptyIterator();
             PartitionFiles.Place place = files.before(from);
             segment = place.segment();
             if (segment < files.segments().size()) {
@@ -356,7 +341,8 @@ public final class FolderRun implements RecordedRun {
                 }
                 if (read.lastOffset() >= from && files.isCommitted(read)) {
                     batch = read;
-                    records = read.iterator();
+                    records.close();
+                    records = read.streamingIterator(buffers);
                     return true;
                 }
             }
@@ -383,6 +369,8 @@ public final class FolderRun implements RecordedRun {
 
         @Override
         public void close() {
+            records.close();
+            records = CloseableIterator.wrap(Collections.emptyIterator());
             if (batches != null) {
                 batches.close();
                 batches = null;

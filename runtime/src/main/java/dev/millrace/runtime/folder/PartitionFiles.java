@@ -1,4 +1,4 @@
-package dev.millrace.view.follow;
+package dev.millrace.runtime.folder;
 
 import dev.millrace.replay.archive.RecordedRun.Range;
 import java.nio.file.Path;
@@ -7,8 +7,11 @@ import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalLong;
 import org.apache.kafka.common.record.internal.ControlRecordType;
 import org.apache.kafka.common.record.internal.FileLogInputStream.FileChannelRecordBatch;
+import org.apache.kafka.common.record.internal.Record;
 
 /**
  * What a partition's files hold, by the heads of their batches, which are read once: where committed records end, which transactions were given up,
@@ -25,8 +28,12 @@ final class PartitionFiles {
 
     private final Range range;
 
-    /** A batch, by its first offset, and where it is. */
-    record Place(long offset, int segment, int position) {}
+    /**
+     * A batch, by its first offset, and where it is.
+     *
+     * @param newestMs newest time of the records before it
+     */
+    record Place(long offset, int segment, int position, long newestMs) {}
 
     /** @param begin first offset that the broker still answers; files may begin before it */
     PartitionFiles(Path folder, long begin) {
@@ -34,6 +41,7 @@ final class PartitionFiles {
         Map<Long, Long> open = new HashMap<>();
         long end = segments.isEmpty() ? 0 : segments.get(0).base();
         long from = Math.max(begin, end);
+        long newestMs = Long.MIN_VALUE;
         for (int s = 0; s < segments.size(); s++) {
             try (Segment.Batches batches = segments.get(s).open(0)) {
                 int remembered = -APART_BYTES;
@@ -41,10 +49,11 @@ final class PartitionFiles {
                     FileChannelRecordBatch batch = batches.next();
                     if (batch.position() - remembered >= APART_BYTES) {
                         remembered = batch.position();
-                        places.add(new Place(batch.baseOffset(), s, remembered));
+                        places.add(new Place(batch.baseOffset(), s, remembered, newestMs));
                     }
                     follow(batch, open);
                     end = batch.lastOffset() + 1;
+                    newestMs = Math.max(newestMs, batch.maxTimestamp());
                 }
             }
         }
@@ -80,9 +89,33 @@ final class PartitionFiles {
     /** Where to begin, so as to come by this offset if it is there. */
     Place before(long offset) {
         int at = Collections.binarySearch(
-                places, new Place(offset, 0, 0), (a, b) -> Long.compare(a.offset(), b.offset()));
+                places, new Place(offset, 0, 0, 0), (a, b) -> Long.compare(a.offset(), b.offset()));
         int found = at >= 0 ? at : -at - 2;
-        return found < 0 ? new Place(range.from(), 0, 0) : places.get(found);
+        return found < 0 ? new Place(range.from(), 0, 0, Long.MIN_VALUE) : places.get(found);
+    }
+
+    /** The first offset with a record of this time or a later one, committed or not; empty if there is none. */
+    OptionalLong since(long timestampMs) {
+        Optional<Place> before =
+                places.stream().filter(place -> place.newestMs() < timestampMs).reduce((one, later) -> later);
+        for (int s = before.map(Place::segment).orElse(0); s < segments.size(); s++) {
+            int position = before.isPresent() && before.get().segment() == s
+                    ? before.get().position()
+                    : 0;
+            try (Segment.Batches batches = segments.get(s).open(position)) {
+                while (batches.hasNext()) {
+                    FileChannelRecordBatch batch = batches.next();
+                    if (batch.maxTimestamp() >= timestampMs) {
+                        for (Record record : batch) {
+                            if (record.timestamp() >= timestampMs) {
+                                return OptionalLong.of(record.offset());
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        return OptionalLong.empty();
     }
 
     /** Whether the records of a batch are committed, or never were part of a transaction. */

@@ -1,4 +1,4 @@
-package dev.millrace.view;
+package dev.millrace.runtime.folder;
 
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.run.RunLog;
@@ -18,11 +18,14 @@ import java.util.Set;
 
 /** The recorded run put back on a log: on a cluster, or in the folder of a run that has ended. */
 public final class ImportedRun {
+    /** The run that an earlier commit recorded and archived: 372 rollouts, six steps, seven batches and more. */
+    public static final Path ARCHIVE = Path.of("..", "cli", "src", "test", "resources", "archives", "contract-3");
+
     private ImportedRun() {}
 
     /** Makes a run's folder of it, whose broker is down. */
     public static void into(Path folder) {
-        try (ArchivedRun archive = new ArchivedRun(RecordedArchive.FOLDER);
+        try (ArchivedRun archive = new ArchivedRun(ARCHIVE);
                 RunDirectory directory = RunDirectory.open(folder)) {
             MillraceConfig config = config(archive, "");
             try (EmbeddedBroker broker = EmbeddedBroker.start(directory.broker(), config.broker())) {
@@ -38,7 +41,7 @@ public final class ImportedRun {
      * @param client settings of one who may create topics
      */
     public static void onto(Map<String, Object> client) {
-        try (ArchivedRun archive = new ArchivedRun(RecordedArchive.FOLDER)) {
+        try (ArchivedRun archive = new ArchivedRun(ARCHIVE)) {
             put(archive, config(archive, String.valueOf(client.get("bootstrap.servers"))), client);
         }
     }

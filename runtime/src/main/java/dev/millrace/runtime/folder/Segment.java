@@ -1,4 +1,4 @@
-package dev.millrace.view.follow;
+package dev.millrace.runtime.folder;
 
 import dev.millrace.replay.archive.ArchiveException;
 import java.io.IOException;
