@@ -29,6 +29,7 @@ import org.jspecify.annotations.Nullable;
  * @param clipped     mean share of trained tokens whose objective was clipped
  * @param stepScale   mean factor on the learning rate
  * @param gradNorm    median norm of the gradient
+ * @param starved     steps that had no token to train on; null if the run did not record it
  * @param refused     the number that was not finite; null if all were
  */
 @JsonInclude(JsonInclude.Include.NON_NULL)
@@ -50,6 +51,7 @@ record RunRow(
         double clipped,
         double stepScale,
         double gradNorm,
+        @Nullable Long starved,
         @Nullable String refused) {
     static final int STAYS = Collapse.STAYS;
     static final int LAST = 4;
@@ -103,6 +105,7 @@ record RunRow(
                 mean(run.points(), StepPoint::clipFraction),
                 mean(run.points(), StepPoint::stepScale),
                 median(run.points(), StepPoint::gradNorm),
+                starved(run.points()),
                 run.refused());
     }
 
@@ -130,6 +133,14 @@ record RunRow(
                 .mapToDouble(value)
                 .average()
                 .orElseThrow();
+    }
+
+    private static @Nullable Long starved(List<StepPoint> points) {
+        return points.stream().allMatch(point -> point.starved() != null)
+                ? points.stream()
+                        .filter(point -> Boolean.TRUE.equals(point.starved()))
+                        .count()
+                : null;
     }
 
     private static double mean(List<StepPoint> points, ToDoubleFunction<StepPoint> value) {
@@ -164,6 +175,7 @@ record RunRow(
             Column.number("clipped", 6, RunRow::clipped),
             Column.number("step_scale", 6, RunRow::stepScale),
             Column.number("grad_norm", 6, RunRow::gradNorm),
+            Column.countWhereKnown("starved", RunRow::starved),
             Column.text("refused", RunRow::refused));
 
     /** -1 stands for a step that there was not. */

@@ -23,12 +23,14 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.TreeSet;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.ToDoubleFunction;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What a grid came to: a row per run, the tables, the curves, and every step and evaluation as CSV. A function of the
@@ -57,7 +59,12 @@ public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> 
             step("clipped", StepPoint::clipFraction),
             step("step_scale", StepPoint::stepScale),
             step("grad_norm", StepPoint::gradNorm),
-            step("entropy", StepPoint::entropy));
+            step("entropy", StepPoint::entropy),
+            Column.countWhereKnown(
+                    "starved",
+                    row -> Optional.ofNullable(row.point().starved())
+                            .map(is -> is ? 1L : 0L)
+                            .orElse(null)));
 
     private static final List<Column<EvaluationOf>> EVALUATIONS = List.of(
             Column.count("lag", row -> row.key().lag()),
@@ -142,6 +149,8 @@ public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> 
                                 "ESS ratio / second moment: medians of the steps before the collapse or, where there was none,"
                                         + " until the task was learnt (then of the seeds).")
                         .with(table(StalenessReport::drift)))
+                .with(Section.of("Starved: steps that had no token to train on, of all seeds.")
+                        .with(table(StalenessReport::starved)))
                 .with(Section.of("Reward of the policy, mean of the seeds").with(charts()));
     }
 
@@ -180,7 +189,7 @@ public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> 
         return SampleMean.of(seeds.stream().mapToDouble(RunRow::lastReward).toArray());
     }
 
-    private Table table(Function<List<RunRow>, String> cell) {
+    private Table table(Function<List<RunRow>, @Nullable String> cell) {
         List<Column<Correction>> columns = new ArrayList<>(List.of(Column.text("correction", Correction::title)));
         grid.lags()
                 .forEach(lag -> columns.add(Column.text("lag " + lag, correction -> {
@@ -206,6 +215,14 @@ public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> 
                 "%.2f / %.3f",
                 RunRow.median(seeds, RunRow::essRatio),
                 RunRow.median(seeds, RunRow::secondMoment));
+    }
+
+    private static @Nullable String starved(List<RunRow> seeds) {
+        return seeds.stream().allMatch(row -> row.starved() != null)
+                ? Long.toString(seeds.stream()
+                        .mapToLong(row -> Objects.requireNonNull(row.starved()))
+                        .sum())
+                : null;
     }
 
     /** Reward over steps for each lag, and the ESS ratio over lags. */

@@ -178,7 +178,8 @@ public final class StalenessRuns {
                     metric(report, "clip_fraction"),
                     batch.getStepScale(),
                     metric(report, "grad_norm"),
-                    metric(report, "entropy"));
+                    metric(report, "entropy"),
+                    report.tokensTrained() == 0);
         }
 
         /** Tokens that are trained on with a weight above 0. */

@@ -1,5 +1,7 @@
 package dev.millrace.experiments;
 
+import org.jspecify.annotations.Nullable;
+
 /**
  * One optimiser step as the experiment sees it. Everything about drift is of all sampled tokens, before any mask, and
  * the same quantity for every correction.
@@ -16,6 +18,7 @@ package dev.millrace.experiments;
  * @param stepScale       factor on the learning rate
  * @param gradNorm        L2 norm of the gradient before its clipping; 0 if there was nothing to train on
  * @param entropy         mean token entropy of the current policy over trained tokens; 0 likewise
+ * @param starved         whether no token was left to train on; null in the file of a run that did not record it
  */
 record StepPoint(
         long step,
@@ -29,4 +32,5 @@ record StepPoint(
         double clipFraction,
         double stepScale,
         double gradNorm,
-        double entropy) {}
+        double entropy,
+        @Nullable Boolean starved) {}

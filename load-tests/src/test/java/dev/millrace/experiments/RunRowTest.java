@@ -26,7 +26,7 @@ class RunRowTest {
         }
         for (int t = 0; t < 20 * (rewards.length - 1); t++) {
             points.add(new StepPoint(
-                    t, Math.max(0, t - lag), Math.min(t, lag), 0.5, t / 1000.0, t / 100.0, 0, 0.25, 0, 1, 2, 1));
+                    t, Math.max(0, t - lag), Math.min(t, lag), 0.5, t / 1000.0, t / 100.0, 0, 0.25, 0, 1, 2, 1, t < 3));
         }
         return new GridRunResult(new RunKey(lag, Correction.NONE, 1), SETTINGS, points, evaluations, refused);
     }
@@ -45,6 +45,18 @@ class RunRowTest {
         assertThat(row.lastReward()).isCloseTo((0.39 + 0.3 + 0.1 + 0.2) / 4, within(1e-12));
         assertThat(row.essRatio()).as("median of steps 48 to 79").isCloseTo(0.0635, within(1e-12));
         assertThat(row.secondMoment()).isCloseTo(0.635, within(1e-12));
+    }
+
+    @Test
+    void shouldCountStarvedStepsWhereTheyAreKnown() {
+        GridRunResult run = run(64, null, 0.4, 0.4);
+        assertThat(RunRow.of(run, List.of(ON_POLICY)).starved()).isEqualTo(3);
+
+        List<StepPoint> points = new ArrayList<>(run.points());
+        points.set(
+                7, new StepPoint(7, 0, 7, 0.5, 0, 0, 0, 0.25, 0, 1, 2, 1, null)); // read from a file of an earlier form
+        GridRunResult unknown = new GridRunResult(run.key(), run.settings(), points, run.evaluations(), run.refused());
+        assertThat(RunRow.of(unknown, List.of(ON_POLICY)).starved()).isNull();
     }
 
     @Test

@@ -22,6 +22,7 @@ import java.util.Optional;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 
 /** A re-train as a report: whether it is the run, and where each variant ended. */
 public final class RetrainReport {
@@ -143,7 +144,7 @@ public final class RetrainReport {
     }
 
     private static List<Column<Integer>> columns(RetrainSeeds found) {
-        List<Column<Integer>> columns = new ArrayList<>(List.of(
+        return List.of(
                 Column.text("variant", c -> found.names().get(c)),
                 Column.number(
                         "first reward",
@@ -163,20 +164,19 @@ public final class RetrainReport {
                                 one -> one.mean(c, step -> step.tokensTrained() == 0 ? Double.NaN : step.essRatio()))),
                 Column.significant("mean |grad|", 3, c -> found.mean(one -> one.mean(c, VariantStep::gradNorm))),
                 Column.significant("last KL to recorded", 3, c -> found.first().last(c, VariantStep::klToRecorded)),
-                Column.significant("last distance", 3, c -> found.mean(one -> one.last(c, VariantStep::distance)))));
-        if (IntStream.range(0, found.names().size()).anyMatch(c -> starved(found, c) > 0)) {
-            columns.add(Column.count("starved steps", c -> starved(found, c)));
-        }
-        return columns;
+                Column.significant("last distance", 3, c -> found.mean(one -> one.last(c, VariantStep::distance))),
+                Column.countWhereKnown("starved", c -> starved(found, c)));
     }
 
-    /** Steps with no token left to train on, of all sets of draws. */
-    private static long starved(RetrainSeeds found, int variant) {
-        return found.each().stream()
+    /** Steps with no token left to train on, of all sets of draws; null for a variant without a step. */
+    private static @Nullable Long starved(RetrainSeeds found, int variant) {
+        List<VariantStep> steps = found.each().stream()
                 .flatMap(one -> one.steps().stream())
                 .flatMap(step -> step.variants().get(variant).stream())
-                .filter(step -> step.tokensTrained() == 0)
-                .count();
+                .toList();
+        return steps.isEmpty()
+                ? null
+                : steps.stream().filter(step -> step.tokensTrained() == 0).count();
     }
 
     private static List<Chart> tried(RetrainSeeds found) {

@@ -121,7 +121,7 @@ class RetrainReportTest {
         Report report = RetrainReport.of(new RetrainSeeds(List.of(frozen(11)), false), new VersionInterval(10, 21), 1);
 
         Table table = report.sections().get(0).tables().get(0);
-        assertThat(table.columns().stream().map(Heading::name)).contains("starved steps", "mean ESS");
+        assertThat(table.columns().stream().map(Heading::name)).contains("starved", "mean ESS");
         List<List<String>> shown = table.rows().stream()
                 .map(row -> row.stream().map(String::valueOf).toList())
                 .toList();
