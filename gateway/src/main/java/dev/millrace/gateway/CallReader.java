@@ -15,6 +15,7 @@ import java.util.OptionalDouble;
 import java.util.OptionalInt;
 import java.util.OptionalLong;
 import java.util.Set;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /** Reads the body of a call; one for each. */
@@ -22,6 +23,7 @@ final class CallReader {
     private static final int MOST_CHOICES = 64;
     private static final int MOST_STOPS = 16;
     private static final ObjectMapper JSON = new ObjectMapper();
+    static final Pattern HALF_CHARACTER = Pattern.compile("\\p{Cs}");
     private static final TypeReference<Map<String, Object>> OBJECT = new TypeReference<>() {};
 
     private static final Set<String> COMMON = Set.of(
@@ -72,6 +74,7 @@ final class CallReader {
         if (!body.isObject()) {
             throw RefusedCallException.invalid(null, "the body must be a JSON object");
         }
+        requireWholeCharacters(body, "the body");
         for (Iterator<String> names = body.fieldNames(); names.hasNext(); ) {
             requireKnown(names.next());
         }
@@ -92,7 +95,7 @@ final class CallReader {
                 seed(),
                 stop(),
                 truth("stream"),
-                body.path("stream_options").path("include_usage").asBoolean(false),
+                endsWithUsage(),
                 chat ? truth("logprobs") : isGiven(logProbs) && completionLogProbs(logProbs),
                 truth("return_token_ids"),
                 sha256,
@@ -115,6 +118,16 @@ final class CallReader {
                     name,
                     name + " is not done here, and an answer without it would not be what was asked for: "
                             + shown(value) + "; leave it out");
+        }
+    }
+
+    private static void requireWholeCharacters(JsonNode value, String place) {
+        if (HALF_CHARACTER.matcher(value.toString()).find()) {
+            throw RefusedCallException.invalid(
+                    null,
+                    place
+                            + " has half a character (\\ud800 to \\udfff without the other half), which no tokenizer can read;"
+                            + " mend the text");
         }
     }
 
@@ -141,11 +154,8 @@ final class CallReader {
         }
         Map<String, Object> message = new LinkedHashMap<>(JSON.convertValue(given, OBJECT));
         message.put("content", content(given.path("content"), place + ".content"));
-        if (given.path("tool_calls").isArray() && !given.path("tool_calls").isEmpty()) {
-            message.put("tool_calls", toolCalls(given.get("tool_calls"), place + ".tool_calls"));
-        } else {
-            message.remove("tool_calls");
-        }
+        List<Map<String, Object>> calls = toolCalls(given.path("tool_calls"), place + ".tool_calls");
+        message.put("tool_calls", calls.isEmpty() ? null : calls);
         message.values().removeIf(Objects::isNull);
         return message;
     }
@@ -182,13 +192,21 @@ final class CallReader {
     /** Arguments are text on the wire, and templates read what they say. */
     private static List<Map<String, Object>> toolCalls(JsonNode calls, String place) {
         List<Map<String, Object>> read = new ArrayList<>();
+        if (isGiven(calls) && !calls.isArray()) {
+            throw RefusedCallException.invalid(place, place + " must be a list: " + shown(calls));
+        }
         for (JsonNode call : calls) {
+            if (!call.path("function").path("name").isTextual()) {
+                throw RefusedCallException.invalid(
+                        place, place + " has a call without a function that has a name: " + shown(call));
+            }
             Map<String, Object> copy = new LinkedHashMap<>(JSON.convertValue(call, OBJECT));
             Map<String, Object> function = new LinkedHashMap<>(JSON.convertValue(call.path("function"), OBJECT));
             try {
-                JsonNode arguments =
-                        JSON.readTree(call.path("function").path("arguments").asText("{}"));
-                if (arguments != null && arguments.isObject()) {
+                JsonNode arguments = ToolFormat.WHOLE.readTree(
+                        call.path("function").path("arguments").asText("{}"));
+                requireWholeCharacters(arguments, place);
+                if (arguments.isObject()) {
                     function.put("arguments", JSON.convertValue(arguments, OBJECT));
                 }
             } catch (JsonProcessingException e) {
@@ -212,13 +230,13 @@ final class CallReader {
                     "tool_choice can be auto or none, since nothing forces the policy to call a tool: "
                             + shown(choice));
         }
-        if (!isGiven(tools) || choice.asText().equals("none")) {
-            return List.of();
-        }
         List<Map<String, Object>> read = new ArrayList<>();
-        for (JsonNode tool : tools) {
+        if (isGiven(tools) && !tools.isArray()) {
+            throw RefusedCallException.invalid("tools", "tools must be a list of objects: " + shown(tools));
+        }
+        for (JsonNode tool : choice.asText().equals("none") ? List.<JsonNode>of() : tools) {
             if (!tool.isObject()) {
-                throw RefusedCallException.invalid("tools", "tools must be a list of objects");
+                throw RefusedCallException.invalid("tools", "tools must be a list of objects: " + shown(tool));
             }
             read.add(JSON.convertValue(tool, OBJECT));
         }
@@ -285,6 +303,17 @@ final class CallReader {
             throw RefusedCallException.invalid("seed", "seed must be a whole number: " + shown(value));
         }
         return OptionalLong.of(value.longValue());
+    }
+
+    private boolean endsWithUsage() {
+        JsonNode options = body.path("stream_options");
+        JsonNode usage = options.path("include_usage");
+        if (isGiven(options) && !options.isObject() || isGiven(usage) && !usage.isBoolean()) {
+            throw RefusedCallException.invalid(
+                    "stream_options",
+                    "stream_options must be an object whose include_usage is true or false: " + shown(options));
+        }
+        return usage.asBoolean(false);
     }
 
     private boolean truth(String name) {

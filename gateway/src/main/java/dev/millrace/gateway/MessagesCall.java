@@ -145,15 +145,17 @@ final class MessagesCall {
         for (int i = 0; i < blocks.size(); i++) {
             JsonNode block = blocks.get(i);
             if (block.path("type").asText().equals("tool_use")) {
+                JsonNode input = block.path("input");
+                if (!block.path("name").isTextual() || isGiven(input) && !input.isObject()) {
+                    throw RefusedCallException.invalid(
+                            place,
+                            place + "[" + i + "] must have a name and an input that is an object: " + shown(block));
+                }
                 ObjectNode call = calls.addObject();
                 call.put("id", block.path("id").asText()).put("type", "function");
                 call.putObject("function")
                         .put("name", block.path("name").asText())
-                        .put(
-                                "arguments",
-                                block.path("input").isObject()
-                                        ? block.get("input").toString()
-                                        : "{}");
+                        .put("arguments", isGiven(input) ? input.toString() : "{}");
             } else {
                 said.append(text(block, place + "[" + i + "]"));
             }
@@ -196,6 +198,9 @@ final class MessagesCall {
             throw RefusedCallException.unsupported(
                     "tool_choice",
                     "tool_choice can be auto or none, since nothing forces the policy to call a tool: " + choice);
+        }
+        if (isGiven(body.path("tools")) && !body.get("tools").isArray()) {
+            throw RefusedCallException.invalid("tools", "tools must be a list of objects: " + shown(body.get("tools")));
         }
         if (!isGiven(body.path("tools")) || type.equals("none")) {
             return;

@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.ObjectReader;
+import com.fasterxml.jackson.databind.cfg.JsonNodeFeature;
 import dev.millrace.api.tokenizer.Conversation;
 import dev.millrace.api.tokenizer.Tokenizer;
 import java.util.ArrayList;
@@ -69,8 +70,10 @@ enum ToolFormat {
     private static final String CLOSE = "</tool_call>";
     private static final String PROBE = "millrace_probe";
     private static final ObjectMapper JSON = new ObjectMapper();
-    /** What stands behind a call would be lost. */
-    private static final ObjectReader WHOLE = JSON.reader().with(DeserializationFeature.FAIL_ON_TRAILING_TOKENS);
+    /** Of a call or its arguments: what stands behind them would be lost, and a double would round their numbers. */
+    static final ObjectReader WHOLE = JSON.reader()
+            .with(DeserializationFeature.FAIL_ON_TRAILING_TOKENS, DeserializationFeature.USE_BIG_DECIMAL_FOR_FLOATS)
+            .without(JsonNodeFeature.STRIP_TRAILING_BIGDECIMAL_ZEROES);
 
     private final String beginning;
 
@@ -98,6 +101,9 @@ enum ToolFormat {
                                 && !call.get("name").textValue().isEmpty()
                                 && arguments != null
                                 && arguments.isObject()
+                                && !CallReader.HALF_CHARACTER
+                                        .matcher(call.toString())
+                                        .find()
                         ? Optional.of(new ToolCall(call.get("name").textValue(), JSON.writeValueAsString(arguments)))
                         : Optional.empty();
             } catch (JsonProcessingException e) {

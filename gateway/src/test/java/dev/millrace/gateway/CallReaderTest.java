@@ -8,6 +8,7 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class CallReaderTest {
     private static final String ASK = "'messages': [{'role': 'user', 'content': 'hi'}]";
@@ -52,7 +53,12 @@ class CallReaderTest {
                 "'n': 0 | n",
                 "'max_tokens': 1.5 | max_tokens",
                 "'stop': [''] | stop",
-                "'temperature': 'hot' | temperature"
+                "'temperature': 'hot' | temperature",
+                "'tools': 'x' | tools",
+                "'tools': {'f': {}} | tools",
+                "'tools': [5] | tools",
+                "'stream_options': 5 | stream_options",
+                "'stream_options': {'include_usage': 'yes'} | stream_options"
             })
     void shouldRefuseByNameWhatItDoesNotDo(String field, String name) {
         assertThatThrownBy(() -> Played.call(true, "{" + ASK + ", " + field + "}"))
@@ -62,6 +68,37 @@ class CallReaderTest {
                     assertThat(refusal.type()).isEqualTo("invalid_request_error");
                     assertThat(refusal).hasMessageStartingWith(name);
                 });
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            quoteCharacter = '`',
+            value = {
+                "'x' | must be a list: \"x\"",
+                "{'a': 1} | must be a list: {\"a\":1}",
+                "[null] | has a call without a function that has a name: null",
+                "[{'function': 'f'}] | has a call without a function that has a name: {\"function\":\"f\"}",
+                "[{'function': {'name': 'f', 'arguments': '{} x'}}] | has arguments that are no JSON: ",
+                "[{'function': {'name': 'f', 'arguments': '{\\'a\\': \\'\\\\ud800\\'}'}}] | has half a character "
+            })
+    void shouldRefuseToolCallsThatAreNone(String calls, String reason) {
+        assertThatThrownBy(() -> Played.chat("{'role': 'assistant', 'tool_calls': " + calls + "}"))
+                .isInstanceOf(RefusedCallException.class)
+                .hasMessageStartingWith("messages[0].tool_calls " + reason);
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "'messages': [{'role': 'user', 'content': '\\ud83d'}]",
+                "'messages': [{'role': 'user', 'content': [{'type': 'text', 'text': '\\ude00 \\ud83d'}]}]",
+                ASK + ", 'stop': ['\\udfff']"
+            })
+    void shouldRefuseHalfACharacter(String fields) {
+        assertThatThrownBy(() -> Played.call(true, "{" + fields + "}"))
+                .isInstanceOf(RefusedCallException.class)
+                .hasMessageStartingWith("the body has half a character ");
     }
 
     @Test

@@ -69,6 +69,8 @@ class MessagesTest {
                 "'thinking': {'type': 'enabled'} | thinking",
                 "'tool_choice': {'type': 'any'} | tool_choice",
                 "'tools': [{'type': 'web_search_20250305', 'name': 'web_search'}] | tools",
+                "'tools': 'find' | tools",
+                "'tools': {'find': {'name': 'find'}} | tools",
                 "'mcp_servers': [] | mcp_servers",
             })
     void shouldRefuseByNameWhatIsNotDone(String field, String name) {
@@ -80,10 +82,15 @@ class MessagesTest {
     }
 
     @Test
-    void shouldRefuseImagesAndCallsWithoutALimit() {
+    void shouldRefuseImagesBrokenUsesOfToolsAndCallsWithoutALimit() {
         assertThatThrownBy(() -> MessagesCall.asChat(json(
                         "{" + ASK + "'messages': [{'role': 'user', 'content': [{'type': 'image', 'source': {}}]}]}")))
                 .hasMessageContaining("messages[0].content[0] is a block of the type 'image'");
+        for (String use : List.of("'input': {}", "'name': 'find', 'input': 'x'", "'name': 'find', 'input': [1]")) {
+            assertThatThrownBy(() -> MessagesCall.asChat(json("{" + ASK
+                            + "'messages': [{'role': 'assistant', 'content': [{'type': 'tool_use', " + use + "}]}]}")))
+                    .hasMessageStartingWith("messages[0].content[0] must have a name and an input that is an object: ");
+        }
         assertThatThrownBy(() -> MessagesCall.asChat(json("{'messages': [{'role': 'user', 'content': 'hi'}]}")))
                 .hasMessageStartingWith("max_tokens must be");
     }
