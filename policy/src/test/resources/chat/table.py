@@ -208,6 +208,7 @@ IDIOMS = r"""
 {%- if true -%}   x   {%- endif -%}   y
 a {%+ if true %} b {% endif +%}
  c
+{{ '\N{BULLET}' }} {{ '\N{latin small letter a}b' }} {{ '\N{NOPE}' }} {{ '\N' }} {{ '\N{' }} {{ '\x+1' }} {{ '\x4' }} {{ '\U0001F600' }} {{ '\ud83d' }} {{ cycler is defined }} {{ self }}
 """
 
 BLANKS = [

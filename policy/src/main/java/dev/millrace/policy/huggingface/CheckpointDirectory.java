@@ -18,6 +18,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.FloatBuffer;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.util.ArrayList;
@@ -355,7 +356,14 @@ public final class CheckpointDirectory {
         /** @throws CheckpointException if there are none, or the index does not say what the files have */
         List<Path> paths() throws IOException {
             Path index = directory.resolve(INDEX);
-            return Files.exists(index) ? indexed(index) : listed();
+            if (!Files.exists(index, LinkOption.NOFOLLOW_LINKS)) {
+                return listed();
+            }
+            if (!Files.isRegularFile(index)) {
+                throw new CheckpointException(
+                        index + " is no regular file, nor a link to one; remove it, or give the whole checkpoint");
+            }
+            return indexed(index);
         }
 
         /** Returns the files that the index names. Each must have the tensors that the index lists for it. */

@@ -13,10 +13,14 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /** Renders one program once. Names that a loop, a macro or a block with a body sets are its own; those of {@code if} are not. */
 final class Interpreter {
+    /** What Jinja has and this has not; a template that asks whether it is there would print something else. */
+    private static final Set<String> NOT_HERE = Set.of("self", "cycler", "joiner", "lipsum");
+
     private static final int DEEPEST_CALL = 50;
 
     private final boolean strict;
@@ -360,6 +364,9 @@ final class Interpreter {
         }
         if (expression instanceof Node.Name name) {
             Scope holding = scope.holding(name.name());
+            if (holding == null && NOT_HERE.contains(name.name())) {
+                throw new TemplateException("Jinja's '" + name.name() + "' is not supported");
+            }
             return holding == null
                     ? new Undefined("'" + name.name() + "' is undefined")
                     : holding.names.get(name.name());

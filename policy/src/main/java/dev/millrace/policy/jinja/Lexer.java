@@ -1,6 +1,7 @@
 package dev.millrace.policy.jinja;
 
 import java.util.ArrayList;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -271,12 +272,12 @@ final class Lexer {
                 out.append("\u0007\b\f\n\r\t\u000b\\'\"".charAt(plain));
             } else if (escaped == 'x' || escaped == 'u' || escaped == 'U') {
                 int digits = escaped == 'x' ? 2 : escaped == 'u' ? 4 : 8;
-                try {
-                    out.appendCodePoint(Integer.parseInt(text.substring(i + 1, i + 1 + digits), 16));
-                } catch (IllegalArgumentException | IndexOutOfBoundsException e) {
-                    throw new TemplateException("a text has an escape that is none: \\" + escaped, line);
-                }
+                out.appendCodePoint(codePoint(text.substring(i - 1, Math.min(text.length(), i + 1 + digits))));
                 i += digits;
+            } else if (escaped == 'N') {
+                int end = Math.max(i, text.indexOf('}', i));
+                out.appendCodePoint(codePoint(text.substring(i - 1, end + 1)));
+                i = end;
             } else if (escaped >= '0' && escaped <= '7') {
                 int end = i + 1;
                 while (end < text.length() && end < i + 3 && text.charAt(end) >= '0' && text.charAt(end) <= '7') {
@@ -289,6 +290,24 @@ final class Lexer {
             }
         }
         return out.toString();
+    }
+
+    /** Of an escape by digits or by name; half a character is none. */
+    private int codePoint(String escape) {
+        try {
+            int code = escape.startsWith("\\N{")
+                    ? Character.codePointOf(escape.substring(3, escape.length() - 1))
+                    : HexFormat.fromHexDigits(escape, 2, escape.length());
+            int digits = escape.charAt(1) == 'x' ? 2 : escape.charAt(1) == 'u' ? 4 : 8;
+            if ((escape.startsWith("\\N{") || escape.length() == 2 + digits)
+                    && Character.isValidCodePoint(code)
+                    && Character.getType(code) != Character.SURROGATE) {
+                return code;
+            }
+        } catch (IllegalArgumentException e) {
+            // said below
+        }
+        throw new TemplateException("a text has an escape that is none: " + escape, line);
     }
 
     private void advance(int to) {

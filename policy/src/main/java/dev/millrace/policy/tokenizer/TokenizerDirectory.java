@@ -6,7 +6,9 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.millrace.api.tokenizer.Tokenizer;
 import dev.millrace.api.tokenizer.TokenizerSettings;
 import java.io.IOException;
+import java.nio.charset.CharacterCodingException;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.time.LocalDate;
@@ -105,7 +107,7 @@ public record TokenizerDirectory(String directory, String date) implements Token
         Files.createDirectories(folder);
         for (String name : FILES) {
             Path file = Path.of(directory).resolve(name);
-            if (Files.isRegularFile(file)) {
+            if (isThere(file)) {
                 Files.copy(file, folder.resolve(name), StandardCopyOption.REPLACE_EXISTING);
             }
         }
@@ -126,7 +128,7 @@ public record TokenizerDirectory(String directory, String date) implements Token
         for (String name : FILES) {
             Path file = Path.of(directory).resolve(name);
             try {
-                if (!directory.isEmpty() && Files.isRegularFile(file)) {
+                if (!directory.isEmpty() && isThere(file)) {
                     lines.add(DigestUtils.sha256Hex(Files.readAllBytes(file)) + "  " + name);
                 }
             } catch (IOException e) {
@@ -153,8 +155,17 @@ public record TokenizerDirectory(String directory, String date) implements Token
         return List.of();
     }
 
+    /** A link whose file is gone, a pipe and a folder would otherwise pass for a file that was never there. */
+    private static boolean isThere(Path file) {
+        if (Files.exists(file, LinkOption.NOFOLLOW_LINKS) && !Files.isRegularFile(file)) {
+            throw new IllegalArgumentException(
+                    file + " is no regular file, nor a link to one; remove it, or give the whole checkpoint");
+        }
+        return Files.exists(file);
+    }
+
     static JsonNode json(Path file) throws IOException {
-        if (!Files.isRegularFile(file)) {
+        if (!isThere(file)) {
             return JSON.createObjectNode();
         }
         try {
@@ -180,13 +191,25 @@ public record TokenizerDirectory(String directory, String date) implements Token
         static Optional<ChatTemplate> read(Path folder, Optional<LocalDate> date) throws IOException {
             JsonNode config = TokenizerDirectory.json(folder.resolve(CONFIG));
             Path own = folder.resolve(TEMPLATE);
-            if (Files.isRegularFile(own)) {
-                return Optional.of(
-                        new ChatTemplate(Files.readString(own), own.toString(), specialTokens(config), date));
+            if (isThere(own)) {
+                return Optional.of(new ChatTemplate(text(own), own.toString(), specialTokens(config), date));
             }
-            return written(config.path("chat_template"))
+            JsonNode template = config.path("chat_template");
+            if (template.isValueNode() && !template.isTextual() && !template.isNull()) {
+                throw new IllegalArgumentException(folder.resolve(CONFIG) + ": chat_template=" + template
+                        + ": must be a text, or a list of texts with names");
+            }
+            return written(template)
                     .map(text ->
                             new ChatTemplate(text, folder.resolve(CONFIG).toString(), specialTokens(config), date));
+        }
+
+        private static String text(Path file) throws IOException {
+            try {
+                return Files.readString(file);
+            } catch (CharacterCodingException e) {
+                throw new IllegalArgumentException(file + " is not UTF-8 text", e);
+            }
         }
 
         /** A text, or one of several with names. */

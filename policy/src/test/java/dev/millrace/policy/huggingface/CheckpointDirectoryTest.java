@@ -272,6 +272,11 @@ class CheckpointDirectoryTest {
                 text.replace("model-00002-of-00003", "model-00004"),
                 "names model-00004.safetensors, which is not there");
         refusesIndex("{\"metadata\": {}}", "has no weight_map that gives tensors their files");
+        Files.delete(index);
+        Files.createSymbolicLink(index, directory.resolve("blob"));
+        assertThatThrownBy(checkpoint::load)
+                .hasMessage(index + " is no regular file, nor a link to one; remove it, or give the whole checkpoint");
+        Files.delete(index);
         Files.writeString(index, text);
         file("model.safetensors", "{}", ByteBuffer.allocate(0));
         assertThatThrownBy(checkpoint::load)

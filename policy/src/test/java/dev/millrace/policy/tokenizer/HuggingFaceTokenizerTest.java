@@ -111,6 +111,25 @@ class HuggingFaceTokenizerTest {
     }
 
     @Test
+    void shouldRefuseChatTemplatesThatCannotBeRead() throws IOException {
+        Files.writeString(folder.resolve("tokenizer_config.json"), "{\"chat_template\": 5}");
+        assertThatThrownBy(() -> tiny("{}"))
+                .hasMessage(folder.resolve("tokenizer_config.json")
+                        + ": chat_template=5: must be a text, or a list of texts with names");
+        Files.writeString(folder.resolve("tokenizer_config.json"), "{\"chat_template\": \"other\"}");
+        Path template = folder.resolve("chat_template.jinja");
+        Files.write(template, "gr\u00fcn".getBytes(StandardCharsets.ISO_8859_1));
+        assertThatThrownBy(() -> tiny("{}")).hasMessage(template + " is not UTF-8 text");
+        Files.delete(template);
+        Files.createSymbolicLink(template, folder.resolve("blob"));
+        assertThatThrownBy(() -> tiny("{}"))
+                .hasMessage(
+                        template + " is no regular file, nor a link to one; remove it, or give the whole checkpoint");
+        Files.writeString(folder.resolve("blob"), "{{ messages[0].content }} !");
+        assertThat(tiny("{}").encode(List.of(new ChatMessage("user", "the")))).containsExactly(15, 21);
+    }
+
+    @Test
     void shouldFindOutWhetherAFolderCanBeWritten() throws IOException {
         Path file = Files.writeString(folder.resolve("file"), "");
         assertThat(NativeLibraryFolder.isWritable(file.resolve("below"))).isFalse();
