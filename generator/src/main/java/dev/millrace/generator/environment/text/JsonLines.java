@@ -5,6 +5,7 @@ import com.fasterxml.jackson.core.StreamReadFeature;
 import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectReader;
+import com.fasterxml.jackson.databind.cfg.JsonNodeFeature;
 import com.fasterxml.jackson.databind.json.JsonMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.api.dataset.DataRow;
@@ -55,6 +56,8 @@ public record JsonLines(String file) implements DatasetSettings {
         private static final ObjectReader JSON = JsonMapper.builder()
                 .enable(StreamReadFeature.STRICT_DUPLICATE_DETECTION)
                 .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
+                .enable(DeserializationFeature.USE_BIG_DECIMAL_FOR_FLOATS)
+                .disable(JsonNodeFeature.STRIP_TRAILING_BIGDECIMAL_ZEROES)
                 .build()
                 .reader();
         /** What stands in every prompt request is bounded, as records are. */
@@ -63,6 +66,11 @@ public record JsonLines(String file) implements DatasetSettings {
         private static final String BYTE_ORDER_MARK = "\uFEFF";
         /** Of a character that two of them make; JSON can write one alone, and no tokenizer can. */
         private static final Pattern HALF_CHARACTER = Pattern.compile("\\p{Cs}");
+
+        /** What Jackson says of a place that it does not keep. */
+        private static final Pattern WHERE = Pattern.compile("(?s) \\(start marker at .*");
+
+        private static final String ONE_A_LINE = "; write each row as an object on one line";
 
         /** The bytes, their text twice, and rows of it beside what else a run holds. */
         private static final int HEAP_BYTES_PER_BYTE = 12;
@@ -137,11 +145,14 @@ public record JsonLines(String file) implements DatasetSettings {
             try {
                 JsonNode read = JSON.readTree(line);
                 if (!(read instanceof ObjectNode object)) {
-                    throw new IllegalArgumentException(place + " is no JSON object");
+                    throw new IllegalArgumentException(place + " is no JSON object" + ONE_A_LINE);
                 }
                 row = object;
             } catch (JsonProcessingException e) {
-                throw new IllegalArgumentException(place + " is not JSON: " + e.getOriginalMessage(), e);
+                throw new IllegalArgumentException(
+                        place + " is not JSON: "
+                                + WHERE.matcher(e.getOriginalMessage()).replaceFirst("") + ONE_A_LINE,
+                        e);
             }
             if (HALF_CHARACTER.matcher(row.toString()).find()) {
                 throw new IllegalArgumentException(

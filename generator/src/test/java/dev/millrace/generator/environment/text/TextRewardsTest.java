@@ -47,6 +47,7 @@ class TextRewardsTest {
         assertThat(earned(new ExactReward(false), "paris", "{\"answer\": \"Paris\"}"))
                 .isEqualTo(1);
         assertThat(earned(exact, "7", "{\"answer\": 7}")).isEqualTo(1);
+        assertThat(earned(exact, "1.50", "{\"answer\": 1.50}")).isEqualTo(1);
         assertThatThrownBy(() -> exact.requireJudgeable("{\"answer\": null}"))
                 .hasMessage("reward exact compares with the row's \"answer\", which must be a text or a number: null");
     }
@@ -60,6 +61,10 @@ class TextRewardsTest {
         assertThat(earned(numeric, "I do not know", "{\"answer\": 7}")).isZero();
         assertThat(earned(numeric, "-2e3", "{\"answer\": \"work: 5 - 2005 = -2000\"}"))
                 .isEqualTo(1);
+        assertThat(earned(numeric, "0.12345678901234567891", "{\"answer\": 0.12345678901234567891}"))
+                .isEqualTo(1);
+        assertThat(earned(numeric, "0.12345678901234568", "{\"answer\": 0.12345678901234567891}"))
+                .isZero();
         assertThat(earned(new NumericReward(0.01), "3.14", "{\"answer\": 3.1416}"))
                 .isEqualTo(1);
         assertThatThrownBy(() -> numeric.requireJudgeable("{\"answer\": \"none\"}"))

@@ -199,7 +199,11 @@ class TextTaskTest {
     void shouldNameTheLineThatCannotBeRead() throws IOException {
         refused("", "data: " + folder.resolve("b.jsonl") + " has no row: it needs a line such as ");
         refused("{\"prompt\": \"1\"}\n{\"prompt\": \"1\"", "b.jsonl line 2 is not JSON: ");
-        refused("[1]", "b.jsonl line 1 is no JSON object");
+        refused("[1]", "b.jsonl line 1 is no JSON object; write each row as an object on one line");
+        refused(
+                "{\n\"prompt\": \"1\"\n}",
+                "b.jsonl line 1 is not JSON: Unexpected end-of-input: expected close marker for Object;"
+                        + " write each row as an object on one line");
         refused("{\"prompt\": \"1\"}\n{\"prompt\": \"1\\ud83d\"}", "b.jsonl line 2 has half a character ");
         refused("{\"prompt\": \"1\", \"answer\": \"\\ude00\"}", "b.jsonl line 1 has half a character ");
         refused(
