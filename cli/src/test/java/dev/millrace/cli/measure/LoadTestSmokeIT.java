@@ -342,9 +342,12 @@ class LoadTestSmokeIT {
 
     /** Whether a goal is reached on the machine of a test says nothing: 1 is as good as 0. */
     private static void measure(String... arguments) {
-        run(
+        String said = run(
                 List.of(0, 1),
                 Stream.concat(Stream.of("load-test"), Arrays.stream(arguments)).toArray(String[]::new));
+        assertThat(Path.of(arguments[arguments.length - 1]))
+                .as("the report, after it said:%n%s", said)
+                .isNotEmptyDirectory();
     }
 
     private static void requirePositive(Sample... samples) {
