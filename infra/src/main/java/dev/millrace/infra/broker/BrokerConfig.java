@@ -8,7 +8,7 @@ package dev.millrace.infra.broker;
  * @param minFreeBytes free disk space required at start, at least 0
  * @param startTimeoutMs start timeout, at least 1000
  * @param stopTimeoutMs stop timeout, at least 1000
- * @param durability data on disk before an acknowledgement
+ * @param durability what a power loss cannot take
  */
 public record BrokerConfig(
         int port,
