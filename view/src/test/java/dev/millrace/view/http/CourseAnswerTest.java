@@ -104,7 +104,7 @@ class CourseAnswerTest {
                 """);
         Files.writeString(folder.resolve(RunSource.ADDRESS), "127.0.0.1:1\n");
         RunSource run = new RunSource.Folder(folder);
-        assertThat(RunFacts.of(run).path("state").asText()).isEqualTo("failed to start");
+        assertThat(RunFacts.of(run).path("state").asText()).isEqualTo("ended before its first step");
         assertThat(RunFacts.of(run).path("task_kind").asText()).isEqualTo("inc");
         assertThat(RunFacts.of(run).path("model").asText()).isEqualTo("small-1");
         assertThat(RunFacts.of(run).at("/course/started_ms").asLong()).isPositive();
