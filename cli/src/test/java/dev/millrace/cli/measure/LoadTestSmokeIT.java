@@ -52,6 +52,9 @@ import picocli.CommandLine;
 class LoadTestSmokeIT {
     private static final Path WORKLOADS = Path.of("..", "load-tests", "workloads");
     private static final int AT_ONCE = 4;
+    /** The load test whose topology has to keep up with a rate; it waits until the others are over. */
+    private static final String ALONE = "topology";
+
     private static final Duration LIMIT = Duration.ofMinutes(20);
     private static final Path ARCHIVE = Path.of("src", "test", "resources", "archives", "contract-3");
 
@@ -76,7 +79,8 @@ class LoadTestSmokeIT {
                 "millrace.instance.options", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"); // nothing lives for long
         broker = EmbeddedBroker.start(brokerDirectory);
         atOnce = Executors.newFixedThreadPool(AT_ONCE);
-        for (String command : loadTests().toList()) {
+        for (String command :
+                loadTests().filter(command -> !command.equals(ALONE)).toList()) {
             start(command, () -> loadTest(command));
         }
         for (Path file : workloads()) {
@@ -263,11 +267,14 @@ class LoadTestSmokeIT {
         }
     }
 
-    @Order(1)
     @ParameterizedTest
     @MethodSource("loadTests")
-    void shouldRunEveryLoadTest(String command) {
-        assertThat(MEASURED.get(command)).succeedsWithin(LIMIT);
+    void shouldRunEveryLoadTest(String command) throws IOException {
+        if (command.equals(ALONE)) {
+            loadTest(command);
+        } else {
+            assertThat(MEASURED.get(command)).succeedsWithin(LIMIT);
+        }
     }
 
     private static void loadTest(String command) throws IOException {
