@@ -5,6 +5,7 @@ import dev.millrace.schemas.PolicyVersion;
 import java.time.Duration;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -170,7 +171,11 @@ public final class NewestWeights implements AutoCloseable {
         Weights weights = feed.shared(
                 manifest.getVersion(), version -> before != null && isSame(before, version) ? before.weights() : null);
         prepare.accept(weights);
-        synced.join();
+        try {
+            synced.join();
+        } catch (CompletionException e) {
+            throw e.getCause() instanceof RuntimeException cause ? cause : e;
+        }
         return new Loaded(manifest, weights);
     }
 

@@ -31,6 +31,8 @@ import kafka.server.KafkaRaftServer;
 import kafka.server.Server;
 import kafka.server.SharedServer;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.message.DescribeTransactionsResponseData.TransactionState;
+import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.metadata.storage.Formatter;
 import org.apache.kafka.raft.DynamicVoters;
@@ -191,20 +193,26 @@ public final class EmbeddedBroker implements AutoCloseable {
 
     private void awaitMarked(String transactionalId) {
         long deadlineNanos = System.nanoTime() + config.startTimeoutMs() * 1_000_000;
-        while (stateOf(transactionalId).startsWith("Prepare")) {
+        TransactionState found = stateOf(transactionalId);
+        while (!isMarked(found)) {
             if (System.nanoTime() - deadlineNanos > 0) {
                 throw new BrokerException("the transaction of " + transactionalId + " was not complete within "
-                        + config.startTimeoutMs() + " ms (broker.start_timeout_ms): its state is "
-                        + stateOf(transactionalId));
+                        + config.startTimeoutMs() + " ms (broker.start_timeout_ms): " + found);
             }
             LockSupport.parkNanos(MARKS_LOOK_NANOS);
+            found = stateOf(transactionalId);
         }
     }
 
-    private String stateOf(String transactionalId) {
-        return broker.transactionCoordinator()
-                .handleDescribeTransactions(transactionalId)
-                .transactionState();
+    /** A broker that has just started does not know the transaction yet, and that is no answer. */
+    private static boolean isMarked(TransactionState found) {
+        Errors error = Errors.forCode(found.errorCode());
+        return error == Errors.TRANSACTIONAL_ID_NOT_FOUND
+                || error == Errors.NONE && !found.transactionState().startsWith("Prepare");
+    }
+
+    private TransactionState stateOf(String transactionalId) {
+        return broker.transactionCoordinator().handleDescribeTransactions(transactionalId);
     }
 
     /** Where its data is. */
