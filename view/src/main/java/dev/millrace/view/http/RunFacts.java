@@ -91,7 +91,9 @@ public final class RunFacts {
 
     /** A run that ends in order leaves a summary; one that was killed, or ended before its first step, does not. */
     private static String ended(RunSource source, boolean hasSummary, boolean hasStep) {
-        return hasSummary ? "finished" : !source.wasTrained() ? "ended" : hasStep ? "killed" : "ended before its first step";
+        return hasSummary
+                ? "finished"
+                : !source.wasTrained() ? "ended" : hasStep ? "killed" : "ended before its first step";
     }
 
     private static boolean hasStep(ViewedRun run) {
