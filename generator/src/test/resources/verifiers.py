@@ -25,9 +25,8 @@ PLAIN = "Math-Verify reads a number next to this mark as text"
 MIXED = "Math-Verify does not read mixed fractions"
 POWER = "Math-Verify reads powers and exponents only in math mode"
 RANGE = "Math-Verify subtracts; the end of a range is a number"
-BOXES = "Math-Verify takes several boxes for several answers; the last number counts"
+BOXES = "Math-Verify takes several boxes for several answers; the last box counts"
 ROOT = "numeric computes no roots"
-LAST = "the last number counts, also behind a box"
 SPACE = "math_reward leaves out spaces; a space that breaks separates two numbers"
 PI = "Math-Verify leaves out what it cannot read behind the number"
 
@@ -43,7 +42,7 @@ CASES = {
         "\\boxed{sum=5}", ("\\boxed{5.}", PLAIN), "\\boxed{5.0}", "\\boxed{05}", ("\\boxed{5\\%}", PERCENT), "\\boxed{5 \\text{ cm}}",
         "\\boxed{5\\text{cm}}", "\\boxed{10/2}", ("\\boxed{\\sqrt{25}}", ROOT), "\\boxed{\\boxed{5}}", "\\boxed{\\text{5}}",
         "\\boxed{\\mathbf{5}}", "\\boxed{}", "\\boxed{5} metres", "The answer is \\boxed{5}.", ("\\boxed{-5} no, \\boxed{5}", BOXES),
-        ("\\boxed{5}, which is 6 less than 11", LAST), "\\boxed{ 5\\! }", "\\boxed{\\left(5\\right)}", "\\boxed{3+2=5}", "\\boxed{+5}",
+        "\\boxed{5}, which is 6 less than 11", "\\boxed{ 5\\! }", "\\boxed{\\left(5\\right)}", "\\boxed{3+2=5}", "\\boxed{+5}",
     ],
     "-5": [
         "-5", "so x = -5", ("so x = \u22125", SIGN), "- 5", ("x = - 5", SIGN), ("-$5", SIGN), "$-5$", "5", ("he lost -$5", SIGN),

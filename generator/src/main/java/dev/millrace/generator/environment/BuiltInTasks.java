@@ -94,7 +94,7 @@ public final class BuiltInTasks implements BuiltIn {
                         RewardFunction.class,
                         "numeric",
                         NumericReward.defaults(),
-                        "1 if the response's last number is the answer's."),
+                        "1 if the number in the response's last box, or its last number, is the answer's."),
                 Kind.of(
                         RewardFunction.class,
                         "regex",
