@@ -18,6 +18,9 @@ final class StreamsProperties {
     /** The client's 16 KiB hold one trajectory of a few hundred tokens: every one of them would be a request. */
     private static final int BATCH_BYTES = 256 << 10;
 
+    /** The client's own connections.max.idle.ms. */
+    private static final int CLIENTS_IDLE_MS = 540_000;
+
     private StreamsProperties() {}
 
     /**
@@ -48,10 +51,12 @@ final class StreamsProperties {
         settings.put(StreamsConfig.LOG_SUMMARY_INTERVAL_MS_CONFIG, -1L);
         long patienceMs = connection.patience().toMillis();
         settings.put(StreamsConfig.TASK_TIMEOUT_MS_CONFIG, patienceMs);
-        // a task that looks back for a record may wait so long for it
+        // a task that looks back for a record may wait so long for it, and its connections must outlast it
+        int longestPollMs = Math.toIntExact(patienceMs) + config.sessionTimeoutMs();
+        settings.put(StreamsConfig.consumerPrefix(ConsumerConfig.MAX_POLL_INTERVAL_MS_CONFIG), longestPollMs);
         settings.put(
-                StreamsConfig.consumerPrefix(ConsumerConfig.MAX_POLL_INTERVAL_MS_CONFIG),
-                Math.toIntExact(patienceMs) + config.sessionTimeoutMs());
+                StreamsConfig.consumerPrefix(ConsumerConfig.CONNECTIONS_MAX_IDLE_MS_CONFIG),
+                Math.max(longestPollMs, CLIENTS_IDLE_MS));
         if (instanceName.isEmpty()) {
             settings.put(StreamsConfig.GROUP_PROTOCOL_CONFIG, GroupProtocol.STREAMS.name()); // the rest is the group's
         } else {
