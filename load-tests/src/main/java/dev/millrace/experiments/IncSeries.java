@@ -1,11 +1,10 @@
 package dev.millrace.experiments;
 
-import dev.millrace.api.environment.Prompt;
 import dev.millrace.api.environment.Task;
 import dev.millrace.generator.environment.IncPrompts;
+import dev.millrace.generator.staleness.PromptRequests;
+import dev.millrace.generator.staleness.SamplingConfig;
 import dev.millrace.schemas.PromptRequest;
-import dev.millrace.schemas.SamplingParameters;
-import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.run.RunIdentity;
 import java.util.List;
 import java.util.stream.LongStream;
@@ -42,25 +41,11 @@ final class IncSeries {
     }
 
     private List<PromptRequest> requests(long ofSeed, String name, long first, int count, int samples) {
+        PromptRequests asked =
+                new PromptRequests(run, task, SamplingConfig.defaults().withSeed(ofSeed), false);
         return LongStream.range(first, first + count)
-                .mapToObj(ordinal -> {
-                    Prompt prompt = task.prompts().prompt(ofSeed, ordinal);
-                    return PromptRequest.newBuilder()
-                            .setRunId(run.runId())
-                            .setEpoch(run.epoch())
-                            .setGroupId(name + "-" + ordinal)
-                            .setOrdinal(ordinal)
-                            .setEnvironment(task.environment().name())
-                            .setEnvironmentState(prompt.environmentState())
-                            .setPromptTokens(PackedInts.of(prompt.tokens()))
-                            .setSamples(samples)
-                            .setSampling(new SamplingParameters(
-                                    1.0, 0, 1.0, task.responseTokens(), ofSeed, false, 0, 0.0, false))
-                            .setTokenizerHash(task.tokenizer().hash())
-                            .setAdmittedVersion(0)
-                            .setReleasedAtMs(0)
-                            .build();
-                })
+                .mapToObj(ordinal ->
+                        asked.of(name + "-" + ordinal, ordinal, task.prompts().prompt(ofSeed, ordinal), samples, 0, 0))
                 .toList();
     }
 }

@@ -56,6 +56,20 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
     }
 
     @Override
+    public ClosedRun plainLoop(ClosedPoint point) {
+        try (PlainLoop loop = new PlainLoop(
+                point.named("plain", bootstrapServers), point.plan(), slowEnvironments(point.plan(), point.config()))) {
+            return loop.run(point.settings());
+        }
+    }
+
+    private static Environments slowEnvironments(ClosedPlan plan, MillraceConfig config) {
+        return config.served()
+                .each(environment ->
+                        new SlowEnvironment(environment, plan.environmentMs(), plan.seed(), System::nanoTime));
+    }
+
+    @Override
     public ClosedRun run(ClosedPoint point, int number) throws Exception {
         MillraceConfig config = point.named(prefix + "-" + number, bootstrapServers);
         try (Meters meters = new Meters(config.metrics(), config.run().id())) {
@@ -82,9 +96,7 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
     private ClosedRun onLog(ClosedPoint point, MillraceConfig config, LogConnection connection, MeterRegistry meters)
             throws Exception {
         ClosedPlan plan = point.plan();
-        Environments environments = config.served()
-                .each(environment ->
-                        new SlowEnvironment(environment, plan.environmentMs(), plan.seed(), System::nanoTime));
+        Environments environments = slowEnvironments(plan, config);
         StepLog stepLog = new StepLog(connection);
         try (SlowSteps slowSteps = new SlowSteps(plan.stepMs(), plan.seed());
                 Pipeline pipeline =
@@ -104,7 +116,12 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
             long beganNanos = System.nanoTime();
             Map<String, Double> idleBefore = idleSeconds(meters);
             await(
-                    () -> isUsedUp(plan, stepLog.steps(), (System.nanoTime() - beganNanos) / 1e9),
+                    () -> plan.isUsedUp(
+                            (System.nanoTime() - beganNanos) / 1e9,
+                            stepLog.steps().stream()
+                                    .skip(1)
+                                    .mapToLong(StepRow::tokensTrained)
+                                    .sum()),
                     threads,
                     learner,
                     deadlineNanos,
@@ -119,8 +136,7 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
             threads.stop();
             requireHealthy(threads);
             if (steps.isEmpty()) {
-                throw new LoadException("the run " + point.settings()
-                        + " made no step after its first within closed.seconds " + plan.seconds() + "; raise it");
+                throw noStep(point.settings(), plan);
             }
             return ClosedRun.of(point.settings(), point.eta() == 0, plan, steps, idle, processorLoad);
         }
@@ -136,9 +152,7 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
                 return; // learner.max_steps
             }
             if (System.nanoTime() > deadlineNanos) {
-                throw new LoadException("the run has not used up its budget within closed.limit_seconds "
-                        + plan.limitSeconds() + "; raise it, or lower closed.tokens " + plan.tokens()
-                        + " or closed.seconds " + plan.seconds());
+                throw notUsedUp(plan);
             }
             Thread.sleep(LOOK_PERIOD_MS);
         }
@@ -150,14 +164,15 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
         });
     }
 
-    private static boolean isUsedUp(ClosedPlan plan, List<StepRow> steps, double seconds) {
-        return plan.seconds() > 0 && seconds >= plan.seconds()
-                || plan.tokens() > 0
-                        && steps.stream()
-                                        .skip(1)
-                                        .mapToLong(StepRow::tokensTrained)
-                                        .sum()
-                                >= plan.tokens();
+    static LoadException notUsedUp(ClosedPlan plan) {
+        return new LoadException("the run has not used up its budget within closed.limit_seconds "
+                + plan.limitSeconds() + "; raise it, or lower closed.tokens " + plan.tokens() + " or closed.seconds "
+                + plan.seconds());
+    }
+
+    static LoadException noStep(Map<String, String> settings, ClosedPlan plan) {
+        return new LoadException("the run " + settings + " made no step after its first within closed.seconds "
+                + plan.seconds() + "; raise it");
     }
 
     /** The steps within the budget; the first is where counting begins. */

@@ -32,10 +32,32 @@ public final class ClosedLoopReport {
     private static final List<String> FILES =
             List.of("report.html", OpenLoopReport.JSON, "runs.csv", "steps.csv", "report.png");
 
+    private static final String PLAIN = "plain loop";
+
     /** A run, and the number of its curve from 1. */
     record Row(int curve, ClosedCurve of, ClosedRun run) {
+        /** Within its curve. */
         String label() {
-            return SettingsLabel.of(run.settings(), of.settings()) + (run.synchronous() ? " (synchronous)" : "");
+            return isPlain()
+                    ? PLAIN
+                    : SettingsLabel.of(run.settings(), of.settings()) + (run.synchronous() ? " (synchronous)" : "");
+        }
+
+        /** Within the report. */
+        String name() {
+            return isPlain() ? PLAIN + ", " + SettingsLabel.of(of.settings()) : run.label();
+        }
+
+        boolean isPlain() {
+            return run == of.plain();
+        }
+
+        double ofPlain(ToDoubleFunction<ClosedRun> value) {
+            ClosedRun plain = of.plain();
+            double own = value.applyAsDouble(run);
+            return plain == null || own < 0 || value.applyAsDouble(plain) < 0
+                    ? Double.NaN
+                    : own / value.applyAsDouble(plain);
         }
     }
 
@@ -43,15 +65,18 @@ public final class ClosedLoopReport {
 
     private static final List<Column<Row>> RUNS = List.of(
             Column.count("curve", Row::curve),
-            Column.text("run", row -> row.run().label()),
+            Column.text("run", Row::name),
             Column.text("synchronous", row -> row.run().synchronous()),
             Column.count("steps", row -> row.run().steps().size()),
             Column.count("tokens", row -> row.run().tokens()),
             number("seconds", 1, ClosedRun::seconds),
+            number("ms per step", 0, ClosedRun::millisPerStep),
+            Column.number("of the plain loop", 2, row -> row.ofPlain(ClosedRun::millisPerStep)),
             number("tokens per second", 0, ClosedRun::tokensPerSecond),
             number("speed up", 2, ClosedRun::speedUp),
             number("seconds to reward", 1, run -> measured(run.secondsToReward())),
             number("speed up to reward", 2, run -> measured(run.speedUpToReward())),
+            Column.number("to reward, of the plain loop", 2, row -> row.ofPlain(ClosedRun::secondsToReward)),
             number("first reward", 3, ClosedRun::firstReward),
             number("last reward", 3, ClosedRun::lastReward),
             number("staleness", 2, ClosedRun::staleness),
@@ -65,7 +90,7 @@ public final class ClosedLoopReport {
 
     private static final List<Column<StepAt>> STEPS = List.of(
             Column.count("curve", at -> at.row().curve()),
-            Column.text("run", at -> at.row().run().label()),
+            Column.text("run", at -> at.row().name()),
             Column.number("at seconds", 3, at -> at.step().atSeconds()),
             Column.count("version", at -> at.step().version()),
             Column.number("reward", 5, at -> at.step().reward()),
@@ -80,7 +105,7 @@ public final class ClosedLoopReport {
     }
 
     private static Column<Row> idle(String role) {
-        return Column.percent(role + " idle", 0, row -> row.run().idle().get(role));
+        return Column.percent(role + " idle", 0, row -> row.run().idle().getOrDefault(role, Double.NaN));
     }
 
     private static List<Column<Row>> shown() {
@@ -99,8 +124,11 @@ public final class ClosedLoopReport {
     static List<Row> rows(ClosedReport report) {
         return IntStream.range(0, report.curves().size())
                 .boxed()
-                .flatMap(c -> report.curves().get(c).runs().stream()
-                        .map(run -> new Row(c + 1, report.curves().get(c), run)))
+                .flatMap(c -> {
+                    ClosedCurve curve = report.curves().get(c);
+                    return Stream.concat(Stream.ofNullable(curve.plain()), curve.runs().stream())
+                            .map(run -> new Row(c + 1, curve, run));
+                })
                 .toList();
     }
 
@@ -121,12 +149,7 @@ public final class ClosedLoopReport {
                     rows(of).stream()
                             .flatMap(row -> row.run().steps().stream().map(step -> new StepAt(row, step)))
                             .toList());
-            files.draw(
-                    "report.png",
-                    report,
-                    charts(rows(of), row -> row.run().label()).subList(0, 2),
-                    1,
-                    said);
+            files.draw("report.png", report, charts(rows(of), Row::name).subList(0, 2), 1, said);
             files.finish();
         }
     }
@@ -175,10 +198,16 @@ public final class ClosedLoopReport {
                                 .filter(row -> !row.run().synchronous())
                                 .map(row -> String.format(
                                         Locale.ROOT,
-                                        "%s: %.2f times the tokens per second of the synchronous run, %.1f versions behind.",
+                                        "%s: %.2f times the tokens per second of the synchronous run, %.1f versions behind%s.",
                                         row.run().label(),
                                         row.run().speedUp(),
-                                        row.run().staleness())))
+                                        row.run().staleness(),
+                                        row.of().plain() == null
+                                                ? ""
+                                                : String.format(
+                                                        Locale.ROOT,
+                                                        "; a step takes %.2f of the plain loop's",
+                                                        row.ofPlain(ClosedRun::millisPerStep)))))
                 .toList();
     }
 

@@ -176,15 +176,15 @@ class LoadTestSmokeIT {
     }
 
     private static void requireNumbers(ClosedReport measured) {
-        assertThat(measured.curves())
-                .isNotEmpty()
-                .allSatisfy(curve -> assertThat(curve.runs())
-                        .hasSizeGreaterThan(1)
-                        .allSatisfy(run -> {
-                            assertThat(run.tokens()).isPositive();
-                            assertThat(run.tokensPerSecond()).isPositive();
-                            assertThat(run.steps()).isNotEmpty();
-                        }));
+        assertThat(measured.curves()).isNotEmpty().allSatisfy(curve -> {
+            assertThat(curve.runs()).hasSizeGreaterThan(1);
+            assertThat(Stream.concat(Stream.of(curve.plain()), curve.runs().stream()))
+                    .allSatisfy(run -> {
+                        assertThat(run.tokens()).isPositive();
+                        assertThat(run.millisPerStep()).isPositive();
+                        assertThat(run.steps()).isNotEmpty();
+                    });
+        });
     }
 
     private static void requireNumbers(LoadReport measured, ObjectNode workload) {

@@ -64,6 +64,11 @@ public record SamplingConfig(
                 : Optional.empty();
     }
 
+    /** The same with other draws. */
+    public SamplingConfig withSeed(long newSeed) {
+        return new SamplingConfig(temperature, topK, topP, minP, maxTokens, newSeed, keepSamplingMask, topLogProbs);
+    }
+
     /** The plain softmax: nothing is sharpened or cut, so behavior and learner look at the same distribution. */
     public static SamplingConfig defaults() {
         return new SamplingConfig(1.0, 0, 1.0, 0.0, 0, 1, false, 0);

@@ -1,5 +1,7 @@
 package dev.millrace.generator.staleness;
 
+import dev.millrace.api.environment.Prompt;
+import dev.millrace.api.environment.PromptDataset;
 import dev.millrace.api.environment.Task;
 import dev.millrace.log.LogConnection;
 import dev.millrace.schemas.PolicyVersion;
@@ -43,7 +45,9 @@ public final class StalenessController implements AutoCloseable {
 
     private final LogConnection connection;
     private final StalenessControllerConfig config;
+    private final PromptDataset prompts;
     private final PromptRequests requests;
+    private final Clock clock;
     private final PolicyFeed feed;
     private final StalenessCapacity gate;
     private final ControllerLog log;
@@ -87,8 +91,9 @@ public final class StalenessController implements AutoCloseable {
         this.connection = connection;
         this.feed = feed;
         this.config = config;
-        this.requests =
-                new PromptRequests(connection.run(), task, config.taskSeed(), config.sampling(), recordsRouting, clock);
+        this.prompts = task.prompts();
+        this.clock = clock;
+        this.requests = new PromptRequests(connection.run(), task, config.sampling(), recordsRouting);
         this.gate = new StalenessCapacity(config.eta(), config.batchSequences(), config.groupSize());
         this.log = new ControllerLog(connection);
         this.events = new SampleEvents(connection);
@@ -252,7 +257,7 @@ public final class StalenessController implements AutoCloseable {
         long next = samples.nextOrdinal();
         for (long ordinal = next; ordinal < next + groups; ordinal++) {
             RequestName name = nameOf(ordinal);
-            PromptRequest request = requests.of(name, config.groupSize(), admittedVersion);
+            PromptRequest request = request(name, config.groupSize(), admittedVersion);
             outgoing.add(new ControllerLog.Outgoing(request, null));
             samples.released(
                     new AdmittedGroup(name.groupId(), config.groupSize(), admittedVersion, request.getReleasedAtMs()),
@@ -262,6 +267,11 @@ public final class StalenessController implements AutoCloseable {
         if (!outgoing.isEmpty() || !generators.unwritten().isEmpty() || samples.hasChanges() && isLongAgo) {
             write(outgoing);
         }
+    }
+
+    private PromptRequest request(RequestName name, int groupSize, long admittedVersion) {
+        Prompt prompt = prompts.prompt(config.taskSeed(), name.prompt());
+        return requests.of(name.groupId(), name.ordinal(), prompt, groupSize, admittedVersion, clock.millis());
     }
 
     /** Requests for groups that are to be released again under their names: to another partition than the last time. */
@@ -274,7 +284,7 @@ public final class StalenessController implements AutoCloseable {
             }
             AdmittedGroup group = due.get();
             RequestName.parse(group.groupId()).ifPresent(name -> {
-                PromptRequest request = requests.of(name, group.samples(), admittedVersion);
+                PromptRequest request = request(name, group.samples(), admittedVersion);
                 Integer elsewhere = group.partition() < 0
                         ? null
                         : Integer.valueOf((group.partition() + 1) % log.promptPartitions());

@@ -6,9 +6,6 @@ import dev.millrace.api.environment.Task;
 import dev.millrace.generator.environment.IncPrompts;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.run.RunIdentity;
-import java.time.Clock;
-import java.time.Instant;
-import java.time.ZoneOffset;
 import org.junit.jupiter.api.Test;
 
 class PromptRequestsTest {
@@ -16,9 +13,8 @@ class PromptRequestsTest {
     private static final RequestName FIFTH = RequestName.first(2, 5);
 
     private static PromptRequest made(RequestName name, long atMs, SamplingConfig sampling, boolean recordsRouting) {
-        Clock clock = Clock.fixed(Instant.ofEpochMilli(atMs), ZoneOffset.UTC);
-        return new PromptRequests(new RunIdentity("run", 2, "policy"), TASK, 7, sampling, recordsRouting, clock)
-                .of(name, 4, 3);
+        return new PromptRequests(new RunIdentity("run", 2, "policy"), TASK, sampling, recordsRouting)
+                .of(name.groupId(), name.ordinal(), TASK.prompts().prompt(7, name.prompt()), 4, 3, atMs);
     }
 
     private static PromptRequest made(RequestName name, long atMs) {

@@ -19,7 +19,8 @@ public record InitialPolicy(DecoderShape shape, String tokenizerHash, long seed,
         return new InitialPolicy(shape, tokenizerHash, seed, () -> Weights.random(shape, seed));
     }
 
-    Weights weights() {
+    /** The weights, made anew. */
+    public Weights weights() {
         Weights weights = source.get();
         if (!weights.shape().equals(shape)) {
             throw new IllegalArgumentException(

@@ -8,8 +8,8 @@ import java.util.Map;
 import java.util.function.Consumer;
 
 /**
- * Runs the points of a closed loop one after the other, the synchronous one of each curve first, and before all of them one
- * that is not counted, so that the first is not the one that compiles everything.
+ * Runs the points of a closed loop one after the other, the plain loop and the synchronous run of each curve first, and before all of
+ * them one that is not counted, so that the first is not the one that compiles everything.
  *
  * @param <P> a point
  */
@@ -36,9 +36,11 @@ public final class ClosedLoop<P extends ClosedLoop.Point<P>> {
         P shortened();
     }
 
-    /** Makes a run. */
-    @FunctionalInterface
+    /** Makes runs. */
     public interface Execution<P> {
+        /** What sampling and training in turns come to without a log. */
+        ClosedRun plainLoop(P point) throws Exception;
+
         /** @param number of the run, from 0 */
         ClosedRun run(P point, int number) throws Exception;
     }
@@ -71,6 +73,15 @@ public final class ClosedLoop<P extends ClosedLoop.Point<P>> {
                 .filter(point -> point.eta() == 0)
                 .findFirst()
                 .orElseGet(() -> points.get(0).synchronous());
+        ClosedRun plain = execution.plainLoop(first);
+        progress.accept(String.format(
+                Locale.ROOT,
+                "plain loop: %d steps in %.1f s, %.0f ms a step; reward %.3f to %.3f",
+                plain.steps().size(),
+                plain.seconds(),
+                plain.millisPerStep(),
+                plain.firstReward(),
+                plain.lastReward()));
         ClosedRun baseline = execution.run(first, runs++);
         report(baseline);
         List<ClosedRun> made = new ArrayList<>(List.of(baseline));
@@ -81,17 +92,18 @@ public final class ClosedLoop<P extends ClosedLoop.Point<P>> {
                 report(run);
             }
         }
-        return new ClosedCurve(shared, made);
+        return new ClosedCurve(shared, plain.beside(baseline), made);
     }
 
     private void report(ClosedRun run) {
         progress.accept(String.format(
                 Locale.ROOT,
-                "%s: %d steps in %.1f s, %.0f tokens/s, %.2f of the synchronous run; reward %.3f to %.3f; "
+                "%s: %d steps in %.1f s, %.0f ms a step, %.0f tokens/s, %.2f of the synchronous run; reward %.3f to %.3f; "
                         + "%.1f versions behind; idle %s",
                 run.label(),
                 run.steps().size(),
                 run.seconds(),
+                run.millisPerStep(),
                 run.tokensPerSecond(),
                 run.speedUp(),
                 run.firstReward(),

@@ -70,6 +70,11 @@ public record ClosedPlan(
         }
     }
 
+    /** Whether a run has used up its budget by now, so many seconds and tokens after its first step. */
+    public boolean isUsedUp(double afterSeconds, long trainedTokens) {
+        return seconds > 0 && afterSeconds >= seconds || tokens > 0 && trainedTokens >= tokens;
+    }
+
     /** Environments and steps that take no time of their own; 30 seconds. */
     public static ClosedPlan defaults() {
         return new ClosedPlan(Distribution.fixed(0), Distribution.fixed(0), 0, 30, 0, 0.9, 10, 300, 512, 1);

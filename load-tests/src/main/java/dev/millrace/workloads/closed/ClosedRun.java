@@ -95,6 +95,13 @@ public record ClosedRun(
         return tokens() / seconds;
     }
 
+    /** Mean over the second half of the steps. */
+    public double millisPerStep() {
+        int from = steps.size() / 2;
+        double begin = from == 0 ? 0 : steps.get(from - 1).atSeconds();
+        return 1e3 * (steps.get(steps.size() - 1).atSeconds() - begin) / (steps.size() - from);
+    }
+
     /** Mean over the first steps. */
     public double firstReward() {
         return mean(steps.subList(0, Math.min(overSteps, steps.size())), ClosedStep::reward);

@@ -61,11 +61,19 @@ class ClosedLoopTest {
     private final List<Setting> ran = new ArrayList<>();
 
     private List<ClosedCurve> loop(List<Setting> points) throws Exception {
-        return new ClosedLoop<Setting>(
-                        (point, number) -> {
-                            assertThat(number).isEqualTo(ran.size());
-                            ran.add(point);
-                            return run(point.settings(), point.eta(), point.eta() == 0 ? 2 : 1);
+        return new ClosedLoop<>(
+                        new ClosedLoop.Execution<Setting>() {
+                            @Override
+                            public ClosedRun plainLoop(Setting point) {
+                                return ClosedLoopTest.run(point.settings(), 0, 0.5);
+                            }
+
+                            @Override
+                            public ClosedRun run(Setting point, int number) {
+                                assertThat(number).isEqualTo(ran.size());
+                                ran.add(point);
+                                return ClosedLoopTest.run(point.settings(), point.eta(), point.eta() == 0 ? 2 : 1);
+                            }
                         },
                         line -> {})
                 .run(points);
@@ -83,6 +91,7 @@ class ClosedLoopTest {
             assertThat(curve.runs()).extracting(ClosedRun::synchronous).containsExactly(true, false);
             assertThat(curve.runs().get(1).speedUp()).isCloseTo(2, within(1e-9));
             assertThat(curve.runs().get(1).speedUpToReward()).isCloseTo(2, within(1e-9));
+            assertThat(curve.plain().speedUp()).isCloseTo(4, within(1e-9));
         });
     }
 
@@ -93,6 +102,7 @@ class ClosedLoopTest {
         assertThat(run.firstReward()).isCloseTo(0.2, within(1e-9));
         assertThat(run.lastReward()).isCloseTo(0.9, within(1e-9));
         assertThat(run.tokensPerSecond()).isEqualTo(50);
+        assertThat(run.millisPerStep()).isCloseTo(2000, within(1e-9));
         assertThat(ClosedRun.of(Map.of(), true, plan(0.95, 3), run.steps(), run.idle(), 0)
                         .secondsToReward())
                 .isEqualTo(-1);
@@ -113,12 +123,13 @@ class ClosedLoopTest {
         assertThat(Files.readString(directory.resolve("report.html")))
                 .doesNotContain("# </script>")
                 .contains("2.00 times the tokens per second of the synchronous run");
-        assertThat(Files.readAllLines(directory.resolve("runs.csv"))).hasSize(3);
-        assertThat(Files.readAllLines(directory.resolve("steps.csv"))).hasSize(21);
+        assertThat(Files.readAllLines(directory.resolve("runs.csv"))).hasSize(4);
+        assertThat(Files.readAllLines(directory.resolve("steps.csv"))).hasSize(31);
 
         String said = ReportText.markdown(ClosedComparison.report(report, report))
                 + ReportText.markdown(ClosedLoopReport.of(report));
-        assertThat(said).contains("within noise", "(synchronous)");
+        assertThat(said)
+                .contains("within noise", "(synchronous)", "a step takes 2.00 of the plain loop's", "| plain loop ");
     }
 
     @Test

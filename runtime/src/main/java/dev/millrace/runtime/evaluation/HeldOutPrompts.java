@@ -1,15 +1,13 @@
 package dev.millrace.runtime.evaluation;
 
-import dev.millrace.api.environment.Prompt;
 import dev.millrace.api.environment.PromptDataset;
 import dev.millrace.api.environment.Task;
 import dev.millrace.api.environment.TaskSettings;
 import dev.millrace.generator.environment.text.TextTask;
+import dev.millrace.generator.staleness.PromptRequests;
 import dev.millrace.log.ContentTopic;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.schemas.PromptRequest;
-import dev.millrace.schemas.SamplingParameters;
-import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.run.RunIdentity;
 import java.io.ByteArrayOutputStream;
 import java.nio.ByteBuffer;
@@ -65,36 +63,12 @@ public final class HeldOutPrompts {
      * @param draws seed of draws
      */
     public List<PromptRequest> requests(long seed, long draws, String name, int count, int samples) {
-        var sampling = config.admission().sampling();
-        int maxTokens = sampling.maxTokens() == 0 ? task.responseTokens() : sampling.maxTokens();
+        PromptRequests asked =
+                new PromptRequests(run, task, config.admission().sampling().withSeed(draws), false);
         PromptDataset prompts = task.heldOut().orElse(task.prompts());
         return LongStream.range(0, count)
-                .mapToObj(ordinal -> {
-                    Prompt prompt = prompts.prompt(seed, ordinal);
-                    return PromptRequest.newBuilder()
-                            .setRunId(run.runId())
-                            .setEpoch(run.epoch())
-                            .setGroupId(name + "-" + ordinal)
-                            .setOrdinal(ordinal)
-                            .setEnvironment(task.environment().name())
-                            .setEnvironmentState(prompt.environmentState())
-                            .setPromptTokens(PackedInts.of(prompt.tokens()))
-                            .setSamples(samples)
-                            .setSampling(new SamplingParameters(
-                                    sampling.temperature(),
-                                    sampling.topK(),
-                                    sampling.topP(),
-                                    maxTokens,
-                                    draws,
-                                    sampling.keepSamplingMask(),
-                                    sampling.topLogProbs(),
-                                    sampling.minP(),
-                                    false))
-                            .setTokenizerHash(task.tokenizer().hash())
-                            .setAdmittedVersion(0)
-                            .setReleasedAtMs(0)
-                            .build();
-                })
+                .mapToObj(ordinal ->
+                        asked.of(name + "-" + ordinal, ordinal, prompts.prompt(seed, ordinal), samples, 0, 0))
                 .toList();
     }
 

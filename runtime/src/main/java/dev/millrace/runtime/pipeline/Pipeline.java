@@ -2,6 +2,7 @@ package dev.millrace.runtime.pipeline;
 
 import dev.millrace.api.environment.Task;
 import dev.millrace.api.step.StepObserver;
+import dev.millrace.api.tokenizer.Tokenizer;
 import dev.millrace.corrections.algorithm.RoutingReplay;
 import dev.millrace.gateway.Gateway;
 import dev.millrace.gateway.engine.RemoteEngines;
@@ -292,19 +293,21 @@ public final class Pipeline implements AutoCloseable {
         return new Role("learner", learner::publishFirst, true, learner::stop);
     }
 
+    /** What a run of this configuration begins with. */
+    public static InitialPolicy initialPolicy(MillraceConfig config) {
+        Tokenizer tokenizer = config.task().task().tokenizer();
+        DecoderShape shape = config.model().shape(tokenizer.vocabSize());
+        long seed = config.run().seed();
+        return config.model().checkpoint().isEmpty()
+                ? InitialPolicy.random(shape, tokenizer.hash(), seed)
+                : new InitialPolicy(shape, tokenizer.hash(), seed, () -> new CheckpointModel(config.model()).weights());
+    }
+
     private Learner newLearner() {
         LearnerMemory.require(config);
-        DecoderShape shape = config.model().shape(task.tokenizer().vocabSize());
-        InitialPolicy initial = config.model().checkpoint().isEmpty()
-                ? InitialPolicy.random(
-                        shape, task.tokenizer().hash(), config.run().seed())
-                : new InitialPolicy(
-                        shape,
-                        task.tokenizer().hash(),
-                        config.run().seed(),
-                        () -> new CheckpointModel(config.model()).weights());
         Learner learner = keep(new Learner(
-                new LearnerContext(connection, config.learner(), config.weights(), initial, meters, clock),
+                new LearnerContext(
+                        connection, config.learner(), config.weights(), initialPolicy(config), meters, clock),
                 config.algorithm(),
                 engine()));
         learner.observe(step -> {
