@@ -2,6 +2,7 @@ package dev.millrace.cli;
 
 import dev.millrace.cli.audit.DeadLettersCommand;
 import dev.millrace.cli.audit.DoctorCommand;
+import dev.millrace.cli.audit.LapCommand;
 import dev.millrace.cli.audit.LedgerCommand;
 import dev.millrace.cli.audit.QuarantineCommand;
 import dev.millrace.cli.audit.RepairCommand;
@@ -61,6 +62,7 @@ import picocli.CommandLine.Model.UsageMessageSpec;
             EvaluateCommand.class,
             LedgerCommand.class,
             TraceCommand.class,
+            LapCommand.class,
             DeadLettersCommand.class,
             QuarantineCommand.class,
             DoctorCommand.class,

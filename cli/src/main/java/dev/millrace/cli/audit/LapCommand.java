@@ -1,0 +1,151 @@
+package dev.millrace.cli.audit;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.audit.trace.Laps;
+import dev.millrace.audit.trace.Laps.Hop;
+import dev.millrace.audit.trace.Laps.Lap;
+import dev.millrace.report.Column;
+import dev.millrace.report.Lines;
+import dev.millrace.report.Table;
+import dev.millrace.report.TableText;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.report.AuditedRun;
+import java.io.PrintWriter;
+import java.time.Duration;
+import java.util.List;
+import java.util.Locale;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/** {@code millrace lap}: where the time between a prompt and the weights that it taught goes. */
+@Command(
+        name = "lap",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = "Shows where a run's batches wait, from the release of a prompt until a generator serves the "
+                + "version trained on it, hop by hop. Of each batch it is the way of the rollout that was "
+                + "joined last. The times are those in the records.",
+        footer = {
+            "",
+            "millrace lap --run-dir runs/<run id>",
+            "millrace lap --bootstrap-servers kafka:9092 --run my-run --steps 1000 --json",
+            "",
+            "Exit codes: 0 there are laps; 5 there are none; 1 a failure; 2 a mistake in the command line."
+        })
+public final class LapCommand implements Callable<Integer> {
+    private static final Duration PATIENCE = Duration.ofSeconds(30);
+
+    @Mixin
+    private RunOptions run;
+
+    @Option(
+            names = "--steps",
+            paramLabel = "N",
+            defaultValue = "200",
+            description = "The last so many steps (default ${DEFAULT-VALUE}).")
+    private int steps;
+
+    @Option(names = "--json", description = "Print JSON, every lap by itself.")
+    private boolean json;
+
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public Integer call() {
+        if (steps < 1) {
+            throw new ConfigException("--steps must be at least 1: " + steps);
+        }
+        PrintWriter out = spec.commandLine().getOut();
+        try (AuditedRun audited = run.read()) {
+            Laps laps = Laps.read(audited.records(), steps, PATIENCE);
+            if (laps.laps().isEmpty()) {
+                throw new NotFoundException(
+                        "the run has no step whose records are all there, from its prompt to a generator"
+                                + " that serves its version; steps that lack one: " + laps.incomplete());
+            }
+            if (json) {
+                out.println(json(laps).toPrettyString());
+            } else {
+                out.println(audited.title());
+                out.println();
+                TableText.lines(Table.of("", columns(laps), List.of(Hop.values())))
+                        .forEach(out::println);
+                out.println();
+                Lines.wrapped("", summary(laps)).forEach(out::println);
+            }
+            out.flush();
+            return 0;
+        }
+    }
+
+    private static List<Column<Hop>> columns(Laps laps) {
+        double all = laps.laps().stream().mapToLong(Lap::total).sum();
+        return List.of(
+                Column.text("hop", hop -> hop.key().replace('_', '-')),
+                Column.<Hop>count(
+                                "p50",
+                                hop -> laps.quantile(0.5, lap -> lap.millis().get(hop)))
+                        .in("ms"),
+                Column.<Hop>count(
+                                "p99",
+                                hop -> laps.quantile(0.99, lap -> lap.millis().get(hop)))
+                        .in("ms"),
+                Column.percent(
+                        "share",
+                        0,
+                        hop -> laps.laps().stream()
+                                        .mapToLong(lap -> lap.millis().get(hop))
+                                        .sum()
+                                / all),
+                Column.text("", Hop::what));
+    }
+
+    private static String summary(Laps laps) {
+        List<Lap> each = laps.laps();
+        long median = laps.quantile(0.5, Lap::total);
+        String text = String.format(
+                Locale.ROOT,
+                "%d laps, batches %d to %d. A lap takes %d ms in the median, %d ms at the 99th percentile.",
+                each.size(),
+                each.get(0).batchId(),
+                each.get(each.size() - 1).batchId(),
+                median,
+                laps.quantile(0.99, Lap::total));
+        if (each.size() > 1) {
+            text += String.format(
+                    Locale.ROOT,
+                    " A step is made every %.0f ms, so %.1f batches are under way.",
+                    laps.millisPerStep(),
+                    median / laps.millisPerStep());
+        }
+        return laps.incomplete() == 0
+                ? text
+                : text + " Steps without all their records, left out: " + laps.incomplete() + ".";
+    }
+
+    private static ObjectNode json(Laps laps) {
+        ObjectNode json = new ObjectMapper().createObjectNode();
+        json.put("incomplete", laps.incomplete());
+        if (laps.laps().size() > 1) {
+            json.put("ms_per_step", laps.millisPerStep());
+        }
+        ArrayNode each = json.putArray("laps");
+        for (Lap lap : laps.laps()) {
+            ObjectNode one = each.addObject()
+                    .put("batch_id", lap.batchId())
+                    .put("version", lap.version())
+                    .put("finished_at_ms", lap.finishedAtMs())
+                    .put("total_ms", lap.total());
+            ObjectNode millis = one.putObject("hop_ms");
+            lap.millis().forEach((hop, ms) -> millis.put(hop.key(), ms));
+        }
+        return json;
+    }
+}
