@@ -26,11 +26,14 @@ import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.KafkaFuture;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.acl.AclOperation;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.config.TopicConfig;
+import org.apache.kafka.common.errors.AuthorizationException;
 import org.apache.kafka.common.errors.RetriableException;
 import org.apache.kafka.common.errors.TopicExistsException;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
+import org.apache.kafka.common.resource.ResourceType;
 
 /**
  * Creates and checks the topics of a run.
@@ -85,11 +88,57 @@ public final class TopicAdministration implements AutoCloseable {
         }
     }
 
-    /** Those of the names that are topics of the cluster. */
+    /**
+     * Those of the names that are topics of the cluster.
+     *
+     * @throws LogSetupException also if the account may not see one of them, whether it is there or not
+     */
     public Set<String> existing(Collection<String> names) {
-        Set<String> there = new HashSet<>(calls.required(admin.listTopics().names(), "list its topics"));
-        there.retainAll(names);
+        Set<String> there = new HashSet<>();
+        TreeMap<String, AuthorizationException> unseen = new TreeMap<>();
+        admin.describeTopics(names).topicNameValues().forEach((name, described) -> {
+            try {
+                calls.answer(described, "describe topic " + name);
+                there.add(name);
+            } catch (ExecutionException e) {
+                if (e.getCause() instanceof AuthorizationException refusal) {
+                    unseen.put(name, refusal);
+                } else if (!(e.getCause() instanceof UnknownTopicOrPartitionException)) {
+                    throw refused("see whether there is a topic " + name, name, AclOperation.READ, e);
+                }
+            }
+        });
+        if (!unseen.isEmpty()) {
+            String first = unseen.firstKey();
+            String last = unseen.lastKey();
+            int common = 0;
+            while (common < Math.min(first.length(), last.length()) && first.charAt(common) == last.charAt(common)) {
+                common++;
+            }
+            Right right = unseen.size() == 1
+                    ? Right.on(ResourceType.TOPIC, first, AclOperation.READ)
+                    : Right.under(ResourceType.TOPIC, first.substring(0, common), AclOperation.READ);
+            throw new LogSetupException(
+                    "cannot see whether there is a topic " + first + ": " + right.lacking(brokers),
+                    unseen.firstEntry().getValue());
+        }
         return there;
+    }
+
+    /** Tries rights as the account of the client settings, and changes nothing of a run. */
+    public TriedRights tried(RunTopics topics, Collection<Right> rights) {
+        return TriedRights.of(admin, calls, topics, rights);
+    }
+
+    /** With the command that grants it, if it is the right to it that is missing. */
+    private LogSetupException refused(String what, String topic, AclOperation operation, ExecutionException e) {
+        Throwable cause = ClusterCalls.cause(e);
+        return new LogSetupException(
+                cause instanceof AuthorizationException
+                        ? "cannot " + what + ": "
+                                + Right.on(ResourceType.TOPIC, topic, operation).lacking(brokers)
+                        : "the cluster could not " + what + ": " + cause.getMessage(),
+                cause);
     }
 
     /** The cluster's identity, as it names itself. */
@@ -109,10 +158,7 @@ public final class TopicAdministration implements AutoCloseable {
                                 .toString());
             } catch (ExecutionException e) {
                 if (!(e.getCause() instanceof UnknownTopicOrPartitionException)) {
-                    throw new LogSetupException(
-                            "the cluster could not describe topic " + name + ": "
-                                    + ClusterCalls.cause(e).getMessage(),
-                            ClusterCalls.cause(e));
+                    throw refused("describe topic " + name, name, AclOperation.READ, e);
                 }
             }
         });
@@ -210,10 +256,7 @@ public final class TopicAdministration implements AutoCloseable {
                 calls.answer(created, "create topic " + name);
             } catch (ExecutionException e) {
                 if (!(e.getCause() instanceof TopicExistsException)) {
-                    throw new LogSetupException(
-                            "the cluster could not create topic " + name + ": "
-                                    + ClusterCalls.cause(e).getMessage(),
-                            ClusterCalls.cause(e));
+                    throw refused("create topic " + name, name, AclOperation.CREATE, e);
                 }
                 found.add(byName.get(name)); // somebody else made it in this moment
             }
@@ -284,15 +327,27 @@ public final class TopicAdministration implements AutoCloseable {
         List<ConfigResource> resources = topics.stream()
                 .map(t -> new ConfigResource(ConfigResource.Type.TOPIC, t.name()))
                 .toList();
-        Map<ConfigResource, Config> configurations =
-                calls.required(admin.describeConfigs(resources).all(), "describe the settings of its topics");
+        Map<ConfigResource, KafkaFuture<Config>> configurations =
+                admin.describeConfigs(resources).values();
         for (TopicSettings topic : topics) {
             checkShape(topic, Objects.requireNonNull(descriptions.get(topic.name()), topic.name()));
-            Config existing = Objects.requireNonNull(
-                    configurations.get(new ConfigResource(ConfigResource.Type.TOPIC, topic.name())), topic.name());
+            Config existing = configuration(
+                    topic.name(),
+                    Objects.requireNonNull(
+                            configurations.get(new ConfigResource(ConfigResource.Type.TOPIC, topic.name())),
+                            topic.name()));
             topic.configuration()
                     .forEach((key, needed) -> SettingCheck.require(
                             topic.name(), key, needed, existing.get(key).value()));
+        }
+    }
+
+    private Config configuration(String topic, KafkaFuture<Config> asked) {
+        String what = "describe the settings of topic " + topic;
+        try {
+            return calls.answer(asked, what);
+        } catch (ExecutionException e) {
+            throw refused(what, topic, AclOperation.DESCRIBE_CONFIGS, e);
         }
     }
 

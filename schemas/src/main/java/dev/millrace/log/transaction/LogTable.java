@@ -68,6 +68,11 @@ public final class LogTable implements AutoCloseable {
         log.consumer().assign(List.of(partition));
     }
 
+    /** The transactional id that the writers of a table share. */
+    public static String transactionalId(String topic) {
+        return topic + ".writer";
+    }
+
     /** Passes on every record that was committed before this call and was not passed on yet. */
     public synchronized void catchUp() {
         readTo(log.end(partition, Duration.ofMillis(timeoutMs)));
@@ -132,7 +137,7 @@ public final class LogTable implements AutoCloseable {
 
     private TransactionalWriter writer() {
         Map<String, Object> writing = new HashMap<>(clientProperties);
-        writing.put("transactional.id", topic + ".writer");
+        writing.put("transactional.id", transactionalId(topic));
         writing.put("acks", "all");
         writing.put("max.block.ms", timeoutMs);
         writing.put("transaction.timeout.ms", Math.toIntExact(timeoutMs));
