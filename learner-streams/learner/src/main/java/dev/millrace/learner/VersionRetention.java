@@ -3,6 +3,7 @@ package dev.millrace.learner;
 import dev.millrace.learner.UnservedVersions.Unserved;
 import dev.millrace.log.EvaluationLog;
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.run.Right;
 import dev.millrace.log.scan.LogReader;
 import dev.millrace.log.scan.ReadLimit;
 import dev.millrace.schemas.PolicyVersion;
@@ -47,6 +48,10 @@ import org.apache.kafka.clients.admin.RecordsToDelete;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.acl.AclOperation;
+import org.apache.kafka.common.errors.AuthorizationException;
+import org.apache.kafka.common.resource.PatternType;
+import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.common.serialization.Deserializer;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -371,6 +376,8 @@ public final class VersionRetention implements AutoCloseable {
      */
     static final class VersionRemoval {
         private static final Logger LOG = LoggerFactory.getLogger(VersionRemoval.class);
+        private static final String NOT_REMOVED = "versions-not-removed";
+        private static final String NOT_REMOVED_SUBJECT = "learner";
 
         private final LogConnection connection;
         private final Admin admin;
@@ -440,12 +447,34 @@ public final class VersionRetention implements AutoCloseable {
             }
             try {
                 admin.deleteRecords(before).all().get(limitMs, TimeUnit.MILLISECONDS);
+                connection.alarms().lower(NOT_REMOVED, NOT_REMOVED_SUBJECT);
             } catch (ExecutionException e) {
                 Throwable cause = Objects.requireNonNullElse(e.getCause(), e);
+                if (cause instanceof AuthorizationException) {
+                    raise();
+                }
                 throw new IllegalStateException(
                         "chunks of old versions cannot be removed from " + before.keySet() + ": " + cause.getMessage(),
                         cause);
             }
+        }
+
+        private void raise() {
+            Right right = new Right(
+                    ResourceType.TOPIC,
+                    PatternType.LITERAL,
+                    List.of(connection.topics().weights(), connection.topics().optimizerState()),
+                    List.of(AclOperation.DELETE));
+            connection
+                    .alarms()
+                    .raise(
+                            NOT_REMOVED,
+                            NOT_REMOVED_SUBJECT,
+                            "versions that nobody needs stay on the log, beyond weights.keep_versions: the learner's"
+                                    + " account lacks " + right,
+                            right.command(
+                                    String.valueOf(connection.clientProperties().get("bootstrap.servers")),
+                                    Right.ANYBODY));
         }
 
         private void deleteObjects(ObjectStore from, long oldestWeights, long oldestOptimizer, long newest) {
