@@ -23,7 +23,9 @@ final class CommandList implements IHelpSectionRenderer {
         GROUPS.put("Decide a run again", List.of("replay", "correct"));
         GROUPS.put("Mend a run", List.of("rollback", "repair", "dead-letters", "quarantine"));
         GROUPS.put("Models and archives", List.of("model", "export", "import"));
-        GROUPS.put("One role a process", List.of("admit", "generate", "gateway", "score", "stream", "learn", "broker"));
+        GROUPS.put(
+                "One role a process",
+                List.of("admit", "generate", "gateway", "score", "stream", "learn", "broker", "acls"));
         GROUPS.put("Measure and prove", List.of("load-test", "bench", "experiment", "conformance"));
         GROUPS.put("Millrace itself", List.of("config", "plugins", "generate-completion", "help"));
     }

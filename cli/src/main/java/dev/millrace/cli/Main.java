@@ -20,6 +20,7 @@ import dev.millrace.cli.model.ModelCommand;
 import dev.millrace.cli.replay.ExportCommand;
 import dev.millrace.cli.replay.ImportCommand;
 import dev.millrace.cli.replay.ReplayCommand;
+import dev.millrace.cli.run.AclsCommand;
 import dev.millrace.cli.run.BrokerCommand;
 import dev.millrace.cli.run.EvaluateCommand;
 import dev.millrace.cli.run.RoleCommands;
@@ -59,6 +60,7 @@ import picocli.CommandLine.Model.UsageMessageSpec;
             RoleCommands.Stream.class,
             RoleCommands.Learn.class,
             BrokerCommand.class,
+            AclsCommand.class,
             EvaluateCommand.class,
             LedgerCommand.class,
             TraceCommand.class,

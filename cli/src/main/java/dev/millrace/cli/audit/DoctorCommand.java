@@ -11,6 +11,7 @@ import dev.millrace.cli.TypedCommand;
 import dev.millrace.corrections.diagnostics.Cause;
 import dev.millrace.corrections.diagnostics.Diagnosis;
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.run.Right;
 import dev.millrace.replay.Alternative;
 import dev.millrace.replay.ReplayedStep;
 import dev.millrace.replay.StepRange;
@@ -54,6 +55,9 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeoutException;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.common.acl.AclOperation;
+import org.apache.kafka.common.errors.AuthorizationException;
+import org.apache.kafka.common.resource.ResourceType;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -206,10 +210,19 @@ public final class DoctorCommand implements Callable<Integer> {
             return new ConsumerLag(admin, groups).read();
         } catch (ExecutionException | TimeoutException e) {
             throw new RefusedRequestException(
-                    "the cluster does not say how far the run's consumer groups are: "
-                            + (e.getCause() == null
-                                    ? "no answer in time"
-                                    : e.getCause().getMessage()),
+                    e.getCause() instanceof AuthorizationException
+                            ? "cannot tell how far the run's consumer groups are: "
+                                    + Right.under(
+                                                    ResourceType.GROUP,
+                                                    connection.topics().prefix(),
+                                                    AclOperation.DESCRIBE)
+                                            .lacking(String.valueOf(connection
+                                                    .clientProperties()
+                                                    .get("bootstrap.servers")))
+                            : "the cluster does not say how far the run's consumer groups are: "
+                                    + (e.getCause() == null
+                                            ? "no answer in time"
+                                            : e.getCause().getMessage()),
                     e);
         }
     }

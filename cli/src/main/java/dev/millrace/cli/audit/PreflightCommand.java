@@ -2,12 +2,15 @@ package dev.millrace.cli.audit;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.millrace.cli.config.ConfigOptions;
+import dev.millrace.log.run.RoleRights;
 import dev.millrace.report.Lines;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.pipeline.AccountRights;
 import dev.millrace.runtime.pipeline.Preflight;
 import dev.millrace.runtime.pipeline.PreflightCheck;
 import java.io.PrintWriter;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.UUID;
@@ -24,19 +27,27 @@ import picocli.CommandLine.Spec;
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = "Checks a configuration before a run: device, model, memory, data, tokenizer, algorithm, "
-                + "registry; on a cluster also topic creation under the prefix, a transaction with offsets, the "
-                + "largest record, clock and reading. Deletes its test topic.",
+                + "registry; on a cluster also the rights of 'millrace acls', topic creation under the prefix, a "
+                + "transaction with offsets, the largest record, clock and reading. Deletes its test topic.",
         footer = {
             "",
             "millrace doctor preflight",
             "millrace doctor preflight --config my.yaml",
             "millrace doctor preflight --config my.yaml --bootstrap-servers kafka:9092 --set run.id=my-run",
+            "millrace doctor preflight --config scorer.yaml --bootstrap-servers kafka:9092 --set run.id=my-run --role scorer",
             "",
             "Exit codes: 0 a run can begin; 4 something that it needs is missing; 1 a failure; 2 a mistake in the configuration."
         })
 public final class PreflightCommand implements Callable<Integer> {
     @Mixin
     private ConfigOptions configuration;
+
+    @Option(
+            names = "--role",
+            paramLabel = "ROLE",
+            split = ",",
+            description = "Roles that use this account: ${COMPLETION-CANDIDATES}. Default: those of 'millrace train'.")
+    private List<RoleRights> roles = new ArrayList<>();
 
     @Option(names = "--json", description = "Print JSON.")
     private boolean json;
@@ -47,8 +58,11 @@ public final class PreflightCommand implements Callable<Integer> {
     @Override
     public Integer call() {
         MillraceConfig config = configuration.over(ConfigTree.empty()).resolve();
-        List<PreflightCheck> checks =
-                new Preflight(config, () -> UUID.randomUUID().toString().substring(0, 8)).run();
+        List<PreflightCheck> checks = new Preflight(
+                        config,
+                        () -> UUID.randomUUID().toString().substring(0, 8),
+                        roles.isEmpty() ? AccountRights.roles(config) : roles)
+                .run();
         boolean ready = checks.stream()
                 .noneMatch(check -> check.outcome() == PreflightCheck.Outcome.FAILED
                         || check.outcome() == PreflightCheck.Outcome.SKIPPED);

@@ -9,6 +9,7 @@ import dev.millrace.cli.audit.RunOptions;
 import dev.millrace.generator.environment.text.JsonLines;
 import dev.millrace.generator.environment.text.TextTask;
 import dev.millrace.log.Evaluations;
+import dev.millrace.log.run.RoleRights;
 import dev.millrace.policy.session.Device;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.InferenceException;
@@ -133,7 +134,7 @@ public final class EvaluateCommand implements Callable<Integer> {
             refuseBeside(way.recorded ? "--recorded" : "--follow");
         }
         if (way.follow) {
-            SingleRole single = new SingleRole(run::over, false, false, out);
+            SingleRole single = new SingleRole(run::over, RoleRights.EVALUATOR, false, false, out);
             return StopSignals.during(() -> single.run(Pipeline::evaluation), single::stop)
                     ? 0
                     : StopSignals.INTERRUPTED;

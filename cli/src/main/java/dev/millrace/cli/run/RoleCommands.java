@@ -2,12 +2,14 @@ package dev.millrace.cli.run;
 
 import dev.millrace.cli.StopSignals;
 import dev.millrace.cli.config.ConfigOptions;
+import dev.millrace.log.run.RoleRights;
 import dev.millrace.runtime.pipeline.Pipeline;
 import dev.millrace.runtime.pipeline.Role;
 import dev.millrace.runtime.pipeline.SingleRole;
 import dev.millrace.scorer.ScorerPurpose;
 import java.io.PrintWriter;
 import java.nio.file.Path;
+import java.util.Locale;
 import java.util.concurrent.Callable;
 import java.util.function.Function;
 import picocli.CommandLine.Command;
@@ -33,12 +35,13 @@ public final class RoleCommands {
         private boolean reconfigure;
 
         /** @param creates whether the role is one of which a run has one, and which may begin it */
-        int run(CommandSpec spec, boolean creates, Function<Pipeline, Role> role) throws Exception {
+        int run(CommandSpec spec, RoleRights rights, boolean creates, Function<Pipeline, Role> role) throws Exception {
             if (configuration.verbose()) {
                 System.setProperty("millrace.log.level", "debug");
             }
             SingleRole single = new SingleRole(
                     configuration::over,
+                    rights,
                     creates,
                     reconfigure,
                     spec.commandLine().getOut());
@@ -66,7 +69,7 @@ public final class RoleCommands {
 
         @Override
         public Integer call() throws Exception {
-            return options.run(spec, true, Pipeline::admission);
+            return options.run(spec, RoleRights.ADMISSION, true, Pipeline::admission);
         }
     }
 
@@ -86,7 +89,7 @@ public final class RoleCommands {
 
         @Override
         public Integer call() throws Exception {
-            return options.run(spec, false, Pipeline::generator);
+            return options.run(spec, RoleRights.GENERATOR, false, Pipeline::generator);
         }
     }
 
@@ -114,6 +117,7 @@ public final class RoleCommands {
             PrintWriter out = spec.commandLine().getOut();
             return options.run(
                     spec,
+                    RoleRights.GATEWAY,
                     false,
                     pipeline -> pipeline.gateway(url -> {
                         out.println("agents open sessions at " + url + "/v1/sessions");
@@ -146,7 +150,11 @@ public final class RoleCommands {
 
         @Override
         public Integer call() throws Exception {
-            return options.run(spec, false, pipeline -> pipeline.scorer(purpose));
+            return options.run(
+                    spec,
+                    RoleRights.valueOf(purpose.role().toUpperCase(Locale.ROOT)),
+                    false,
+                    pipeline -> pipeline.scorer(purpose));
         }
     }
 
@@ -173,7 +181,7 @@ public final class RoleCommands {
 
         @Override
         public Integer call() throws Exception {
-            return options.run(spec, false, pipeline -> pipeline.topology(stateDirectory));
+            return options.run(spec, RoleRights.TOPOLOGY, false, pipeline -> pipeline.topology(stateDirectory));
         }
     }
 
@@ -199,7 +207,8 @@ public final class RoleCommands {
 
         @Override
         public Integer call() throws Exception {
-            return options.run(spec, true, firstVersion ? Pipeline::firstVersion : Pipeline::learner);
+            return options.run(
+                    spec, RoleRights.LEARNER, true, firstVersion ? Pipeline::firstVersion : Pipeline::learner);
         }
     }
 }

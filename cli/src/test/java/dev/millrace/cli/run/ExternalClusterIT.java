@@ -144,7 +144,7 @@ class ExternalClusterIT {
                     .containsSubsequence(
                             "cluster",
                             "topics",
-                            "schemas",
+                            "rights",
                             "transactions",
                             "record size",
                             "clock",

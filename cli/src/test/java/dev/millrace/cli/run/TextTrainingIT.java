@@ -11,6 +11,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.api.tokenizer.Tokenizer;
 import dev.millrace.cli.Main;
 import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.log.run.RoleRights;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.DecoderTraits;
 import dev.millrace.policy.decoder.Experts;
@@ -175,6 +176,7 @@ class TextTrainingIT {
                             .set("run.bootstrap_servers", broker.bootstrapServers())
                             .set("run.id=text")
                             .set("run.topic_prefix=millrace."),
+                    RoleRights.LEARNER,
                     false,
                     false,
                     new PrintWriter(said));
@@ -212,6 +214,7 @@ class TextTrainingIT {
                         .set("run.topic_prefix=millrace.")
                         .set("metrics.port=0")
                         .set("learner.max_steps=0"),
+                RoleRights.LEARNER,
                 false,
                 false,
                 new PrintWriter(said, true));

@@ -2,9 +2,13 @@ package dev.millrace.runtime.pipeline;
 
 import dev.millrace.log.ClientKind;
 import dev.millrace.log.run.LogSetupException;
+import dev.millrace.log.run.Right;
+import dev.millrace.log.run.RoleRights;
 import dev.millrace.log.run.TopicAdministration;
 import dev.millrace.log.run.TopicSettings;
 import dev.millrace.log.run.TopicsConfig;
+import dev.millrace.log.run.TriedRights;
+import dev.millrace.schemas.run.RunTopics;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -17,10 +21,8 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import java.util.stream.Stream;
+import java.util.stream.Collectors;
 import org.apache.kafka.clients.admin.Admin;
-import org.apache.kafka.clients.admin.DescribeTopicsOptions;
-import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
@@ -29,7 +31,6 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.acl.AclOperation;
 import org.apache.kafka.common.config.TopicConfig;
 import org.apache.kafka.common.errors.AuthorizationException;
 import org.apache.kafka.common.errors.RecordTooLargeException;
@@ -54,27 +55,67 @@ final class ClusterTrial {
     private final Map<String, Object> client;
     private final String name;
     private final TopicsConfig config;
-    private final boolean keepsSchemas;
+    private final RunTopics topics;
+    private final List<RoleRights> roles;
+    private final List<Right> rights;
     private final List<PreflightCheck> checks = new ArrayList<>();
 
     /**
      * @param client as roles have it
-     * @param prefix of the run's topics
-     * @param keepsSchemas whether the schemas are on the cluster, since there is no registry
+     * @param roles that use the account; a topic is made and written for the creator only
+     * @param rights of these roles
      * @param word that no other trial has
      */
-    ClusterTrial(Map<String, Object> client, String prefix, TopicsConfig config, boolean keepsSchemas, String word) {
-        this.keepsSchemas = keepsSchemas;
+    ClusterTrial(
+            Map<String, Object> client,
+            RunTopics topics,
+            TopicsConfig config,
+            List<RoleRights> roles,
+            List<Right> rights,
+            String word) {
         this.client = client;
-        this.name = prefix + "preflight-" + word;
+        this.topics = topics;
+        this.name = RoleRights.ofPreflight(topics) + word;
         this.config = config;
+        this.roles = roles;
+        this.rights = rights;
     }
 
     /** The checks, that whether the cluster answers first. */
     List<PreflightCheck> run() {
+        boolean creates = roles.contains(RoleRights.CREATOR);
         try (TopicAdministration administration = new TopicAdministration(client, config)) {
             administration.requireReachable();
             checks.add(PreflightCheck.ok("cluster", "it answers, as " + administration.clusterId()));
+            boolean isMade = creates && made(administration);
+            try {
+                checks.add(rights(administration));
+                if (isMade) {
+                    written();
+                }
+            } finally {
+                if (isMade) {
+                    remove();
+                }
+            }
+            if (creates && !isMade) {
+                skip("topics", "transactions", "record size", "clock", "reading");
+            }
+        } catch (LogSetupException e) {
+            if (!checks.isEmpty()) {
+                throw e;
+            }
+            checks.add(PreflightCheck.failed("cluster", String.valueOf(e.getMessage())));
+            skip("cluster", "rights");
+            if (creates) {
+                skip("cluster", "topics", "transactions", "record size", "clock", "reading");
+            }
+        }
+        return checks;
+    }
+
+    private boolean made(TopicAdministration administration) {
+        try {
             administration.prepare(List.of(new TopicSettings(
                     name,
                     1,
@@ -86,55 +127,35 @@ final class ClusterTrial {
                             TopicConfig.MAX_MESSAGE_BYTES_CONFIG,
                             Integer.toString(config.maxRecordBytes())))));
             checks.add(PreflightCheck.ok("topics", "one was made under " + name));
+            return true;
         } catch (LogSetupException e) {
-            String subject = checks.isEmpty() ? "cluster" : "topics";
-            checks.add(PreflightCheck.failed(subject, String.valueOf(e.getMessage())));
-            skip(subject, "schemas", "transactions", "record size", "clock", "reading");
-            return checks;
+            checks.add(PreflightCheck.failed("topics", String.valueOf(e.getMessage())));
+            return false;
         }
-        try {
-            if (keepsSchemas) {
-                checks.add(schemas());
-            }
-            written();
-        } finally {
-            remove();
-        }
-        return checks;
     }
 
-    /** What one may do to the topic of schemas; it may be others' too, so nothing is written to it. */
-    private PreflightCheck schemas() {
-        String topic = config.schemasTopic();
-        try (Admin admin = Admin.create(ClientKind.ADMIN.settings(client, new HashMap<>()))) {
-            if (!answered(admin.listTopics().names()).contains(topic)) {
-                return PreflightCheck.ok(
-                        "schemas",
-                        topic + " is not there, or not to be seen; who starts first makes it, and needs CREATE on it");
-            }
-            TopicDescription described = answered(admin.describeTopics(
-                                    Set.of(topic), new DescribeTopicsOptions().includeAuthorizedOperations(true))
-                            .allTopicNames())
-                    .get(topic);
-            Set<AclOperation> allowed = described == null || described.authorizedOperations() == null
-                    ? Set.of()
-                    : described.authorizedOperations();
-            List<String> lacking = Stream.of(AclOperation.READ, AclOperation.WRITE)
-                    .filter(operation -> !allowed.contains(operation))
-                    .map(AclOperation::name)
-                    .toList();
-            return lacking.isEmpty()
-                    ? PreflightCheck.ok("schemas", topic + " may be read and written")
-                    : PreflightCheck.failed(
-                            "schemas",
-                            String.join(" and ", lacking) + " is not granted on " + topic
-                                    + " (grant it; docs/how-to/secured-cluster.md says who needs what)");
-        } catch (KafkaException | ExecutionException | TimeoutException e) {
-            return PreflightCheck.failed("schemas", refusal(e));
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-            throw new LogSetupException("interrupted while rights on " + topic + " were asked for", e);
+    /** Which of the rights that the run needs the account has. */
+    private PreflightCheck rights(TopicAdministration administration) {
+        String who = roles.stream().map(RoleRights::lowerCase).collect(Collectors.joining(", "));
+        try {
+            TriedRights tried = administration.tried(topics, rights);
+            String granted = "the account has " + tried.granted().size() + " rights of " + who;
+            return tried.refusal(who, String.valueOf(client.get("bootstrap.servers")))
+                    .map(sentence -> PreflightCheck.failed("rights", sentence))
+                    .orElseGet(() -> tried.untried().isEmpty()
+                            ? PreflightCheck.ok("rights", granted)
+                            : PreflightCheck.doubt(
+                                    "rights",
+                                    granted + "; " + tried.untried().size()
+                                            + " are for topics that are not there yet, and a role that lacks one is"
+                                            + " refused at its start: " + names(tried.untried())));
+        } catch (LogSetupException e) {
+            return PreflightCheck.failed("rights", String.valueOf(e.getMessage()));
         }
+    }
+
+    private static String names(List<Right> rights) {
+        return Right.merged(rights).stream().map(Right::toString).collect(Collectors.joining(", "));
     }
 
     private void skip(String after, String... subjects) {
@@ -290,9 +311,7 @@ final class ClusterTrial {
                             + name + ", which goes by itself. The topic could not be removed: " + refusal(e)
                             + "; who may remove it enters: kafka-topics.sh --bootstrap-server "
                             + client.get("bootstrap.servers")
-                            + " --delete --topic " + name
-                            + ". A run needs DELETE on the topics of weights alone, for its"
-                            + " learner, which cannot be tried before they are there"));
+                            + " --delete --topic " + name));
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }
@@ -310,7 +329,7 @@ final class ClusterTrial {
                     + ")";
         }
         if (cause instanceof AuthorizationException) {
-            return message + " (grant it; docs/how-to/secured-cluster.md says who needs what)";
+            return message + " (millrace acls prints who needs what)";
         }
         if (cause instanceof TimeoutException || cause instanceof org.apache.kafka.common.errors.TimeoutException) {
             return "no answer within topics.timeout_ms=" + config.timeoutMs() + ": " + message;

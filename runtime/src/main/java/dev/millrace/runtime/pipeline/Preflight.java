@@ -2,6 +2,7 @@ package dev.millrace.runtime.pipeline;
 
 import dev.millrace.log.run.ClaimedRun;
 import dev.millrace.log.run.LogSetupException;
+import dev.millrace.log.run.RoleRights;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.policy.huggingface.CheckpointException;
 import dev.millrace.policy.session.Device;
@@ -27,11 +28,16 @@ import java.util.function.Supplier;
 public final class Preflight {
     private final MillraceConfig config;
     private final Supplier<String> names;
+    private final List<RoleRights> roles;
 
-    /** @param names a word that no other preflight has */
-    public Preflight(MillraceConfig config, Supplier<String> names) {
+    /**
+     * @param names a word that no other preflight has
+     * @param roles whose rights the account needs on a cluster with ACLs
+     */
+    public Preflight(MillraceConfig config, Supplier<String> names, List<RoleRights> roles) {
         this.config = config;
         this.names = names;
+        this.roles = List.copyOf(roles);
     }
 
     /** All checks, in an order in which a later one needs those before it. */
@@ -123,9 +129,10 @@ public final class Preflight {
         client.put("bootstrap.servers", config.run().bootstrapServers());
         List<PreflightCheck> checks = new ArrayList<>(new ClusterTrial(
                         client,
-                        config.run().topics().prefix(),
+                        config.run().topics(),
                         config.topics(),
-                        config.run().schemaRegistryUrl().written().isEmpty(),
+                        roles,
+                        AccountRights.of(config, roles),
                         names.get())
                 .run());
         boolean reached = checks.get(0).outcome() == PreflightCheck.Outcome.OK;

@@ -4,6 +4,8 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.run.BrokerAwayException;
 import dev.millrace.log.run.ClaimedRun;
+import dev.millrace.log.run.LogSetupException;
+import dev.millrace.log.run.RoleRights;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigLayers;
@@ -22,6 +24,7 @@ import dev.millrace.runtime.train.StepOutputs;
 import java.io.PrintWriter;
 import java.time.Clock;
 import java.time.Duration;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
@@ -43,6 +46,7 @@ public final class SingleRole {
             "leave the key out, or stop the roles and start one with --reconfigure, which the others then follow";
 
     private final Function<ObjectNode, ConfigLayers> over;
+    private final RoleRights rights;
     private final boolean creates;
     private final boolean reconfigures;
     private final PrintWriter out;
@@ -50,11 +54,18 @@ public final class SingleRole {
 
     /**
      * @param over what this process is told, put over what the run was begun with
+     * @param rights of the role on a cluster with ACLs; what is missing of them is refused with the command that grants it
      * @param creates whether it creates the run, if there is none, even where it is not told what to run
      * @param reconfigures whether what it is told may change the run's configuration
      */
-    public SingleRole(Function<ObjectNode, ConfigLayers> over, boolean creates, boolean reconfigures, PrintWriter out) {
+    public SingleRole(
+            Function<ObjectNode, ConfigLayers> over,
+            RoleRights rights,
+            boolean creates,
+            boolean reconfigures,
+            PrintWriter out) {
         this.over = over;
+        this.rights = rights;
         this.creates = creates;
         this.reconfigures = reconfigures;
         this.out = out;
@@ -77,6 +88,9 @@ public final class SingleRole {
             Map<String, Object> client = ClientMeters.reportingTo(meters.registry(), config.clientSettings());
             client.put("bootstrap.servers", config.run().bootstrapServers());
             return run(made, config, client, meters);
+        } catch (RuntimeException e) {
+            RuntimeException own = AccountRights.explained(config, List.of(rights), e);
+            throw own != e ? own : AccountRights.explained(config, List.of(rights, RoleRights.CREATOR), e);
         }
     }
 
@@ -93,8 +107,13 @@ public final class SingleRole {
                     "run.id is empty; the roles of a run share its id, so give all of them the same --set run.id=NAME");
         }
         Optional<ClaimedRun> claim = reached(whereabouts, () -> RunLookup.claim(whereabouts));
-        if (claim.isEmpty() && !creates && !own.saysWhatToRun()) {
-            claim = Optional.of(created(whereabouts));
+        if (claim.isEmpty()) {
+            boolean begins = creates || own.saysWhatToRun();
+            Optional<String> lacking =
+                    begins ? reached(whereabouts, () -> AccountRights.toCreate(whereabouts)) : Optional.empty();
+            if (!begins || lacking.isPresent()) {
+                claim = Optional.of(created(whereabouts, lacking));
+            }
         }
         Optional<RecordedConfiguration> recorded = claim.flatMap(RunLookup::configuration);
         if (recorded.isEmpty()) {
@@ -105,10 +124,12 @@ public final class SingleRole {
         return config;
     }
 
-    /** What a first contact with the cluster gives, as soon as a broker answers. */
-    private <T> T reached(MillraceConfig config, Supplier<T> contact) {
+    /** What a first contact with the cluster gives, as soon as a broker answers and the role that may has made what this one may not make. */
+    private <T> T reached(MillraceConfig config, Supplier<T> contact) throws InterruptedException {
         long deadlineNanos = System.nanoTime() + config.run().patience().toNanos();
+        long creationNanos = System.nanoTime() + CREATION_PATIENCE.toNanos();
         boolean isSaid = false;
+        boolean awaitsCreator = false;
         while (true) {
             try {
                 return contact.get();
@@ -121,6 +142,29 @@ public final class SingleRole {
                             + config.run().patience().toSeconds() + " s (run.patience_seconds)");
                 }
                 isSaid = true;
+            } catch (LogSetupException e) {
+                if (!AccountRights.isCauseOf(e)) {
+                    throw e;
+                }
+                if (!awaitsCreator) {
+                    RuntimeException own = AccountRights.explained(config, List.of(rights), e);
+                    if (own != e) {
+                        throw own;
+                    }
+                    say("run " + config.run().id()
+                            + " is not created to the end; waiting for the role that does, up to "
+                            + CREATION_PATIENCE.toSeconds() + " s");
+                }
+                awaitsCreator = true;
+                if (System.nanoTime() - creationNanos > 0) {
+                    throw new LogSetupException("run " + config.run().id() + " is not created to the end within "
+                            + CREATION_PATIENCE.toSeconds() + " s, and this role may not: "
+                            + AccountRights.explained(config, List.of(RoleRights.CREATOR), e)
+                                    .getMessage());
+                }
+                if (stop.await(LOOK_PERIOD_MS)) {
+                    throw new StoppedException(e);
+                }
             }
         }
     }
@@ -133,8 +177,13 @@ public final class SingleRole {
         }
     }
 
-    private ClaimedRun created(MillraceConfig whereabouts) throws InterruptedException {
-        say("waiting for run " + whereabouts.run().id() + " to be created");
+    /** @param lacking what this account lacks to create it itself, if it would */
+    private ClaimedRun created(MillraceConfig whereabouts, Optional<String> lacking) throws InterruptedException {
+        say(
+                lacking.isEmpty()
+                        ? "waiting for run " + whereabouts.run().id() + " to be created"
+                        : "this account may not create run " + whereabouts.run().id()
+                                + "; waiting for a role that may, up to " + CREATION_PATIENCE.toSeconds() + " s");
         long deadlineNanos = System.nanoTime() + CREATION_PATIENCE.toNanos();
         while (System.nanoTime() < deadlineNanos) {
             if (stop.await(LOOK_PERIOD_MS)) {
@@ -144,6 +193,11 @@ public final class SingleRole {
             if (claim.isPresent()) {
                 return claim.get();
             }
+        }
+        if (lacking.isPresent()) {
+            throw new LogSetupException(
+                    "no role has created run " + whereabouts.run().id() + " within " + CREATION_PATIENCE.toSeconds()
+                            + " s, and this one may not: " + lacking.get());
         }
         throw new ConfigException(
                 "there is no run " + whereabouts.run().id() + " on "
@@ -170,6 +224,7 @@ public final class SingleRole {
                                 Clock.systemUTC())))) {
             EpochEnd.requireEpoch(config, log.connection());
             agreed(log, config);
+            AccountRights.requireNone(config, List.of(rights));
             endpoint.serve(log.registryContents());
             MillraceConfig here = stop.starting(() -> TokenizerFiles.forRole(
                     config, log.connection(), config.run().patience(), this::say));

@@ -3,6 +3,7 @@ package dev.millrace.runtime.pipeline;
 import dev.millrace.generator.environment.text.TextTask;
 import dev.millrace.log.ContentTopic;
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.run.LogSetupException;
 import dev.millrace.policy.ort.CacheFolders;
 import dev.millrace.policy.tokenizer.TokenizerDirectory;
 import dev.millrace.runtime.RefusedRequestException;
@@ -20,6 +21,9 @@ import java.util.Optional;
 import java.util.TreeSet;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
+import org.apache.kafka.common.errors.AuthorizationException;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The tokenizer's files of a run on text: {@code config.json}, {@code generation_config.json}, chat template and {@code tokenizer.json}. The run's
@@ -29,6 +33,7 @@ import java.util.function.Consumer;
  * folder in the user's cache takes its place.
  */
 public final class TokenizerFiles {
+    private static final Logger LOG = LoggerFactory.getLogger(TokenizerFiles.class);
     private static final long LOOK_PERIOD_MS = 200;
 
     private final TextTask task;
@@ -155,6 +160,11 @@ public final class TokenizerFiles {
                 contents.put(file.getValue(), content);
             }
             log.keep(contents.values());
+        } catch (LogSetupException e) {
+            if (!(e.getCause() instanceof AuthorizationException)) {
+                throw e;
+            }
+            LOG.info("the run's tokenizer is left to the role that created the run to write: {}", e.getMessage());
         } catch (IOException e) {
             throw new RefusedRequestException(
                     "the run's tokenizer cannot be read in " + folder.directory() + ": " + e.getMessage(), e);

@@ -10,6 +10,7 @@ import dev.millrace.log.Alarm;
 import dev.millrace.log.EvaluationLog;
 import dev.millrace.log.Evaluations;
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.run.RoleRights;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.log.transaction.TakenOverException;
 import dev.millrace.policy.session.Device;
@@ -32,6 +33,7 @@ import dev.millrace.runtime.metrics.ClientMeters;
 import dev.millrace.runtime.metrics.HttpEndpoint;
 import dev.millrace.runtime.metrics.Meters;
 import dev.millrace.runtime.metrics.RunMeters;
+import dev.millrace.runtime.pipeline.AccountRights;
 import dev.millrace.runtime.pipeline.EndModels;
 import dev.millrace.runtime.pipeline.EpochEnd;
 import dev.millrace.runtime.pipeline.Pipeline;
@@ -155,7 +157,11 @@ public final class TrainRun {
             if (!config.run().embedded()) {
                 say("log on " + config.run().bootstrapServers() + ", topics "
                         + config.run().topics().prefix() + "*");
-                return onLog(config.run().bootstrapServers(), learner -> {}, endpoint, meters.registry());
+                try {
+                    return onLog(config.run().bootstrapServers(), learner -> {}, endpoint, meters.registry());
+                } catch (RuntimeException e) {
+                    throw AccountRights.explained(config, AccountRights.roles(config), e);
+                }
             }
             try (EmbeddedBroker broker =
                     stop.starting(() -> EmbeddedBroker.start(directory.broker(), config.broker()))) {
@@ -198,6 +204,13 @@ public final class TrainRun {
                     .withCurves(directory.curves().toString());
             keepTokenizer();
             endpoint.serve(log.registryContents());
+            if (!config.run().embedded()) {
+                AccountRights.requireNone(
+                        config,
+                        AccountRights.roles(config).stream()
+                                .filter(role -> role != RoleRights.CREATOR)
+                                .toList());
+            }
             return trained(
                     log.connection()
                             .reachedBy("--run-dir " + directory.path())

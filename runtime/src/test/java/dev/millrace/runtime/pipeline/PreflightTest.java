@@ -13,7 +13,7 @@ class PreflightTest {
 
     @Test
     void shouldFindEverythingThatTheDefaultRunNeeds() {
-        List<PreflightCheck> checks = new Preflight(config(), () -> "word").run();
+        List<PreflightCheck> checks = new Preflight(config(), () -> "word", AccountRights.roles(config())).run();
         assertThat(checks).extracting(PreflightCheck::outcome).containsOnly(PreflightCheck.Outcome.OK);
         assertThat(checks)
                 .extracting(PreflightCheck::subject)
@@ -41,13 +41,13 @@ class PreflightTest {
                 run(config("run.bootstrap_servers=localhost:1", "run.id=r", "topics.timeout_ms=1000"));
         assertThat(checks.get("cluster").outcome()).isEqualTo(PreflightCheck.Outcome.FAILED);
         assertThat(checks.get("cluster").sentence()).contains("localhost:1");
-        assertThat(List.of("schemas", "transactions", "record size", "clock", "reading", "run"))
+        assertThat(List.of("rights", "topics", "transactions", "record size", "clock", "reading", "run"))
                 .allSatisfy(
                         subject -> assertThat(checks.get(subject).outcome()).isEqualTo(PreflightCheck.Outcome.SKIPPED));
     }
 
     private static Map<String, PreflightCheck> run(MillraceConfig config) {
-        return new Preflight(config, () -> "word")
+        return new Preflight(config, () -> "word", AccountRights.roles(config))
                 .run().stream().collect(Collectors.toMap(PreflightCheck::subject, check -> check));
     }
 

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.millrace.infra.broker.BrokerConfig;
 import dev.millrace.infra.broker.Durability;
 import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.log.run.RoleRights;
 import dev.millrace.runtime.config.ConfigLayers;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -38,6 +39,7 @@ class SingleRoleIT {
                     settings.forEach(layers::set);
                     return layers;
                 },
+                RoleRights.GENERATOR,
                 false,
                 false,
                 new PrintWriter(
