@@ -46,7 +46,7 @@ public final class PreflightCommand implements Callable<Integer> {
             names = "--role",
             paramLabel = "ROLE",
             split = ",",
-            description = "Roles that use this account: ${COMPLETION-CANDIDATES}. Default: those of 'millrace train'.")
+            description = "Roles that use this account, those of train if none is given: ${COMPLETION-CANDIDATES}.")
     private List<RoleRights> roles = new ArrayList<>();
 
     @Option(names = "--json", description = "Print JSON.")

@@ -56,8 +56,8 @@ public final class AclsCommand implements Callable<Integer> {
             paramLabel = "ROLE",
             split = ",",
             description =
-                    "${COMPLETION-CANDIDATES}. Default: each. CREATOR is for one role beside its own; GATEWAY takes "
-                            + "the place of GENERATOR; READER is for commands that only read.")
+                    "Roles, all if none is given: ${COMPLETION-CANDIDATES}. One role needs CREATOR beside its own; READER "
+                            + "is for commands that only read.")
     private List<RoleRights> roles = new ArrayList<>();
 
     @Option(

@@ -160,9 +160,9 @@ public record TriedRights(List<Right> granted, List<Right> missing, List<Right> 
                     .forEach((name, described) -> {
                         try {
                             TopicDescription topic = calls.answer(described, "describe topic " + name);
-                            allowed.put(
-                                    name,
-                                    topic.authorizedOperations() == null ? Set.of() : topic.authorizedOperations());
+                            if (topic.authorizedOperations() != null) { // not every broker tells them
+                                allowed.put(name, topic.authorizedOperations());
+                            }
                         } catch (ExecutionException e) {
                             Throwable cause = TopicAdministration.ClusterCalls.cause(e);
                             if (cause instanceof AuthorizationException) {
