@@ -23,6 +23,7 @@ import dev.millrace.replay.TaskVerdict;
 import dev.millrace.replay.WhatIf;
 import dev.millrace.replay.archive.LiveRun;
 import dev.millrace.replay.archive.RunExport;
+import dev.millrace.runtime.Millrace;
 import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.pipeline.AccountRights;
@@ -108,6 +109,7 @@ class LeastRightsIT {
 
     private static final String ROLE = "role";
     private static final String STRANGER = "stranger";
+    private static final String ONE = "one";
     private static final RunTopics NOT_YET = new RunTopics("millrace.not-yet.");
     private static final String SCHEMAS = TopicsConfig.defaults().schemasTopic();
 
@@ -130,7 +132,7 @@ class LeastRightsIT {
 
     @BeforeAll
     static void open() throws Exception {
-        List<String> users = new ArrayList<>(List.of(ROLE, STRANGER));
+        List<String> users = new ArrayList<>(List.of(ROLE, STRANGER, ONE));
         for (RoleRights role : RoleRights.values()) {
             users.add(role.lowerCase());
         }
@@ -424,6 +426,34 @@ class LeastRightsIT {
                 new KafkaProducer<>(writing, new ByteArraySerializer(), new ByteArraySerializer())) {
             producer.send(new ProducerRecord<>(topic, new byte[1])).get();
         }
+    }
+
+    @Test
+    void shouldTrainUnderOneAccount() throws Exception {
+        ConfigLayers layers = as(
+                ONE,
+                new ConfigLayers()
+                        .set("run.id", "whole")
+                        .set("topics.schemas_topic=_own") // where nothing is registered yet
+                        .set("learner.max_steps=1"));
+        SETTINGS.forEach(layers::set);
+        MillraceConfig config = layers.resolve();
+        Right lacking = Right.on(ResourceType.TRANSACTIONAL_ID, "_own.writer", AclOperation.WRITE);
+        List<Right> rights = new ArrayList<>();
+        AccountRights.of(config, AccountRights.roles(config)).forEach(right -> rights.addAll(right.single()));
+        assertThat(rights.removeIf(lacking::equals)).isTrue();
+        grant(ONE, rights);
+        assertThatThrownBy(() ->
+                        new Millrace(config).in(directory.resolve("refused")).run())
+                .isInstanceOf(LogSetupException.class)
+                .hasMessageContaining("lacks " + lacking + "; grant it: kafka-acls ");
+        grant(ONE, List.of(lacking));
+        assertThat(new Millrace(config)
+                        .in(directory.resolve("granted"))
+                        .run()
+                        .summary()
+                        .policyVersion())
+                .isEqualTo(1);
     }
 
     private final List<String> gateways = new CopyOnWriteArrayList<>();
