@@ -479,8 +479,7 @@ class LeastRightsIT {
         StringWriter ofAdmission = new StringWriter();
         SingleRole admission = role(RoleRights.ADMISSION, true, ofAdmission, SETTINGS.toArray(String[]::new));
         running.put(admission, start(admission, work(RoleRights.ADMISSION)));
-        for (RoleRights role :
-                List.of(RoleRights.GENERATOR, RoleRights.SCORER, RoleRights.TOPOLOGY, RoleRights.EVALUATOR)) {
+        for (RoleRights role : List.of(RoleRights.GENERATOR, RoleRights.SCORER, RoleRights.EVALUATOR)) {
             SingleRole single = role(role, false, new StringWriter());
             running.put(single, start(single, work(role)));
         }
@@ -490,6 +489,13 @@ class LeastRightsIT {
         settings.add("metrics.port=0");
         SingleRole last = role(RoleRights.LEARNER, true, said, settings.toArray(String[]::new));
         running.put(last, start(last, work(RoleRights.LEARNER)));
+        Right changelogs = Right.under(ResourceType.TOPIC, TOPICS.prefix() + "topology", AclOperation.CREATE);
+        withdraw(RoleRights.TOPOLOGY.lowerCase(), changelogs);
+        await("the run is there", () -> said.toString().contains("learner of run"));
+        refuse(RoleRights.TOPOLOGY, changelogs);
+        grant(RoleRights.TOPOLOGY.lowerCase(), List.of(changelogs));
+        SingleRole topology = role(RoleRights.TOPOLOGY, false, new StringWriter());
+        running.put(topology, start(topology, work(RoleRights.TOPOLOGY)));
 
         await("the alarm of a learner that may not delete", () -> {
             requireRunning(running);
