@@ -13,10 +13,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.Set;
 import java.util.SortedMap;
 import java.util.TreeMap;
+import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
+import java.util.stream.Collectors;
 import org.apache.avro.Schema;
 import org.apache.avro.SchemaCompatibility;
 import org.apache.avro.SchemaCompatibility.Incompatibility;
@@ -126,6 +129,42 @@ public final class LogSchemaRegistry implements SchemaRegistry {
             throw new SchemaRegistryException(
                     "schemas cannot be registered in topic " + topic + ": " + e.getMessage(), e);
         }
+    }
+
+    /**
+     * Removes subjects in one transaction. An id keeps its schema for records that were written with it: a registration whose id no
+     * other subject has stays on the topic, marked as deleted as Confluent's registry does.
+     *
+     * @throws SchemaRegistryException if the topic has another owner
+     */
+    public void remove(Set<String> subjects) {
+        try {
+            table.append(() -> removed(subjects));
+        } catch (KafkaException e) {
+            throw new SchemaRegistryException(
+                    "schemas cannot be removed from topic " + topic + ": " + e.getMessage(), e);
+        }
+    }
+
+    private Map<String, byte[]> removed(Set<String> subjects) {
+        Set<Integer> elsewhere = state.subjects().stream()
+                .filter(subject -> !subjects.contains(subject))
+                .flatMap(subject -> state.versions(subject).values().stream())
+                .map(Registration::id)
+                .collect(Collectors.toSet());
+        Map<String, byte[]> records = new LinkedHashMap<>();
+        for (String subject : new TreeSet<>(subjects)) {
+            for (Registration each : state.versions(subject).values()) {
+                records.put(
+                        SchemaLogRecords.schemaKey(each),
+                        elsewhere.contains(each.id()) ? null : SchemaLogRecords.deletedValue(each));
+            }
+        }
+        if (!records.isEmpty() && state.isOwnedByARegistry()) {
+            throw new SchemaRegistryException("topic " + topic + " belongs to a schema registry that runs on it; "
+                    + "set schema_registry_url to that registry's address, and it removes them");
+        }
+        return records;
     }
 
     @Override

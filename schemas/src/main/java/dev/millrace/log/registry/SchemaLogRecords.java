@@ -27,12 +27,21 @@ final class SchemaLogRecords {
     }
 
     static byte[] schemaValue(Registration registration) {
+        return schemaValue(registration, false);
+    }
+
+    /** The registration as one that was deleted and whose id keeps its schema. */
+    static byte[] deletedValue(Registration registration) {
+        return schemaValue(registration, true);
+    }
+
+    private static byte[] schemaValue(Registration registration, boolean deleted) {
         ObjectNode value = JSON.createObjectNode()
                 .put("subject", registration.subject())
                 .put("version", registration.version())
                 .put("id", registration.id())
                 .put("schema", registration.schema())
-                .put("deleted", false);
+                .put("deleted", deleted);
         return text(value).getBytes(StandardCharsets.UTF_8);
     }
 

@@ -328,7 +328,7 @@ public final class RunLog implements AutoCloseable {
                 SecretSettings.address("run.schema_registry_url", url), mayWrite, config.timeoutMs());
     }
 
-    private static SchemaRegistry registry(
+    static SchemaRegistry registry(
             Map<String, Object> clientProperties, TopicsConfig config, String url, boolean mayWrite) {
         try {
             if (!url.isEmpty()) {

@@ -265,6 +265,14 @@ public final class TopicAdministration implements AutoCloseable {
         check(found);
     }
 
+    Admin admin() {
+        return admin;
+    }
+
+    ClusterCalls calls() {
+        return calls;
+    }
+
     @Override
     public void close() {
         admin.close(Duration.ofMillis(config.timeoutMs()));

@@ -16,6 +16,8 @@ import java.net.http.HttpResponse.BodyHandlers;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Base64;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import org.apache.avro.Schema;
@@ -76,9 +78,7 @@ public final class RestSchemaRegistry implements SchemaRegistry {
         String cached = subject + "\n" + text;
         Integer known = ids.get(cached);
         if (known == null) {
-            String path = "/subjects/"
-                    + URLEncoder.encode(subject, StandardCharsets.UTF_8).replace("+", "%20")
-                    + (mayWrite ? "/versions" : "");
+            String path = path(subject) + (mayWrite ? "/versions" : "");
             String body = text(JSON.createObjectNode().put("schema", text));
             HttpResponse<String> response = send(request(path).POST(BodyPublishers.ofString(body)));
             String what =
@@ -116,6 +116,26 @@ public final class RestSchemaRegistry implements SchemaRegistry {
         if (response.statusCode() != NOT_FOUND || errorCode(response) != SCHEMA_NOT_FOUND) {
             require(response, "answer as a registry that speaks Confluent's protocol");
         }
+    }
+
+    /** The subjects that it has. */
+    public Set<String> subjects() {
+        Set<String> subjects = new TreeSet<>();
+        require(send(request("/subjects").GET()), "list its subjects")
+                .forEach(subject -> subjects.add(subject.asText()));
+        return subjects;
+    }
+
+    /** Removes a subject, if it has it; records that were written with its schemas stay readable. */
+    public void remove(String subject) {
+        HttpResponse<String> response = send(request(path(subject)).DELETE());
+        if (response.statusCode() != NOT_FOUND) {
+            require(response, "remove subject " + subject);
+        }
+    }
+
+    private static String path(String subject) {
+        return "/subjects/" + URLEncoder.encode(subject, StandardCharsets.UTF_8).replace("+", "%20");
     }
 
     @Override

@@ -13,10 +13,15 @@ public record RunTopics(String prefix) {
     private static final Pattern PREFIX = Pattern.compile("[A-Za-z0-9._-]{1,150}");
 
     public RunTopics {
-        if (prefix == null || !PREFIX.matcher(prefix).matches()) {
+        if (prefix == null || !isPrefix(prefix)) {
             throw new IllegalArgumentException(
                     "topic prefix must be 1 to 150 letters, digits, '-', '_' or '.': '" + prefix + "'");
         }
+    }
+
+    /** Whether a text may stand before the names of a run's topics. */
+    public static boolean isPrefix(String text) {
+        return PREFIX.matcher(text).matches();
     }
 
     /** RunClaim under the one key {@code run}: whose topics these are; compacted. */

@@ -73,6 +73,22 @@ class RestSchemaRegistryTest {
     }
 
     @Test
+    void shouldListAndRemoveSubjects() {
+        RestSchemaRegistry registry = new RestSchemaRegistry("http://127.0.0.1:" + port, true, 5_000);
+
+        answer = "[\"b-value\", \"a-value\"]";
+        assertThat(registry.subjects()).containsExactly("a-value", "b-value");
+        answer = "[1, 2]";
+        registry.remove("a b-value");
+        status = 404;
+        answer = "{\"error_code\": 40401, \"message\": \"Subject not found.\"}";
+        registry.remove("c-value");
+
+        assertThat(requests).hasSize(3);
+        assertThat(requests.get(1)).startsWith("DELETE /subjects/a%20b-value ");
+    }
+
+    @Test
     void shouldFetchASchemaOnce() {
         answer = "{\"schema\": \"\\\"string\\\"\"}";
         RestSchemaRegistry registry = new RestSchemaRegistry("http://127.0.0.1:" + port, false, 5_000);

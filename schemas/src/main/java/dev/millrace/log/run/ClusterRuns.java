@@ -1,0 +1,536 @@
+package dev.millrace.log.run;
+
+import dev.millrace.log.ClientKind;
+import dev.millrace.log.registry.LogSchemaRegistry;
+import dev.millrace.log.scan.LogReader;
+import dev.millrace.log.scan.ReadLimit;
+import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.registry.RestSchemaRegistry;
+import dev.millrace.schemas.registry.SchemaRegistry;
+import dev.millrace.schemas.registry.SchemaRegistryException;
+import dev.millrace.schemas.run.RunSchemas;
+import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.schemas.serde.MalformedRecordException;
+import java.time.Clock;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalLong;
+import java.util.Set;
+import java.util.SortedSet;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.concurrent.ExecutionException;
+import java.util.function.Predicate;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AlterConfigOp;
+import org.apache.kafka.clients.admin.Config;
+import org.apache.kafka.clients.admin.ConfigEntry;
+import org.apache.kafka.clients.admin.LogDirDescription;
+import org.apache.kafka.clients.admin.OffsetSpec;
+import org.apache.kafka.clients.admin.TransactionState;
+import org.apache.kafka.common.GroupState;
+import org.apache.kafka.common.KafkaException;
+import org.apache.kafka.common.KafkaFuture;
+import org.apache.kafka.common.Node;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.errors.GroupIdNotFoundException;
+import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
+
+/**
+ * The runs on a cluster: finds them by their claims, lists what each holds there, and deletes it.
+ *
+ * <p>A role is seen as long as its group has members, a transaction of it is open, or a record of the run is younger than
+ * {@value #RECENT_SECONDS} s. A learner, admission or evaluator that waits longer than that for something to do is not seen.
+ *
+ * <p>Every call has the limit of time of {@link TopicsConfig#timeoutMs()}. Used by one thread.
+ */
+public final class ClusterRuns implements AutoCloseable {
+    /** Age of a run's newest record below which a role is taken to be alive. */
+    public static final int RECENT_SECONDS = 30;
+
+    /** A topic that may hold a run's claim; before its name stands the run's prefix. */
+    private static final Pattern CLAIM = Pattern.compile("(.+)run");
+
+    private static final Pattern USUAL = Pattern.compile("millrace\\.[A-Za-z0-9._-]{1,140}\\.");
+    private static final String EXPIRATION = "transactional.id.expiration.ms";
+    /** Offsets from the end of the log of versions, among which is a version: each has one record and one commit marker. */
+    private static final int TAIL = 20;
+
+    private static final long PAUSE_MS = 50;
+
+    private static final Set<String> ROLES =
+            Set.of("learner", "generator", "scorer", "topology", "evaluator", "import", "preflight");
+
+    private final Map<String, Object> client;
+    private final TopicsConfig config;
+    private final Clock clock;
+    private final TopicAdministration administration;
+    private final Admin admin;
+    private final TopicAdministration.ClusterCalls calls;
+    private final Optional<SchemaRegistry> registry;
+
+    /**
+     * What a run holds on its cluster.
+     *
+     * @param groups consumer groups, those included that record who owns a transactional id
+     * @param subjects under which a registry has its schemas
+     * @param others topics, groups and ids under the run's prefix that no role of a run makes
+     */
+    public record Holdings(
+            SortedSet<String> topics,
+            SortedSet<String> groups,
+            SortedSet<String> transactionalIds,
+            SortedSet<String> subjects,
+            SortedSet<String> others) {
+        /** Whether there is nothing to delete. */
+        public boolean isEmpty() {
+            return topics.isEmpty() && groups.isEmpty() && subjects.isEmpty();
+        }
+    }
+
+    /**
+     * A run on a cluster.
+     *
+     * @param topics its topics' names
+     * @param claim what is recorded of it; empty if its claim is gone or cannot be read
+     * @param holdings what it holds
+     * @param signs why a role of it seems to be alive, a clause each
+     * @param newestVersion on its log; empty if there is none
+     * @param lastRecordMs time of its newest record; empty if its topics hold none
+     * @param bytes on the brokers' disks, all copies together; empty if the cluster does not say
+     */
+    public record ClusterRun(
+            RunTopics topics,
+            Optional<ClaimedRun> claim,
+            Holdings holdings,
+            List<String> signs,
+            OptionalLong newestVersion,
+            OptionalLong lastRecordMs,
+            OptionalLong bytes) {
+        /** The topics without which it cannot go on. */
+        public List<String> missing() {
+            return topics.required().stream()
+                    .filter(topic -> !holdings.topics().contains(topic))
+                    .toList();
+        }
+    }
+
+    /**
+     * Connects.
+     *
+     * @param client how to reach the cluster
+     * @param schemaRegistryUrl of a registry that speaks Confluent's protocol; empty if schemas are on the log
+     * @throws LogSetupException if the cluster does not answer
+     */
+    public ClusterRuns(Map<String, Object> client, TopicsConfig config, String schemaRegistryUrl, Clock clock) {
+        this.client = client;
+        this.config = config;
+        this.clock = clock;
+        this.administration = new TopicAdministration(client, config);
+        this.admin = administration.admin();
+        this.calls = administration.calls();
+        try {
+            administration.requireReachable();
+            boolean hasSchemas = !schemaRegistryUrl.isEmpty()
+                    || !administration.existing(List.of(config.schemasTopic())).isEmpty();
+            this.registry = hasSchemas
+                    ? Optional.of(RunLog.registry(client, config, schemaRegistryUrl, true))
+                    : Optional.empty();
+        } catch (RuntimeException e) {
+            administration.close();
+            throw e;
+        }
+    }
+
+    /** Every run of the cluster that this client may see, by prefix. */
+    public List<ClusterRun> all() {
+        Cluster cluster = look();
+        return cluster.prefixes().stream()
+                .map(prefix -> at(new RunTopics(prefix), cluster))
+                .toList();
+    }
+
+    /** The run under these topics, or what is left of one; its holdings are empty if there is nothing. */
+    public ClusterRun at(RunTopics topics) {
+        return at(topics, look());
+    }
+
+    /**
+     * Deletes topics, consumer groups, settings of groups and schema subjects of a run; the topic of its claim comes last, so that
+     * a deletion that was cut short can be repeated. Transactional ids stay: Kafka has no request that deletes one.
+     *
+     * @return what was deleted
+     * @throws LogSetupException if a role is alive, or the cluster refuses
+     */
+    public Holdings delete(RunTopics topics) {
+        ClusterRun run = at(topics);
+        requireNoLife(run);
+        Holdings held = run.holdings();
+        deleteTopics(held.topics().stream()
+                .filter(topic -> !topic.equals(topics.run()))
+                .toList());
+        admin.deleteConsumerGroups(held.groups())
+                .deletedGroups()
+                .forEach((group, deleted) ->
+                        done(deleted, "delete consumer group " + group, GroupIdNotFoundException.class));
+        deleteGroupSettings(topics, held.groups());
+        if (!held.subjects().isEmpty()) {
+            deleteSubjects(held.subjects());
+        }
+        deleteTopics(held.topics().stream().filter(topics.run()::equals).toList());
+        return held;
+    }
+
+    /** For how long the cluster keeps a transactional id after its last use; empty if it does not say. */
+    public OptionalLong transactionalIdsKeptMs() {
+        try {
+            Node any = calls.answer(admin.describeCluster().nodes(), "name its brokers")
+                    .iterator()
+                    .next();
+            ConfigResource broker = new ConfigResource(ConfigResource.Type.BROKER, any.idString());
+            Config settings = calls.answer(
+                    admin.describeConfigs(List.of(broker)).values().get(broker), "describe the settings of a broker");
+            return OptionalLong.of(Long.parseLong(settings.get(EXPIRATION).value()));
+        } catch (ExecutionException e) { // it takes a right of its own
+            return OptionalLong.empty();
+        }
+    }
+
+    @Override
+    public void close() {
+        registry.ifPresent(SchemaRegistry::close);
+        administration.close();
+    }
+
+    private static void requireNoLife(ClusterRun run) {
+        if (!run.signs().isEmpty()) {
+            throw new LogSetupException("the run under the topic prefix '"
+                    + run.topics().prefix() + "' is alive: "
+                    + String.join("; ", run.signs())
+                    + "; stop its roles, and delete it when the newest record is older than " + RECENT_SECONDS + " s");
+        }
+    }
+
+    private void deleteTopics(List<String> names) {
+        admin.deleteTopics(names)
+                .topicNameValues()
+                .forEach((name, deleted) ->
+                        done(deleted, "delete topic " + name, UnknownTopicOrPartitionException.class));
+        long deadline =
+                System.nanoTime() + Duration.ofMillis(config.timeoutMs()).toNanos();
+        while (!administration.existing(names).isEmpty()) {
+            if (System.nanoTime() - deadline > 0) {
+                throw new LogSetupException("topics " + administration.existing(names)
+                        + " were deleted and are still there after timeout_ms=" + config.timeoutMs()
+                        + "; repeat the command");
+            }
+            try {
+                Thread.sleep(PAUSE_MS);
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+                throw new LogSetupException("interrupted while topics were deleted", e);
+            }
+        }
+    }
+
+    /** Waits for a deletion; what was gone already is as good. */
+    private void done(KafkaFuture<Void> deleted, String what, Class<? extends Throwable> gone) {
+        try {
+            calls.answer(deleted, what);
+        } catch (ExecutionException e) {
+            Throwable cause = TopicAdministration.ClusterCalls.cause(e);
+            if (!gone.isInstance(cause)) {
+                throw new LogSetupException(
+                        "the cluster could not " + what + ": " + cause.getMessage()
+                                + "; what is left can be deleted by the same command",
+                        cause);
+            }
+        }
+    }
+
+    /** A broker keeps the settings of a streams group beyond the group, so those of a group that is gone are looked for too. */
+    private void deleteGroupSettings(RunTopics topics, Set<String> groups) {
+        List<ConfigResource> asked = Stream.concat(groups.stream(), Stream.of(topics.prefix() + "topology"))
+                .distinct()
+                .map(group -> new ConfigResource(ConfigResource.Type.GROUP, group))
+                .toList();
+        Map<ConfigResource, Collection<AlterConfigOp>> changes = new HashMap<>();
+        calls.required(admin.describeConfigs(asked).all(), "describe the settings of consumer groups")
+                .forEach((group, settings) -> {
+                    List<AlterConfigOp> deletions = settings.entries().stream()
+                            .filter(entry -> entry.source() == ConfigEntry.ConfigSource.DYNAMIC_GROUP_CONFIG)
+                            .map(entry ->
+                                    new AlterConfigOp(new ConfigEntry(entry.name(), ""), AlterConfigOp.OpType.DELETE))
+                            .toList();
+                    if (!deletions.isEmpty()) {
+                        changes.put(group, deletions);
+                    }
+                });
+        calls.required(admin.incrementalAlterConfigs(changes).all(), "delete the settings of consumer groups");
+    }
+
+    private void deleteSubjects(Set<String> subjects) {
+        try {
+            SchemaRegistry there = registry.orElseThrow();
+            if (there instanceof LogSchemaRegistry log) {
+                log.remove(subjects);
+            } else if (there instanceof RestSchemaRegistry rest) {
+                subjects.forEach(rest::remove);
+            }
+        } catch (SchemaRegistryException e) {
+            throw new LogSetupException(String.valueOf(e.getMessage()), e);
+        }
+    }
+
+    private Set<String> allSubjects() {
+        try {
+            return registry.map(there -> there instanceof LogSchemaRegistry log
+                            ? Set.copyOf(log.contents().subjects())
+                            : there instanceof RestSchemaRegistry rest ? rest.subjects() : Set.<String>of())
+                    .orElse(Set.of());
+        } catch (SchemaRegistryException e) {
+            throw new LogSetupException(String.valueOf(e.getMessage()), e);
+        }
+    }
+
+    /**
+     * The cluster at one moment.
+     *
+     * @param groups to whether they have members
+     * @param transactionalIds to whether a transaction is open
+     * @param bytes by topic; empty if the cluster does not say
+     * @param prefixes of topics that hold a claim
+     */
+    private record Cluster(
+            Set<String> topics,
+            Map<String, Boolean> groups,
+            Map<String, Boolean> transactionalIds,
+            Optional<Map<String, Long>> bytes,
+            Set<String> subjects,
+            SortedSet<String> prefixes) {}
+
+    private Cluster look() {
+        Set<String> topics = calls.required(admin.listTopics().names(), "list its topics");
+        Map<String, Boolean> groups = new TreeMap<>();
+        calls.required(admin.listGroups().all(), "list its groups")
+                .forEach(group -> groups.put(
+                        group.groupId(),
+                        group.groupState()
+                                .filter(state -> state == GroupState.EMPTY || state == GroupState.DEAD)
+                                .isEmpty()));
+        Map<String, Boolean> transactionalIds = new TreeMap<>();
+        calls.required(admin.listTransactions().all(), "list its transactions")
+                .forEach(listed -> transactionalIds.put(
+                        listed.transactionalId(),
+                        listed.state() == TransactionState.ONGOING
+                                || listed.state() == TransactionState.PREPARE_COMMIT
+                                || listed.state() == TransactionState.PREPARE_ABORT));
+        return new Cluster(topics, groups, transactionalIds, bytes(), allSubjects(), prefixes(topics));
+    }
+
+    private static SortedSet<String> prefixes(Set<String> topics) {
+        return topics.stream()
+                .map(CLAIM::matcher)
+                .filter(Matcher::matches)
+                .map(found -> found.group(1))
+                .filter(prefix -> USUAL.matcher(prefix).matches()
+                        || RunTopics.isPrefix(prefix) && topics.contains(new RunTopics(prefix).policyVersions()))
+                .collect(Collectors.toCollection(TreeSet::new));
+    }
+
+    private Optional<Map<String, Long>> bytes() {
+        try {
+            List<Integer> brokers = calls.answer(admin.describeCluster().nodes(), "name its brokers").stream()
+                    .map(Node::id)
+                    .toList();
+            Map<String, Long> bytes = new HashMap<>();
+            for (Map<String, LogDirDescription> broker : calls.answer(
+                            admin.describeLogDirs(brokers).allDescriptions(), "describe its disks")
+                    .values()) {
+                broker.values()
+                        .forEach(disk -> disk.replicaInfos()
+                                .forEach((partition, copy) -> bytes.merge(partition.topic(), copy.size(), Long::sum)));
+            }
+            return Optional.of(bytes);
+        } catch (ExecutionException e) { // it takes a right on the cluster
+            return Optional.empty();
+        }
+    }
+
+    private ClusterRun at(RunTopics topics, Cluster cluster) {
+        Holdings held = holdings(topics, cluster);
+        OptionalLong lastRecordMs = lastRecordMs(held.topics());
+        return new ClusterRun(
+                topics,
+                claim(topics, held.topics()),
+                held,
+                signs(held, cluster, lastRecordMs),
+                newestVersion(topics, held.topics()),
+                lastRecordMs,
+                cluster.bytes()
+                        .map(bytes -> OptionalLong.of(held.topics().stream()
+                                .mapToLong(topic -> bytes.getOrDefault(topic, 0L))
+                                .sum()))
+                        .orElse(OptionalLong.empty()));
+    }
+
+    private Holdings holdings(RunTopics topics, Cluster cluster) {
+        Predicate<String> own = name -> isOwn(topics, name, cluster.prefixes());
+        Predicate<String> isTopic = name -> topics.all().contains(name)
+                || own.test(name)
+                        && Stream.of("topology-", "preflight-")
+                                .anyMatch(begin -> name.startsWith(topics.prefix() + begin));
+        Set<String> subjects = RunSchemas.bySubject(topics).keySet();
+        SortedSet<String> others = new TreeSet<>();
+        Stream.of(
+                        cluster.topics(),
+                        cluster.groups().keySet(),
+                        cluster.transactionalIds().keySet())
+                .flatMap(Collection::stream)
+                .filter(name -> isUnder(topics, name, cluster.prefixes()) && !own.test(name))
+                .forEach(others::add);
+        cluster.topics().stream()
+                .filter(name -> own.test(name) && !isTopic.test(name))
+                .forEach(others::add);
+        return new Holdings(
+                sorted(cluster.topics(), isTopic),
+                sorted(cluster.groups().keySet(), own),
+                sorted(cluster.transactionalIds().keySet(), own),
+                sorted(cluster.subjects(), subjects::contains),
+                others);
+    }
+
+    private static SortedSet<String> sorted(Set<String> names, Predicate<String> chosen) {
+        return names.stream().filter(chosen).collect(Collectors.toCollection(TreeSet::new));
+    }
+
+    /** Whether a name begins with the run's prefix, and not with a longer one of another run. */
+    private static boolean isUnder(RunTopics topics, String name, Set<String> prefixes) {
+        return name.startsWith(topics.prefix())
+                && prefixes.stream()
+                        .noneMatch(other -> other.length() > topics.prefix().length()
+                                && other.startsWith(topics.prefix())
+                                && name.startsWith(other));
+    }
+
+    /** Whether a topic, a group or an id is one of the run's: under its prefix stands the name of a topic or a role. */
+    private static boolean isOwn(RunTopics topics, String name, Set<String> prefixes) {
+        if (!isUnder(topics, name, prefixes)) {
+            return false;
+        }
+        String rest = name.substring(topics.prefix().length());
+        return Stream.concat(
+                        ROLES.stream(),
+                        topics.all().stream()
+                                .map(topic -> topic.substring(topics.prefix().length()))
+                                .flatMap(topic -> Stream.of(topic, topic.replaceFirst("-scores$", ""))))
+                .anyMatch(word -> rest.equals(word) || rest.startsWith(word + "-") || rest.startsWith(word + "."));
+    }
+
+    private Optional<ClaimedRun> claim(RunTopics topics, Set<String> there) {
+        if (!there.contains(topics.run()) || registry.isEmpty()) {
+            return Optional.empty();
+        }
+        try {
+            return new RunClaims(client, topics, registry.get(), config.timeoutMs()).found();
+        } catch (MalformedRecordException e) { // the schemas are in another registry, or the topic is another program's
+            return Optional.empty();
+        }
+    }
+
+    private List<String> signs(Holdings held, Cluster cluster, OptionalLong lastRecordMs) {
+        List<String> signs = new ArrayList<>();
+        held.groups().stream()
+                .filter(group -> cluster.groups().getOrDefault(group, false))
+                .forEach(group -> signs.add("group " + group + " has members"));
+        held.transactionalIds().stream()
+                .filter(id -> cluster.transactionalIds().getOrDefault(id, false))
+                .forEach(id -> signs.add("a transaction of " + id + " is open"));
+        lastRecordMs.ifPresent(time -> {
+            long seconds = Math.floorDiv(clock.millis() - time, 1000L);
+            if (seconds < RECENT_SECONDS) {
+                signs.add("its newest record is " + Math.max(0, seconds) + " s old");
+            }
+        });
+        return signs;
+    }
+
+    private OptionalLong lastRecordMs(Set<String> topics) {
+        Map<TopicPartition, OffsetSpec> asked = new HashMap<>();
+        calls.required(admin.describeTopics(topics).allTopicNames(), "describe topics " + topics)
+                .values()
+                .forEach(topic -> topic.partitions()
+                        .forEach(partition -> asked.put(
+                                new TopicPartition(topic.name(), partition.partition()), OffsetSpec.maxTimestamp())));
+        return calls
+                .required(admin.listOffsets(asked).all(), "say when " + topics + " were written last")
+                .values()
+                .stream()
+                .mapToLong(found -> found.timestamp())
+                .filter(time -> time >= 0)
+                .max();
+    }
+
+    private OptionalLong newestVersion(RunTopics topics, Set<String> there) {
+        if (!there.contains(topics.policyVersions()) || registry.isEmpty()) {
+            return OptionalLong.empty();
+        }
+        Map<String, Object> reading = ClientKind.CONSUMER.settings(
+                client,
+                Map.of(
+                        "client.id",
+                        "runs",
+                        "allow.auto.create.topics",
+                        false,
+                        "default.api.timeout.ms",
+                        Math.toIntExact(config.timeoutMs())));
+        TopicPartition partition = new TopicPartition(topics.policyVersions(), 0);
+        Duration limit = Duration.ofMillis(config.timeoutMs());
+        try (LogReader log = LogReader.with(reading)) {
+            long begin = log.begin(partition, limit);
+            long end = log.end(partition, limit);
+            OptionalLong inTail = newestVersion(log, topics, Math.max(begin, end - TAIL), end);
+            return inTail.isPresent() || end - TAIL <= begin ? inTail : newestVersion(log, topics, begin, end);
+        } catch (KafkaException e) {
+            throw new LogSetupException("the versions on " + partition + " cannot be read: " + e.getMessage(), e);
+        }
+    }
+
+    private OptionalLong newestVersion(LogReader log, RunTopics topics, long from, long end) {
+        var versions = AvroSerde.of(PolicyVersion.class, registry.orElseThrow()).deserializer();
+        TopicPartition partition = new TopicPartition(topics.policyVersions(), 0);
+        List<PolicyVersion> newest = new ArrayList<>();
+        log.from(partition, from);
+        log.readTo(Map.of(partition, end), ReadLimit.within(Duration.ofMillis(config.timeoutMs())), record -> {
+            try {
+                PolicyVersion read = versions.deserialize(record.topic(), record.value());
+                if (read != null && (newest.isEmpty() || isNewer(read, newest.get(0)))) {
+                    newest.clear();
+                    newest.add(read);
+                }
+            } catch (MalformedRecordException e) {
+                // refused by the roles too, and no version of the run
+            }
+        });
+        return newest.isEmpty()
+                ? OptionalLong.empty()
+                : OptionalLong.of(newest.get(0).getVersion());
+    }
+
+    private static boolean isNewer(PolicyVersion one, PolicyVersion other) {
+        return one.getEpoch() == other.getEpoch()
+                ? one.getVersion() > other.getVersion()
+                : one.getEpoch() > other.getEpoch();
+    }
+}
