@@ -19,9 +19,9 @@ final class CommandList implements IHelpSectionRenderer {
 
     static {
         GROUPS.put("Train, and look at it", List.of("train", "view", "evaluate"));
-        GROUPS.put("Ask a run", List.of("ledger", "trace", "lap", "doctor"));
+        GROUPS.put("Ask a run", List.of("runs", "ledger", "trace", "lap", "doctor"));
         GROUPS.put("Decide a run again", List.of("replay", "correct"));
-        GROUPS.put("Mend a run", List.of("rollback", "repair", "dead-letters", "quarantine"));
+        GROUPS.put("Mend a run", List.of("rollback", "repair", "dead-letters", "quarantine", "delete"));
         GROUPS.put("Models and archives", List.of("model", "export", "import"));
         GROUPS.put(
                 "One role a process",

@@ -1,12 +1,14 @@
 package dev.millrace.cli;
 
 import dev.millrace.cli.audit.DeadLettersCommand;
+import dev.millrace.cli.audit.DeleteCommand;
 import dev.millrace.cli.audit.DoctorCommand;
 import dev.millrace.cli.audit.LapCommand;
 import dev.millrace.cli.audit.LedgerCommand;
 import dev.millrace.cli.audit.QuarantineCommand;
 import dev.millrace.cli.audit.RepairCommand;
 import dev.millrace.cli.audit.RollbackCommand;
+import dev.millrace.cli.audit.RunsCommand;
 import dev.millrace.cli.audit.TraceCommand;
 import dev.millrace.cli.config.ConfigCommand;
 import dev.millrace.cli.config.PluginPath;
@@ -62,6 +64,7 @@ import picocli.CommandLine.Model.UsageMessageSpec;
             BrokerCommand.class,
             AclsCommand.class,
             EvaluateCommand.class,
+            RunsCommand.class,
             LedgerCommand.class,
             TraceCommand.class,
             LapCommand.class,
@@ -70,6 +73,7 @@ import picocli.CommandLine.Model.UsageMessageSpec;
             DoctorCommand.class,
             RollbackCommand.class,
             RepairCommand.class,
+            DeleteCommand.class,
             ModelCommand.class,
             ExportCommand.class,
             ImportCommand.class,

@@ -12,6 +12,7 @@ import dev.millrace.runtime.train.AlarmFile;
 import dev.millrace.runtime.train.RunDirectory;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -111,7 +112,7 @@ public final class RunOptions {
 
     /** Opens the run that was asked for to read its records; starts a folder's broker only if it did not end in order. */
     public AuditedRun read() {
-        require();
+        whereabouts();
         return AuditedRun.read(this::over, runDirectory, runDirectory != null || file != null, asGiven());
     }
 
@@ -123,15 +124,19 @@ public final class RunOptions {
     @SuppressWarnings(
             "SystemConsoleNull") // so in the JDKs of long-term support; between them it costs a line on stderr
     private AuditedRun open(boolean isWhole) {
-        require();
+        whereabouts();
         if (runDirectory != null && System.console() != null && !RunDirectory.isRunning(runDirectory)) {
             System.err.println("starting the broker of " + runDirectory + ", to read its log");
         }
         return AuditedRun.open(this::over, runDirectory, runDirectory != null || file != null, asGiven(), isWhole);
     }
 
-    /** Refuses options that do not say which run. */
-    private void require() {
+    /**
+     * Where the run is.
+     *
+     * @throws ConfigException if the options do not say which run
+     */
+    MillraceConfig whereabouts() {
         if (verbose) {
             System.setProperty("millrace.log.level", "debug");
         }
@@ -153,6 +158,14 @@ public final class RunOptions {
                     "nothing says which run on " + whereabouts.run().bootstrapServers()
                             + "; give --run ID, or --topic-prefix PREFIX if its topics have another prefix than millrace.<id>.");
         }
+        return whereabouts;
+    }
+
+    /** Client settings with which a cluster is reached. */
+    static Map<String, Object> client(MillraceConfig whereabouts) {
+        Map<String, Object> client = new HashMap<>(whereabouts.clientSettings());
+        client.put("bootstrap.servers", whereabouts.run().bootstrapServers());
+        return client;
     }
 
     /** What is said here and in the run's folder, over what is recorded of the run. */

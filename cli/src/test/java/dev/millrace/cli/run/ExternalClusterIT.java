@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.millrace.cli.Main;
 import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.log.registry.LogSchemaRegistry;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.TrainingStep;
 import java.io.PrintWriter;
@@ -18,6 +19,8 @@ import java.util.Map;
 import java.util.Set;
 import java.util.regex.Matcher;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.ListConfigResourcesOptions;
+import org.apache.kafka.common.config.ConfigResource;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -108,6 +111,101 @@ class ExternalClusterIT {
                         .containsOnly(trained.id);
             }
         }
+    }
+
+    @Test
+    void shouldListBothRuns() throws Exception {
+        Said said = millrace("runs", "--output", "json");
+        assertThat(said.status()).as(said.toString()).isZero();
+        JsonNode listed = new ObjectMapper().readTree(said.out());
+        assertThat(listed.findValuesAsText("run_id")).contains(first.id, second.id);
+        for (JsonNode run : listed) {
+            assertThat(run.path("newest_version").asInt()).as(run.toString()).isEqualTo(STEPS);
+            assertThat(run.path("topics").asInt()).isGreaterThan(17);
+            assertThat(run.path("bytes").asLong()).isPositive();
+            assertThat(run.path("last_record_ms").asLong()).isPositive();
+        }
+        assertThat(millrace("runs", "--run", first.id).out()).contains(first.id).doesNotContain(second.id);
+        StringWriter out = new StringWriter();
+        int status = Main.commandLine()
+                .setOut(new PrintWriter(out))
+                .execute("runs", "--runs", folder.toString(), "--output", "json");
+        assertThat(status).isZero();
+        assertThat(new ObjectMapper().readTree(out.toString()).findValuesAsText("state"))
+                .contains("finished", "finished");
+    }
+
+    @Test
+    void shouldLeaveNothingOfADeletedRunButTransactionalIds() throws Exception {
+        Held before = held();
+        Trained gone;
+        try (TrainProcess process = train("gone")) {
+            gone = trained(process, "gone");
+        }
+        assertThat(held()).isNotEqualTo(before);
+        Said tried = millrace("delete", "--run", gone.id);
+        assertThat(tried.status()).as(tried.toString()).isZero();
+        assertThat(tried.out())
+                .contains("run " + gone.id + ", topics " + gone.prefix + "*")
+                .contains("\n  " + gone.prefix + "policy-versions\n")
+                .contains("\n  " + gone.prefix + "learner.owner\n")
+                .contains("\n  " + gone.prefix + "rollouts-value\n")
+                .contains("Nothing was deleted");
+        Said said = millrace("delete", "--run", gone.id, "--yes");
+        assertThat(said.status()).as("as long as it may be alive").isEqualTo(1);
+        assertThat(said.err()).contains("is alive: ", "its newest record is ");
+        long deadline = System.nanoTime() + LIMIT.toNanos();
+        while (said.status() != 0 && System.nanoTime() < deadline) {
+            said = millrace("delete", "--run", gone.id, "--yes");
+        }
+        assertThat(said.status()).as(said.toString()).isZero();
+        assertThat(said.out())
+                .contains("deleted 15 schema subjects", "7 days after its last use")
+                .contains("\n  " + gone.prefix + "learner\n")
+                .doesNotContain("still there");
+        assertThat(held()).isEqualTo(before);
+        Said again = millrace("delete", "--run", gone.id, "--yes");
+        assertThat(again.status()).isEqualTo(5);
+        assertThat(again.err()).contains("there is nothing of a run under the topic prefix '" + gone.prefix + "'");
+    }
+
+    /** All that runs leave on the cluster, but for transactional ids. */
+    private record Held(Set<String> topics, List<String> groups, List<String> settings, List<String> subjects) {}
+
+    private Held held() throws Exception {
+        Map<String, Object> client = Map.of("bootstrap.servers", cluster.bootstrapServers());
+        try (Admin admin = Admin.create(client);
+                LogSchemaRegistry schemas = LogSchemaRegistry.reading(client, "_schemas", 30_000)) {
+            return new Held(
+                    admin.listTopics().names().get(),
+                    admin.listGroups().all().get().stream()
+                            .map(group -> group.groupId())
+                            .sorted()
+                            .toList(),
+                    admin
+                            .listConfigResources(Set.of(ConfigResource.Type.GROUP), new ListConfigResourcesOptions())
+                            .all()
+                            .get()
+                            .stream()
+                            .map(ConfigResource::name)
+                            .sorted()
+                            .toList(),
+                    schemas.contents().subjects());
+        }
+    }
+
+    private record Said(int status, String out, String err) {}
+
+    private Said millrace(String... arguments) {
+        List<String> all = new ArrayList<>(List.of(arguments));
+        all.addAll(List.of("--bootstrap-servers", cluster.bootstrapServers()));
+        StringWriter out = new StringWriter();
+        StringWriter err = new StringWriter();
+        int status = Main.commandLine()
+                .setOut(new PrintWriter(out))
+                .setErr(new PrintWriter(err))
+                .execute(all.toArray(String[]::new));
+        return new Said(status, out.toString(), err.toString());
     }
 
     @Test

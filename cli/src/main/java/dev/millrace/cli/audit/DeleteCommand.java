@@ -1,0 +1,163 @@
+package dev.millrace.cli.audit;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.log.run.ClusterRuns;
+import dev.millrace.log.run.ClusterRuns.ClusterRun;
+import dev.millrace.log.run.ClusterRuns.Holdings;
+import dev.millrace.report.Lines;
+import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.schemas.run.RunTopics;
+import java.io.PrintWriter;
+import java.time.Clock;
+import java.util.Collection;
+import java.util.List;
+import java.util.OptionalLong;
+import java.util.TreeSet;
+import java.util.concurrent.Callable;
+import java.util.concurrent.TimeUnit;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/** {@code millrace delete}: what a run holds on a cluster. */
+@Command(
+        name = "delete",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = "Deletes a run from a Kafka cluster: its topics, consumer groups, settings of groups and schema "
+                + "subjects. Without --yes it prints them and deletes nothing. Refused while a role is alive. Also "
+                + "deletes what is left of a run whose topics were deleted by hand. Says what stays: Kafka has no "
+                + "request that deletes a transactional id.",
+        footer = {
+            "",
+            "millrace delete --bootstrap-servers kafka:9092 --run my-run",
+            "millrace delete --bootstrap-servers kafka:9092 --run my-run --yes",
+            "",
+            "Exit codes: 0 it was printed, or deleted; 5 there is nothing of the run; 1 a failure; 2 a mistake in the command line."
+        })
+public final class DeleteCommand implements Callable<Integer> {
+    @Mixin
+    private RunOptions run;
+
+    @Option(names = "--yes", description = "Delete what is printed without it.")
+    private boolean yes;
+
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public Integer call() {
+        MillraceConfig whereabouts = run.whereabouts();
+        if (whereabouts.run().embedded()) {
+            throw new ConfigException("the run in " + run.folder()
+                    + " has nothing outside its folder, where its broker is too; remove the folder instead");
+        }
+        RunTopics topics = whereabouts.run().topics();
+        try (ClusterRuns cluster = new ClusterRuns(
+                RunOptions.client(whereabouts),
+                whereabouts.topics(),
+                whereabouts.run().schemaRegistryUrl().written(),
+                Clock.systemUTC())) {
+            ClusterRun found = cluster.at(topics);
+            if (found.holdings().isEmpty()) {
+                throw new NotFoundException("there is nothing of a run under the topic prefix '" + topics.prefix()
+                        + "' that this client may see; 'millrace runs' lists the runs of a cluster");
+            }
+            requireIts(found, whereabouts.run().id());
+            PrintWriter out = spec.commandLine().getOut();
+            out.println(title(found));
+            if (yes) {
+                Holdings deleted = cluster.delete(topics);
+                tell(out, deleted, "deleted ");
+                tellWhatStays(out, found, cluster.at(topics).holdings(), cluster.transactionalIdsKeptMs());
+            } else {
+                tell(out, found.holdings(), "");
+                tellWhatStays(out, found, stays(found.holdings()), cluster.transactionalIdsKeptMs());
+                say(
+                        out,
+                        found.signs().isEmpty()
+                                ? "Nothing was deleted; --yes deletes it."
+                                : "Nothing was deleted. --yes is refused while the run is alive: "
+                                        + String.join("; ", found.signs()) + ".");
+            }
+            out.flush();
+            return 0;
+        }
+    }
+
+    private static void requireIts(ClusterRun found, String id) {
+        found.claim()
+                .map(claim -> claim.run().runId())
+                .filter(owner -> !id.isEmpty() && !owner.equals(id))
+                .ifPresent(owner -> {
+                    throw new RefusedRequestException(
+                            "the topics under '" + found.topics().prefix() + "' belong to run " + owner
+                                    + ", not to run " + id + "; give --run " + owner + " with --topic-prefix "
+                                    + found.topics().prefix());
+                });
+    }
+
+    private static String title(ClusterRun found) {
+        return found.claim()
+                        .map(claim -> "run " + claim.run().runId())
+                        .orElse("what is left of a run without a readable claim")
+                + ", topics " + found.topics().prefix() + "*";
+    }
+
+    private static Holdings stays(Holdings before) {
+        return new Holdings(
+                new TreeSet<>(), new TreeSet<>(), before.transactionalIds(), new TreeSet<>(), before.others());
+    }
+
+    private static void tell(PrintWriter out, Holdings holdings, String done) {
+        list(out, done + holdings.topics().size() + " topics", holdings.topics());
+        list(out, done + holdings.groups().size() + " consumer groups", holdings.groups());
+        list(out, done + holdings.subjects().size() + " schema subjects", holdings.subjects());
+    }
+
+    private static void tellWhatStays(PrintWriter out, ClusterRun run, Holdings left, OptionalLong keptMs) {
+        for (Collection<String> gone : List.of(left.topics(), left.groups(), left.subjects())) {
+            list(out, "still there: " + gone.size() + ", made anew meanwhile", gone);
+        }
+        list(
+                out,
+                "stays: " + left.transactionalIds().size() + " transactional ids, each until "
+                        + (keptMs.isPresent()
+                                ? TimeUnit.MILLISECONDS.toDays(keptMs.getAsLong()) + " days"
+                                : "some time")
+                        + " after its last use (transactional.id.expiration.ms of the brokers)",
+                left.transactionalIds());
+        list(out, "stays: " + left.others().size() + " names under the prefix that no role makes", left.others());
+        stores(run).forEach(store -> list(out, "stays: weights in", List.of(store)));
+        say(out, "Also stay: ACLs and quotas, folders of roles, archives, and the ids of schemas.");
+    }
+
+    /** Where the run keeps versions or optimizer state outside the log. */
+    private static List<String> stores(ClusterRun run) {
+        ObjectNode recorded = run.claim()
+                .flatMap(claim -> claim.configuration())
+                .map(text -> ConfigTree.parse(text, "the run's recorded configuration"))
+                .orElseGet(ConfigTree::empty);
+        return List.of("store", "optimizer_store").stream()
+                .map(key -> recorded.path("weights").path(key).asText(""))
+                .filter(store -> store.contains("://"))
+                .distinct()
+                .toList();
+    }
+
+    private static void list(PrintWriter out, String heading, Collection<String> names) {
+        if (!names.isEmpty()) {
+            say(out, heading);
+            names.forEach(name -> out.println("  " + name));
+        }
+    }
+
+    private static void say(PrintWriter out, String text) {
+        Lines.wrapped("", text).forEach(out::println);
+    }
+}

@@ -1,0 +1,288 @@
+package dev.millrace.cli.audit;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.log.run.ClusterRuns;
+import dev.millrace.log.run.ClusterRuns.ClusterRun;
+import dev.millrace.report.Column;
+import dev.millrace.report.Lines;
+import dev.millrace.report.Table;
+import dev.millrace.report.TableText;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.ConfigLayers;
+import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.train.RunDirectory;
+import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.view.follow.RunSource;
+import dev.millrace.view.follow.ViewedRuns;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Clock;
+import java.util.List;
+import java.util.OptionalLong;
+import java.util.concurrent.Callable;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/** {@code millrace runs}: the runs of a cluster, or those under a folder. */
+@Command(
+        name = "runs",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = "Lists the runs of a Kafka cluster, or those under a folder: state, newest version, time of the "
+                + "newest record, topics and bytes. --run limits the list to one run and says why it counts as "
+                + "running. On a cluster a run is running while a group of it has members, a transaction is open or "
+                + "its newest record is younger than 30 s; bytes count all copies.",
+        footer = {
+            "",
+            "millrace runs",
+            "millrace runs --bootstrap-servers kafka:9092",
+            "millrace runs --bootstrap-servers kafka:9092 --run my-run --output json",
+            "",
+            "Exit codes: 0 the list is complete; 1 a failure; 2 a mistake in the command line."
+        })
+public final class RunsCommand implements Callable<Integer> {
+    /** How a command answers. */
+    enum Output {
+        TEXT,
+        JSON
+    }
+
+    @Mixin
+    private RunOptions run;
+
+    @Option(
+            names = "--runs",
+            paramLabel = "DIR",
+            defaultValue = "runs",
+            description = "Folder with runs, where no cluster is given (default ${DEFAULT-VALUE}).")
+    private Path runs;
+
+    @Option(
+            names = "--output",
+            paramLabel = "FORMAT",
+            defaultValue = "text",
+            description = "text or json (default ${DEFAULT-VALUE}).")
+    private Output output;
+
+    @Spec
+    private CommandSpec spec;
+
+    /**
+     * A run.
+     *
+     * @param where folder, or topic prefix
+     * @param notes what the state rests on
+     */
+    private record Row(
+            String id,
+            String where,
+            String state,
+            List<String> notes,
+            @Nullable Long version,
+            @Nullable Long lastRecordMs,
+            @Nullable Long topics,
+            @Nullable Long bytes) {}
+
+    @Override
+    public Integer call() {
+        MillraceConfig whereabouts = run.over(ConfigTree.empty()).whereabouts();
+        List<Row> rows = (whereabouts.run().embedded() || run.folder() != null ? inFolder() : onCluster(whereabouts))
+                .stream()
+                        .filter(row -> whereabouts.run().id().isEmpty()
+                                || row.id().equals(whereabouts.run().id()))
+                        .toList();
+        PrintWriter out = spec.commandLine().getOut();
+        if (output == Output.JSON) {
+            out.println(json(rows).toPrettyString());
+        } else if (rows.isEmpty()) {
+            out.println(
+                    "There is no run " + (whereabouts.run().embedded() ? "under " + runs : "that this client may see"));
+        } else {
+            TableText.lines(table(rows)).forEach(out::println);
+            if (rows.size() == 1) {
+                rows.get(0).notes().forEach(note -> Lines.wrapped("  ", note).forEach(out::println));
+            }
+        }
+        out.flush();
+        return 0;
+    }
+
+    private List<Row> onCluster(MillraceConfig whereabouts) {
+        try (ClusterRuns cluster = new ClusterRuns(
+                RunOptions.client(whereabouts),
+                whereabouts.topics(),
+                whereabouts.run().schemaRegistryUrl().written(),
+                Clock.systemUTC())) {
+            return cluster.all().stream().map(RunsCommand::row).toList();
+        }
+    }
+
+    private static Row row(ClusterRun found) {
+        List<String> missing = found.missing();
+        List<String> notes = Stream.concat(
+                        found.signs().stream(),
+                        missing.isEmpty() ? Stream.of() : Stream.of("topics are missing: " + missing))
+                .toList();
+        return new Row(
+                found.claim().map(claim -> claim.run().runId()).orElse(""),
+                found.topics().prefix(),
+                found.claim().isEmpty()
+                        ? "unreadable"
+                        : !missing.isEmpty() ? "incomplete" : found.signs().isEmpty() ? "idle" : "running",
+                found.claim().isEmpty()
+                        ? List.of(
+                                "its claim on " + found.topics().run()
+                                        + " cannot be read; --set run.schema_registry_url=URL names the registry of its schemas")
+                        : notes,
+                known(found.newestVersion()),
+                known(found.lastRecordMs()),
+                (long) found.holdings().topics().size(),
+                known(found.bytes()));
+    }
+
+    private static @Nullable Long known(OptionalLong number) {
+        return number.isPresent() ? number.getAsLong() : null;
+    }
+
+    private List<Row> inFolder() {
+        if (run.folder() == null && !Files.isDirectory(runs)) {
+            throw new ConfigException("there is no folder " + runs
+                    + " with runs to list; name one with --runs DIR, or a cluster with --bootstrap-servers HOST:PORT");
+        }
+        Stream<RunSource> sources = run.folder() != null
+                ? Stream.of(new RunSource.Folder(run.folder()))
+                : new ViewedRuns(List.of(), runs, runs).sources().stream();
+        return sources.map(source -> source instanceof RunSource.Folder folder
+                        ? row(folder)
+                        : new Row(source.name(), source.options(), "archive", List.of(), null, null, null, null))
+                .toList();
+    }
+
+    private static Row row(RunSource.Folder source) {
+        Path folder = source.path();
+        MillraceConfig whereabouts;
+        try {
+            whereabouts = new ConfigLayers()
+                    .begunWith(ConfigTree.read(RunDirectory.config(folder)))
+                    .whereabouts();
+        } catch (ConfigException e) {
+            return new Row(
+                    source.name(),
+                    folder.toString(),
+                    "unreadable",
+                    List.of(String.valueOf(e.getMessage())),
+                    null,
+                    null,
+                    null,
+                    null);
+        }
+        String state = source.mayGrow()
+                ? "running"
+                : source.summary().isPresent() ? "finished" : source.wasTrained() ? "killed" : "ended";
+        String id = whereabouts.run().id().isEmpty()
+                ? source.name()
+                : whereabouts.run().id();
+        try {
+            Long version = newestVersion(folder.resolve("steps.csv"));
+            if (!whereabouts.run().embedded()) {
+                List<String> where =
+                        List.of("its log is on " + whereabouts.run().bootstrapServers());
+                return new Row(id, folder.toString(), state, where, version, null, null, null);
+            }
+            List<Path> files = files(folder.resolve("broker"), whereabouts.run().topics());
+            long bytes = 0;
+            long writtenMs = 0;
+            for (Path file : files) {
+                bytes += Files.size(file);
+                writtenMs = Math.max(
+                        writtenMs,
+                        file.toString().endsWith(".log")
+                                ? Files.getLastModifiedTime(file).toMillis()
+                                : 0);
+            }
+            long topics = files.stream()
+                    .map(file -> topic(file.getParent()))
+                    .distinct()
+                    .count();
+            return new Row(
+                    id, folder.toString(), state, List.of(), version, writtenMs == 0 ? null : writtenMs, topics, bytes);
+        } catch (IOException e) {
+            throw new UncheckedIOException("cannot look at the files of " + folder + ": " + e.getMessage(), e);
+        }
+    }
+
+    /** The files of the run's own topics. */
+    private static List<Path> files(Path broker, RunTopics topics) throws IOException {
+        if (!Files.isDirectory(broker)) {
+            return List.of();
+        }
+        try (Stream<Path> all = Files.walk(broker, 2)) {
+            return all.filter(file -> file.getNameCount() == broker.getNameCount() + 2 && Files.isRegularFile(file))
+                    .filter(file -> topic(file.getParent()).startsWith(topics.prefix()))
+                    .toList();
+        }
+    }
+
+    private static String topic(Path partition) {
+        return partition.getFileName().toString().replaceFirst("-[0-9]+$", "");
+    }
+
+    /** By the last row of the steps; null before the first step. */
+    private static @Nullable Long newestVersion(Path steps) throws IOException {
+        if (!Files.exists(steps)) {
+            return null;
+        }
+        try (Stream<String> lines = Files.lines(steps)) {
+            String[] ends = lines.reduce(new String[2], RunsCommand::ends, (one, other) -> other);
+            int column = ends[0] == null ? -1 : List.of(ends[0].split(",", -1)).indexOf("version");
+            return column < 0 || ends[1] == null ? null : Long.valueOf(ends[1].split(",", -1)[column]);
+        }
+    }
+
+    private static String[] ends(String[] soFar, String line) {
+        return new String[] {soFar[0] == null ? line : soFar[0], soFar[0] == null ? null : line};
+    }
+
+    private static Table table(List<Row> rows) {
+        return Table.of(
+                "",
+                List.of(
+                        Column.text("run", Row::id),
+                        Column.text("where", Row::where),
+                        Column.text("state", Row::state),
+                        Column.countWhereKnown("version", Row::version),
+                        Column.text(
+                                "newest record",
+                                row -> row.lastRecordMs() == null ? null : Lines.time(row.lastRecordMs())),
+                        Column.countWhereKnown("topics", Row::topics),
+                        Column.countWhereKnown("bytes", Row::bytes)),
+                rows);
+    }
+
+    private static ArrayNode json(List<Row> rows) {
+        ArrayNode json = new ObjectMapper().createArrayNode();
+        for (Row row : rows) {
+            ObjectNode each = json.addObject()
+                    .put("run_id", row.id())
+                    .put("where", row.where())
+                    .put("state", row.state());
+            row.notes().forEach(each.putArray("notes")::add);
+            each.put("newest_version", row.version())
+                    .put("last_record_ms", row.lastRecordMs())
+                    .put("topics", row.topics())
+                    .put("bytes", row.bytes());
+        }
+        return json;
+    }
+}
