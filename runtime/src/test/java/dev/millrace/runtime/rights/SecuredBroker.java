@@ -10,6 +10,8 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.TreeMap;
+import java.util.TreeSet;
 import kafka.server.KafkaConfig;
 import kafka.server.KafkaRaftServer;
 import org.apache.kafka.common.Uuid;
@@ -21,8 +23,20 @@ import org.apache.kafka.raft.DynamicVoters;
 public final class SecuredBroker implements AutoCloseable {
     private final KafkaRaftServer server;
     private final int port;
+    private final Map<String, Integer> ports = new TreeMap<>();
 
     public SecuredBroker(Path directory, String... users) throws Exception {
+        this(directory, Map.of(), Map.of(), users);
+    }
+
+    /**
+     * With more listeners.
+     *
+     * @param protocols of further listeners, by their names
+     * @param more settings, which these listeners need
+     */
+    public SecuredBroker(Path directory, Map<String, String> protocols, Map<String, String> more, String... users)
+            throws Exception {
         port = freePort();
         int controllerPort = freePort();
         format(directory, controllerPort);
@@ -30,7 +44,14 @@ public final class SecuredBroker implements AutoCloseable {
         for (String user : users) {
             jaas.append(" user_").append(user).append("=\"").append(user).append('"');
         }
-        String listeners = "CLIENT://127.0.0.1:" + port + ",CONTROLLER://127.0.0.1:" + controllerPort;
+        StringBuilder listeners =
+                new StringBuilder("CLIENT://127.0.0.1:" + port + ",CONTROLLER://127.0.0.1:" + controllerPort);
+        StringBuilder map = new StringBuilder("CLIENT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT");
+        for (String name : new TreeSet<>(protocols.keySet())) {
+            ports.put(name, freePort());
+            listeners.append(',').append(name).append("://127.0.0.1:").append(ports.get(name));
+            map.append(',').append(name).append(':').append(protocols.get(name));
+        }
         Properties settings = new Properties();
         settings.putAll(Map.of(
                 "process.roles",
@@ -42,11 +63,11 @@ public final class SecuredBroker implements AutoCloseable {
                 "inter.broker.listener.name",
                 "CLIENT",
                 "listeners",
-                listeners,
+                listeners.toString(),
                 "advertised.listeners",
-                listeners,
+                listeners.toString(),
                 "listener.security.protocol.map",
-                "CLIENT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+                map.toString(),
                 "controller.quorum.bootstrap.servers",
                 "127.0.0.1:" + controllerPort,
                 "log.dirs",
@@ -85,6 +106,7 @@ public final class SecuredBroker implements AutoCloseable {
                 Integer.toString(16 << 20),
                 "log.index.size.max.bytes",
                 Integer.toString(1 << 20)));
+        settings.putAll(more);
         server = new KafkaRaftServer(new KafkaConfig(settings, false), Time.SYSTEM);
         server.startup();
     }
@@ -115,6 +137,11 @@ public final class SecuredBroker implements AutoCloseable {
     private static String login(String user) {
         return "org.apache.kafka.common.security.plain.PlainLoginModule required username=\"" + user + "\" password=\""
                 + user + "\"";
+    }
+
+    /** Where one of the further listeners is. */
+    public String address(String listener) {
+        return "127.0.0.1:" + ports.get(listener);
     }
 
     /** What a client has to say to be this user. */

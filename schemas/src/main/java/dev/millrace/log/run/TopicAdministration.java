@@ -45,7 +45,7 @@ public final class TopicAdministration implements AutoCloseable {
     private static final long RETRY_MS = 50;
 
     private final TopicsConfig config;
-    private final String brokers;
+    private final ConnectionFailure failure;
     private final Admin admin;
     private final ClusterCalls calls;
 
@@ -56,7 +56,7 @@ public final class TopicAdministration implements AutoCloseable {
      */
     public TopicAdministration(Map<String, Object> clientProperties, TopicsConfig config) {
         this.config = config;
-        this.brokers = String.valueOf(clientProperties.get("bootstrap.servers"));
+        this.failure = new ConnectionFailure(clientProperties, config.timeoutMs());
         this.calls = new ClusterCalls(config.timeoutMs());
         Map<String, Object> properties = new HashMap<>(clientProperties);
         properties.put("default.api.timeout.ms", Math.toIntExact(config.timeoutMs()));
@@ -64,8 +64,7 @@ public final class TopicAdministration implements AutoCloseable {
         try {
             this.admin = Admin.create(properties);
         } catch (KafkaException e) {
-            String reason = e.getCause() == null ? e.getMessage() : e.getCause().getMessage();
-            throw new LogSetupException("cannot connect to bootstrap_servers=" + brokers + ": " + reason, e);
+            throw failure.made(e);
         }
     }
 
@@ -79,12 +78,9 @@ public final class TopicAdministration implements AutoCloseable {
         try {
             calls.answer(admin.describeCluster().clusterId(), "answer");
         } catch (ExecutionException e) {
-            Throwable cause = ClusterCalls.cause(e);
-            String sentence = "no broker answers at bootstrap_servers=" + brokers + " within timeout_ms="
-                    + config.timeoutMs() + "; start it, or correct the address (" + cause.getMessage() + ")";
-            throw cause instanceof RetriableException
-                    ? new BrokerAwayException(sentence, cause)
-                    : new LogSetupException(sentence, cause);
+            throw failure.asked(ClusterCalls.cause(e));
+        } catch (LogSetupException e) {
+            throw e.getCause() instanceof TimeoutException late ? failure.asked(late) : e;
         }
     }
 
