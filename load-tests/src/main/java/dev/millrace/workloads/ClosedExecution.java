@@ -41,16 +41,17 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
     private static final long LOOK_PERIOD_MS = 20;
     private static final List<String> ROLES = List.of("generator", "scorer", "learner");
 
-    private final String bootstrapServers;
+    private final Map<String, Object> cluster;
     private final Path scratch;
     private final String prefix;
 
     /**
+     * @param cluster how to reach it
      * @param scratch for state
      * @param prefix of the runs' names, not used before on this cluster
      */
-    public ClosedExecution(String bootstrapServers, Path scratch, String prefix) {
-        this.bootstrapServers = bootstrapServers;
+    public ClosedExecution(Map<String, Object> cluster, Path scratch, String prefix) {
+        this.cluster = cluster;
         this.scratch = scratch;
         this.prefix = prefix;
     }
@@ -71,10 +72,10 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
 
     @Override
     public ClosedRun run(ClosedPoint point, int number) throws Exception {
-        MillraceConfig config = point.named(prefix + "-" + number, bootstrapServers);
+        MillraceConfig config = point.named(prefix + "-" + number, String.valueOf(cluster.get("bootstrap.servers")));
         try (Meters meters = new Meters(config.metrics(), config.run().id())) {
             Map<String, Object> client = ClientMeters.reportingTo(meters.registry(), config.clientSettings());
-            client.put("bootstrap.servers", bootstrapServers);
+            client.putAll(cluster);
             try (RunLog log = RunLog.open(
                     client,
                     config.run().topics(),

@@ -2,6 +2,7 @@ package dev.millrace.cli.audit;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.cli.HelpHeading;
+import dev.millrace.cli.config.ClientFile;
 import dev.millrace.log.Alarm;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigLayers;
@@ -18,6 +19,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.stream.Collectors;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 
 /** The options that say which run a command asks about: those on a cluster, or the folder of one that had its own broker. */
@@ -34,6 +36,9 @@ public final class RunOptions {
             paramLabel = "HOST:PORT",
             description = "Kafka cluster of the run, in place of a folder.")
     private String bootstrapServers;
+
+    @Mixin
+    private ClientFile clientFile;
 
     @Option(
             names = "--run",
@@ -99,6 +104,7 @@ public final class RunOptions {
         given.put("--run", run);
         given.put("--topic-prefix", topicPrefix);
         given.put("--config", file);
+        given.put("--command-config", clientFile.file());
         given.values().removeIf(Objects::isNull);
         return given.entrySet().stream()
                 .map(option -> option.getKey() + " " + option.getValue())
@@ -178,6 +184,7 @@ public final class RunOptions {
         if (file != null) {
             layers.file(file);
         }
+        clientFile.over(layers);
         settings.forEach(layers::set);
         set(layers, "run.bootstrap_servers", bootstrapServers);
         set(layers, "run.id", run);

@@ -6,6 +6,7 @@ import dev.millrace.runtime.config.ConfigLayers;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 
 /**
@@ -36,6 +37,9 @@ public final class ConfigOptions {
             description = "Kafka cluster of the run; default: a broker inside the process.")
     private String bootstrapServers;
 
+    @Mixin
+    private ClientFile clientFile;
+
     @Option(names = "--device", paramLabel = "DEVICE", description = "Where the policy runs: cpu (default) or cuda:0.")
     private String device;
 
@@ -64,6 +68,7 @@ public final class ConfigOptions {
         if (file != null) {
             layers.file(file);
         }
+        clientFile.over(layers);
         if (seed != null) {
             layers.set("run.seed=" + seed);
             layers.set("admission.task_seed=" + seed);

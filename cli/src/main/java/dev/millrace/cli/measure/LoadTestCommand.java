@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.cli.TypedCommand;
 import dev.millrace.cli.audit.RunOptions;
+import dev.millrace.cli.config.ClientFile;
 import dev.millrace.infra.broker.BrokerCluster;
 import dev.millrace.infra.broker.BrokerConfig;
 import dev.millrace.replay.archive.ArchivedRun;
@@ -11,7 +12,9 @@ import dev.millrace.replay.archive.LiveRun;
 import dev.millrace.report.ReportOrigin;
 import dev.millrace.report.ReportText;
 import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.report.AuditedRun;
 import dev.millrace.workloads.ClosedComparison;
 import dev.millrace.workloads.ClosedExecution;
@@ -34,6 +37,7 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -44,6 +48,7 @@ import java.util.function.ToIntFunction;
 import org.apache.kafka.common.utils.internals.AppInfoParser;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
@@ -81,6 +86,9 @@ public final class LoadTestCommand implements Callable<Integer> {
             description = "Cluster to load; topics are created and deleted on it.")
     private String bootstrapServers = "";
 
+    @Mixin
+    private ClientFile clientFile;
+
     @Option(
             names = "--brokers",
             paramLabel = "N",
@@ -116,7 +124,9 @@ public final class LoadTestCommand implements Callable<Integer> {
                     spec.commandLine(),
                     "--workload FILE and --report DIR are needed, or --compare OLD NEW, or --redraw DIR");
         }
-        if (brokers != null && (brokers < 1 || brokers > MOST_BROKERS || !bootstrapServers.isEmpty())) {
+        MillraceConfig there = there();
+        if (brokers != null
+                && (brokers < 1 || brokers > MOST_BROKERS || !there.run().embedded())) {
             throw new ParameterException(
                     spec.commandLine(),
                     "--brokers must be 1 to " + MOST_BROKERS
@@ -147,12 +157,7 @@ public final class LoadTestCommand implements Callable<Integer> {
                     name,
                     origin,
                     file.resolved(points.get(0)),
-                    new LoadTest(
-                                    Map.of("bootstrap.servers", cluster.bootstrapServers()),
-                                    scratch.directory(),
-                                    prefix(),
-                                    said(out))
-                            .run(points));
+                    new LoadTest(cluster.client(), scratch.directory(), prefix(), said(out)).run(points));
         }
         OpenLoopReport.write(measured, report, out::println);
         ReportText.lines(OpenLoopReport.of(measured)).forEach(out::println);
@@ -172,9 +177,7 @@ public final class LoadTestCommand implements Callable<Integer> {
                     name,
                     origin,
                     file.resolved(),
-                    new ClosedLoop<>(
-                                    new ClosedExecution(cluster.bootstrapServers(), scratch.directory(), prefix()),
-                                    said(out))
+                    new ClosedLoop<>(new ClosedExecution(cluster.client(), scratch.directory(), prefix()), said(out))
                             .run(points));
         }
         ClosedLoopReport.write(measured, report, out::println);
@@ -182,7 +185,7 @@ public final class LoadTestCommand implements Callable<Integer> {
     }
 
     /** Brokers to load: our own, which end with it, or somebody else's. */
-    private record Cluster(String bootstrapServers, AutoCloseable own) implements AutoCloseable {
+    private record Cluster(Map<String, Object> client, AutoCloseable own) implements AutoCloseable {
         @Override
         public void close() {
             try {
@@ -194,15 +197,33 @@ public final class LoadTestCommand implements Callable<Integer> {
     }
 
     private Cluster cluster(Scratch scratch, int count, int heapMegabytes) {
-        if (!bootstrapServers.isEmpty()) {
-            return new Cluster(bootstrapServers, () -> {});
+        MillraceConfig there = there();
+        if (!there.run().embedded()) {
+            Map<String, Object> client = new HashMap<>(there.clientSettings());
+            client.put("bootstrap.servers", there.run().bootstrapServers());
+            return new Cluster(client, () -> {});
+        }
+        if (clientFile.file() != null) {
+            throw new ParameterException(
+                    spec.commandLine(),
+                    "--command-config says how to reach a cluster, and neither it nor --bootstrap-servers says where one is");
         }
         BrokerCluster started = BrokerCluster.start(
                 scratch.directory().resolve("brokers"),
                 BrokerConfig.defaults(),
                 count,
                 List.of("-Xmx" + heapMegabytes + "m"));
-        return new Cluster(started.bootstrapServers(), started);
+        return new Cluster(Map.of("bootstrap.servers", started.bootstrapServers()), started);
+    }
+
+    /** Somebody else's brokers, if any are named. */
+    private MillraceConfig there() {
+        ConfigLayers layers = new ConfigLayers();
+        clientFile.over(layers);
+        if (!bootstrapServers.isEmpty()) {
+            layers.set("run.bootstrap_servers", bootstrapServers);
+        }
+        return layers.whereabouts();
     }
 
     private static String prefix() {

@@ -1,5 +1,6 @@
 package dev.millrace.cli.replay;
 
+import dev.millrace.cli.config.ClientFile;
 import dev.millrace.cli.correct.ImportedRecords;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.run.RunLog;
@@ -26,6 +27,7 @@ import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.stream.Collectors;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
@@ -78,6 +80,9 @@ public final class ImportCommand implements Callable<Integer> {
 
     @Option(names = "--bootstrap-servers", paramLabel = "HOST:PORT", description = "Kafka cluster to put it on.")
     private String bootstrapServers;
+
+    @Mixin
+    private ClientFile clientFile;
 
     @Option(
             names = "--set",
@@ -168,6 +173,7 @@ public final class ImportCommand implements Callable<Integer> {
         archive.configuration()
                 .map(text -> RecordedConfiguration.parse(text, "the archive's configuration"))
                 .ifPresent(recorded -> layers.begunWith(recorded.tree()));
+        clientFile.over(layers);
         settings.forEach(layers::set);
         return layers.set("run.id", archive.run().runId())
                 .set("run.policy_id", archive.run().policyId())

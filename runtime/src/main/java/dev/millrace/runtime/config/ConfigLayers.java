@@ -1,10 +1,17 @@
 package dev.millrace.runtime.config;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
+import java.util.Properties;
 import java.util.Set;
+import java.util.TreeSet;
 
 /**
  * A configuration put together layer by layer: the defaults, what a run was begun with, files, single keys. Later ones win,
@@ -40,6 +47,34 @@ public final class ConfigLayers {
     /** A YAML file, of which a few keys will do. */
     public ConfigLayers file(Path file) {
         ConfigTree.merge(tree, ConfigTree.read(file));
+        return this;
+    }
+
+    /**
+     * A file of client properties by Java's names, as Kafka's tools take it: {@code bootstrap.servers} says where the cluster is, the
+     * others are settings under {@code kafka}.
+     */
+    public ConfigLayers clientProperties(Path file) {
+        Properties properties = new Properties();
+        try (InputStream in = Files.newInputStream(file)) {
+            properties.load(in);
+        } catch (NoSuchFileException e) {
+            throw new ConfigException("there is no file of client properties " + file, e);
+        } catch (IOException | IllegalArgumentException e) {
+            throw new ConfigException("cannot read the client properties " + file + ": " + e.getMessage(), e);
+        }
+        for (String name : new TreeSet<>(properties.stringPropertyNames())) {
+            if (name.equals("bootstrap.servers")) {
+                set("run.bootstrap_servers", properties.getProperty(name));
+                continue;
+            }
+            try {
+                ClientSettings.check(Map.of(name, ""));
+            } catch (ConfigException e) {
+                throw new ConfigException(file + ": " + e.getMessage(), e);
+            }
+            set("kafka." + name, properties.getProperty(name));
+        }
         return this;
     }
 
