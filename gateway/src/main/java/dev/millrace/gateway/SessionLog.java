@@ -193,7 +193,7 @@ final class SessionLog implements AutoCloseable {
         Map<String, List<SessionEvent>> found = new LinkedHashMap<>();
         Duration limit = connection.patience();
         long end = endOf(partition, limit);
-        try (LogReader log = new LogReader(connection)) {
+        try (LogReader log = new LogReader(connection.as("sessions"))) {
             OffsetAndTimestamp from = log.consumer()
                     .offsetsForTimes(Map.of(partition, Math.max(0, sinceMs - CLOCKS_DIFFER_MS)), limit)
                     .get(partition);
@@ -214,7 +214,8 @@ final class SessionLog implements AutoCloseable {
 
     /** With what is not committed yet: whoever wrote turns before may have had a transaction open there. */
     private long endOf(TopicPartition partition, Duration limit) {
-        try (LogReader uncommitted = new LogReader(connection, Map.of("isolation.level", "read_uncommitted"))) {
+        try (LogReader uncommitted =
+                new LogReader(connection.as("sessions-written"), Map.of("isolation.level", "read_uncommitted"))) {
             return uncommitted.end(partition, limit);
         }
     }

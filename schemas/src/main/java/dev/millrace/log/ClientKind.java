@@ -26,6 +26,13 @@ public enum ClientKind {
         return false;
     }
 
+    /** The id of a client: the name of the connection that it belongs to, and its own. */
+    public static String id(Map<String, Object> clientProperties, String own) {
+        return clientProperties.get("client.id") instanceof String name && !own.startsWith(name)
+                ? name + "-" + own
+                : own;
+    }
+
     /** Those settings that are for every kind. */
     static Map<String, Object> common(Map<String, Object> clientProperties) {
         Map<String, Object> common = new HashMap<>(clientProperties);
@@ -37,6 +44,9 @@ public enum ClientKind {
     public Map<String, Object> settings(Map<String, Object> clientProperties, Map<String, Object> ofUser) {
         Map<String, Object> merged = common(clientProperties);
         merged.putAll(ofUser);
+        if (ofUser.get("client.id") instanceof String id) {
+            merged.put("client.id", id(clientProperties, id));
+        }
         clientProperties.forEach((key, value) -> {
             if (owns(key)) {
                 merged.put(key.substring(prefix.length()), value);

@@ -24,7 +24,7 @@ public final class EvaluationLog implements AutoCloseable {
     /** Connects; nothing is read yet. */
     public EvaluationLog(LogConnection connection) {
         this.records = new EvaluationRecordReader(connection.run(), connection.lineage(), connection.registry());
-        this.log = new LogReader(connection);
+        this.log = new LogReader(connection.as("evaluations"));
         String topic = connection.topics().evaluations();
         this.partitions = log.consumer().listTopics(LOOK).containsKey(topic) ? log.fromBeginning(topic) : List.of();
     }

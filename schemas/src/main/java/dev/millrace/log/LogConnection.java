@@ -106,6 +106,17 @@ public record LogConnection(
         return new LogConnection(settings, topics, run, lineage, registry, whereabouts, patience, alarms, sync);
     }
 
+    /**
+     * The same for clients of one purpose: their ids begin with the names that were given so, as in {@code learner-retention}.
+     *
+     * @param purpose role, or part of one
+     */
+    public LogConnection as(String purpose) {
+        Map<String, Object> named = new HashMap<>(clientProperties);
+        named.merge("client.id", purpose, (before, added) -> before.equals(added) ? before : before + "-" + added);
+        return withClient(named);
+    }
+
     /** A limit that somebody set; the patience where it is 0. */
     public Duration limit(long limitMs) {
         return limitMs == 0 ? patience : Duration.ofMillis(limitMs);
@@ -170,6 +181,7 @@ public record LogConnection(
                 merged.put(key, value);
             }
         });
+        merged.remove("client.id"); // the engine gives each of its clients one of its own
         return merged;
     }
 

@@ -301,7 +301,7 @@ public final class PolicyFeed implements AutoCloseable {
         ChunkReader(LogConnection connection, Duration limit) {
             this.connection = connection;
             this.log = new LogReader(
-                    connection,
+                    connection.as("weights"),
                     Map.of(
                             "auto.offset.reset",
                             "none",
@@ -371,7 +371,8 @@ public final class PolicyFeed implements AutoCloseable {
          */
         private void requireOnLog(PolicyVersion manifest, TensorLocation location, TopicPartition partition) {
             long end;
-            try (LogReader written = new LogReader(connection, Map.of("isolation.level", "read_uncommitted"))) {
+            try (LogReader written =
+                    new LogReader(connection.as("weights-written"), Map.of("isolation.level", "read_uncommitted"))) {
                 end = written.end(partition, LOOK);
             } catch (TimeoutException away) {
                 return;

@@ -206,7 +206,7 @@ public final class DoctorCommand implements Callable<Integer> {
         for (String role : List.of("generator", "scorer", "topology", "learner")) {
             groups.put(connection.group(role), role);
         }
-        try (Admin admin = Admin.create(connection.admin())) {
+        try (Admin admin = Admin.create(connection.as("doctor").admin())) {
             return new ConsumerLag(admin, groups).read();
         } catch (ExecutionException | TimeoutException e) {
             throw new RefusedRequestException(

@@ -476,7 +476,9 @@ class TrainingIT {
                         "jvm_memory_used_bytes",
                         "millrace_kafka_records_lag_max{client=",
                         "millrace_kafka_txn_commit_time_seconds_total",
-                        "kafka_stream_thread_process_rate");
+                        "kafka_stream_thread_process_rate")
+                .contains("client=\"learner-batches\"", "client=\"learner-commits\"", "client=\"admission-manifests\"")
+                .doesNotContain("client=\"consumer-", "client=\"producer-", "client=\"adminclient-");
     }
 
     @Test

@@ -335,7 +335,7 @@ final class ControllerLog implements AutoCloseable {
             AdmissionTable table = new AdmissionTable(connection.run());
             Deserializer<Admission> entries =
                     AvroSerde.of(Admission.class, connection.registry()).deserializer();
-            try (LogReader log = new LogReader(connection)) {
+            try (LogReader log = new LogReader(connection.as("table"))) {
                 List<TopicPartition> partitions =
                         log.fromBeginning(connection.topics().admission());
                 Map<TopicPartition, Long> ends = log.consumer().endOffsets(partitions);
@@ -446,7 +446,7 @@ final class ControllerLog implements AutoCloseable {
         static PriorPrompts read(LogConnection connection, Map<String, Long> positions, long room) {
             Deserializer<PromptRequest> prompts =
                     AvroSerde.of(PromptRequest.class, connection.registry()).deserializer();
-            try (LogReader log = new LogReader(connection)) {
+            try (LogReader log = new LogReader(connection.as("prompts"))) {
                 List<TopicPartition> partitions =
                         log.fromBeginning(connection.topics().prompts());
                 Map<TopicPartition, Long> ends = log.consumer().endOffsets(partitions);

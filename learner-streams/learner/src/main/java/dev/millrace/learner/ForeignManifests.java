@@ -202,7 +202,7 @@ public final class ForeignManifests {
 
     private List<ConsumerRecord<byte[], byte[]>> recordsFrom(long offset) {
         List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
-        try (LogReader log = new LogReader(connection)) {
+        try (LogReader log = new LogReader(connection.as("foreign-manifests"))) {
             TopicPartition partition = new TopicPartition(
                     topic,
                     PolicyPartition.of(

@@ -265,7 +265,7 @@ final class Restoration {
                         connection.topics().batches(), connection.topics().trajectories())
                 .map(topic -> new ConfigResource(ConfigResource.Type.TOPIC, topic))
                 .toList();
-        try (Admin admin = Admin.create(connection.admin())) {
+        try (Admin admin = Admin.create(connection.as("restoration").admin())) {
             Map<ConfigResource, Config> found =
                     admin.describeConfigs(topics).all().get(readLimit().toMillis(), TimeUnit.MILLISECONDS);
             return Duration.ofMillis(found.values().stream()

@@ -33,7 +33,7 @@ final class ServingVersions implements AutoCloseable {
         this.clock = clock;
         this.run = connection.run();
         this.servings = AvroSerde.of(Serving.class, connection.registry()).deserializer();
-        this.log = new LogReader(connection);
+        this.log = new LogReader(connection.as("serving"));
         this.partitions = log.fromBeginning(connection.topics().serving());
     }
 

@@ -79,27 +79,29 @@ public final class VersionCommitter implements AutoCloseable {
         long sendLimitMs = connection.limit(config.sendTimeoutMs()).toMillis();
         this.policyId = connection.run().policyId();
         this.trainingLog = connection.topics().trainingLog();
-        Map<String, Object> properties = new HashMap<>(connection.producer(Map.of(
-                "transactional.id",
-                transactionalId,
-                "enable.idempotence",
-                true,
-                "acks",
-                "all",
-                "compression.type",
-                "none", // floats of weights do not compress
-                "batch.size",
-                1 << 20, // small tensors go together, and a version of a small model in one request
-                "max.in.flight.requests.per.connection",
-                1, // or what follows a retried first send is refused out of order
-                "retry.backoff.ms",
-                20, // a step's first send may meet the last transaction still being closed
-                "max.block.ms",
-                Math.min(BLOCK_MS, sendLimitMs),
-                "delivery.timeout.ms",
-                Math.toIntExact(Math.max(DELIVERY_MS, sendLimitMs)),
-                "transaction.timeout.ms",
-                Math.toIntExact(Math.min(LONGEST_TRANSACTION_MS, sendLimitMs + 30_000)))));
+        Map<String, Object> properties = new HashMap<>(connection
+                .as("commits")
+                .producer(Map.of(
+                        "transactional.id",
+                        transactionalId,
+                        "enable.idempotence",
+                        true,
+                        "acks",
+                        "all",
+                        "compression.type",
+                        "none", // floats of weights do not compress
+                        "batch.size",
+                        1 << 20, // small tensors go together, and a version of a small model in one request
+                        "max.in.flight.requests.per.connection",
+                        1, // or what follows a retried first send is refused out of order
+                        "retry.backoff.ms",
+                        20, // a step's first send may meet the last transaction still being closed
+                        "max.block.ms",
+                        Math.min(BLOCK_MS, sendLimitMs),
+                        "delivery.timeout.ms",
+                        Math.toIntExact(Math.max(DELIVERY_MS, sendLimitMs)),
+                        "transaction.timeout.ms",
+                        Math.toIntExact(Math.min(LONGEST_TRANSACTION_MS, sendLimitMs + 30_000)))));
         this.writer =
                 TransactionalWriter.of(connection, transactionalId, incarnation, () -> producers.create(properties));
         writer.fenceOthers();

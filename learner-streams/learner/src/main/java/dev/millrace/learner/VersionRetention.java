@@ -103,7 +103,7 @@ public final class VersionRetention implements AutoCloseable {
             MeterRegistry registry,
             Clock clock) {
         this.fixed = List.copyOf(fixed);
-        this.connection = connection;
+        this.connection = connection.as("retention");
         this.config = config;
         this.clock = clock;
         this.registry = registry;
@@ -288,7 +288,7 @@ public final class VersionRetention implements AutoCloseable {
             this.scorers = connection.group("scorer");
             this.admin = admin;
             this.rollouts = AvroSerde.of(Rollout.class, connection.registry()).deserializer();
-            this.log = new LogReader(connection);
+            this.log = new LogReader(connection.as("unscored"));
             this.partitions = log.fromBeginning(connection.topics().rollouts());
             partitions.forEach(partition -> oldestByOffset.put(partition, new TreeMap<>()));
         }

@@ -380,7 +380,7 @@ public final class TopologyRunner implements AutoCloseable {
                 return;
             }
             String group = connection.group("topology");
-            try (Admin admin = Admin.create(connection.admin())) {
+            try (Admin admin = Admin.create(connection.as("group").admin())) {
                 Map<TopicPartition, OffsetAndMetadata> committed = admin.listConsumerGroupOffsets(group)
                         .partitionsToOffsetAndMetadata()
                         .get(limitMs, TimeUnit.MILLISECONDS);
@@ -442,7 +442,7 @@ public final class TopologyRunner implements AutoCloseable {
                 return Optional.of("instance_id is '" + config.instanceId()
                         + "' and an instance is no static member of a streams group");
             }
-            try (Admin admin = Admin.create(connection.admin())) {
+            try (Admin admin = Admin.create(connection.as("group").admin())) {
                 FinalizedVersionRange streams = within(admin.describeFeatures().featureMetadata())
                         .finalizedFeatures()
                         .get(FEATURE);
@@ -569,8 +569,8 @@ public final class TopologyRunner implements AutoCloseable {
             Map<String, Object> written = new HashMap<>(limits);
             written.put("isolation.level", "read_uncommitted");
             return new LogStalls(
-                    new LogReader(connection, limits).consumer(),
-                    new LogReader(connection, written).consumer(),
+                    new LogReader(connection.as("stalls"), limits).consumer(),
+                    new LogReader(connection.as("stalls-written"), written).consumer(),
                     MillraceTopology.inputs(config, connection.topics()),
                     config.runtime().alarmAfterMs(),
                     connection.alarms(),

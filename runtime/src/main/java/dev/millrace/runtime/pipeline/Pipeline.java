@@ -86,8 +86,8 @@ public final class Pipeline implements AutoCloseable {
         return closeable;
     }
 
-    private PolicyFeed feed() {
-        return keep(new PolicyFeed(connection, config.weights()));
+    private PolicyFeed feed(LogConnection of) {
+        return keep(new PolicyFeed(of, config.weights()));
     }
 
     private Engine engine() {
@@ -98,8 +98,9 @@ public final class Pipeline implements AutoCloseable {
     public Role admission() {
         config.requireData();
         config.requireTokenizer();
+        LogConnection own = connection.as("admission");
         StalenessController admission = keep(
-                new StalenessController(connection, feed(), task, config.admission(), recordsRouting(), meters, clock));
+                new StalenessController(own, feed(own), task, config.admission(), recordsRouting(), meters, clock));
         return new Role("admission", admission::run, admission::stop);
     }
 
@@ -113,13 +114,14 @@ public final class Pipeline implements AutoCloseable {
      * @throws dev.millrace.log.run.LogSetupException if its group has lost its offsets
      */
     public Role generator() {
-        LostOffsets.requireNone(connection, "generator");
+        LogConnection own = connection.as("generator");
+        LostOffsets.requireNone(own, "generator");
         config.requirePartners();
         config.requireTokenizer();
         if (config.engine().isRemote()) {
             TurnGenerator other = keep(new TurnGenerator(
-                    connection,
-                    feed(),
+                    own,
+                    feed(own),
                     environments,
                     task.tokenizer().stopTokens(),
                     remoteEngine(),
@@ -129,7 +131,7 @@ public final class Pipeline implements AutoCloseable {
             return new Role("generator", other::run, other::stop);
         }
         Generator generator =
-                keep(new Generator(connection, feed(), environments, engine(), config.generator(), meters, clock));
+                keep(new Generator(own, feed(own), environments, engine(), config.generator(), meters, clock));
         return new Role("generator", generator::run, generator::stop);
     }
 
@@ -159,11 +161,12 @@ public final class Pipeline implements AutoCloseable {
         if (config.engine().isRemote()) {
             return gatewayOf(listening, remoteEngine());
         }
+        LogConnection own = connection.as("gateway");
         return gateway(
                 listening,
                 () -> new Gateway(
-                        connection,
-                        feed(),
+                        own,
+                        feed(own),
                         environments,
                         task.tokenizer(),
                         engine(),
@@ -184,11 +187,12 @@ public final class Pipeline implements AutoCloseable {
     }
 
     private Role gatewayOf(Consumer<String> listening, TurnEngine.Door door) {
+        LogConnection own = connection.as("gateway");
         return gateway(
                 listening,
                 () -> new Gateway(
-                        connection,
-                        feed(),
+                        own,
+                        feed(own),
                         environments,
                         task.tokenizer(),
                         door,
@@ -223,8 +227,9 @@ public final class Pipeline implements AutoCloseable {
      */
     public Role scorer(ScorerPurpose purpose) {
         requireJoined(purpose);
-        LostOffsets.requireNone(connection, purpose.role());
-        Scorer scorer = keep(new Scorer(connection, purpose, feed(), engine(), config.scorer(), meters, clock));
+        LogConnection own = connection.as(purpose.role());
+        LostOffsets.requireNone(own, purpose.role());
+        Scorer scorer = keep(new Scorer(own, purpose, feed(own), engine(), config.scorer(), meters, clock));
         return new Role(purpose.role(), scorer::run, scorer::stop);
     }
 
@@ -256,9 +261,10 @@ public final class Pipeline implements AutoCloseable {
      * @throws dev.millrace.log.run.LogSetupException if its group has lost its offsets
      */
     public Role topology(Path stateDirectory) {
-        LostOffsets.requireNone(connection, "topology");
+        LogConnection own = connection.as("topology");
+        LostOffsets.requireNone(own, "topology");
         TopologyRunner topology =
-                keep(new TopologyRunner(config.topology(), config.algorithm(), connection, stateDirectory, meters));
+                keep(new TopologyRunner(config.topology(), config.algorithm(), own, stateDirectory, meters));
         return new Role("topology", topology::run, topology::stop);
     }
 
@@ -273,7 +279,8 @@ public final class Pipeline implements AutoCloseable {
         config.requirePartners();
         config.requireTokenizer();
         config.requireHeldOutFiles();
-        return keep(new Evaluator(config, connection, feed(), engine(), meters, clock));
+        LogConnection own = connection.as("evaluator");
+        return keep(new Evaluator(config, own, feed(own), engine(), meters, clock));
     }
 
     /** The evaluator as a role by itself. */
@@ -307,7 +314,12 @@ public final class Pipeline implements AutoCloseable {
         LearnerMemory.require(config);
         Learner learner = keep(new Learner(
                 new LearnerContext(
-                        connection, config.learner(), config.weights(), initialPolicy(config), meters, clock),
+                        connection.as("learner"),
+                        config.learner(),
+                        config.weights(),
+                        initialPolicy(config),
+                        meters,
+                        clock),
                 config.algorithm(),
                 engine()));
         learner.observe(step -> {

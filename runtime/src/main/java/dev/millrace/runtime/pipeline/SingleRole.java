@@ -249,13 +249,14 @@ public final class SingleRole {
                     + config.run().topics().prefix() + "*"
                     + (endpoint.port() < 0 ? "" : ", metrics at http://127.0.0.1:" + endpoint.port() + "/metrics"));
             out.flush();
-            EpochEnd epoch = new EpochEnd(connection);
+            LogConnection own = connection.as(role.name());
+            EpochEnd epoch = new EpochEnd(own);
             threads.start(role);
             threads.start(epoch.role());
             threads.start(epoch.places());
             threads.start(epoch.clock(role.name()));
             if (role.name().equals(SHOWS_STEPS) || outputs.writesFiles()) {
-                StepFollower steps = new StepFollower(connection, step -> outputs.show(StepRow.of(step)));
+                StepFollower steps = new StepFollower(own, step -> outputs.show(StepRow.of(step)));
                 threads.start(new Role("step log", steps, steps::stop));
             }
             watch(role, new Rates(meters.registry()), threads);

@@ -31,7 +31,7 @@ public final class StepFollower implements Runnable {
     public StepFollower(LogConnection connection, Consumer<TrainingStep> told) {
         this.connection = connection;
         this.told = told;
-        this.log = new LogReader(connection);
+        this.log = new LogReader(connection.as("steps"));
     }
 
     @Override

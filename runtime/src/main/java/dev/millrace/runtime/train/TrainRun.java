@@ -285,7 +285,7 @@ public final class TrainRun {
         try (StepOutputs outputs = StepOutputs.open(config.metrics(), connection, meters);
                 Pipeline pipeline = new Pipeline(config, connection, meters, Clock.systemUTC());
                 RoleThreads threads = new RoleThreads(ModelSizes.stopLimit(config));
-                Admin admin = Admin.create(connection.admin())) {
+                Admin admin = Admin.create(connection.as("lag").admin())) {
             StepLog stepLog = new StepLog(connection, outputs::show);
             rolesStartedAt = elapsed.seconds();
             threads.start(pipeline.admission());

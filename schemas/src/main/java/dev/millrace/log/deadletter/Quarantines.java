@@ -76,7 +76,7 @@ public final class Quarantines implements AutoCloseable {
      */
     public synchronized void open() {
         if (connection != null && holders == 0) {
-            LogReader log = new LogReader(connection);
+            LogReader log = new LogReader(connection.as("quarantines"));
             try {
                 readAll(log, connection);
             } catch (RuntimeException e) {
@@ -163,7 +163,7 @@ public final class Quarantines implements AutoCloseable {
         private LogReader reader() {
             LogReader open = current();
             if (open == null) {
-                open = new LogReader(from);
+                open = new LogReader(from.as("quarantines"));
                 if (taken(open)) {
                     try {
                         readAll(open, from);

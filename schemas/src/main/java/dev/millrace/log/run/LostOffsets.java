@@ -129,7 +129,7 @@ public final class LostOffsets {
 
     private Optional<String> find() {
         String group = connection.group(role);
-        try (LogReader log = new LogReader(connection, Map.of("group.id", group))) {
+        try (LogReader log = new LogReader(connection.as("lost-offsets"), Map.of("group.id", group))) {
             // asked again: another instance may have committed its first records in between
             return hasOffsets(log) || !hasWork(log) || hasOffsets(log)
                     ? Optional.empty()

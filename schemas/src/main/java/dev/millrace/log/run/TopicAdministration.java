@@ -1,5 +1,6 @@
 package dev.millrace.log.run;
 
+import dev.millrace.log.ClientKind;
 import dev.millrace.schemas.run.RunTopics;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -59,6 +60,7 @@ public final class TopicAdministration implements AutoCloseable {
         this.failure = new ConnectionFailure(clientProperties, config.timeoutMs());
         this.calls = new ClusterCalls(config.timeoutMs());
         Map<String, Object> properties = new HashMap<>(clientProperties);
+        properties.put("client.id", ClientKind.id(clientProperties, "topics"));
         properties.put("default.api.timeout.ms", Math.toIntExact(config.timeoutMs()));
         properties.put("request.timeout.ms", Math.toIntExact(config.timeoutMs()));
         try {

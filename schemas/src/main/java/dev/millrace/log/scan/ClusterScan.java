@@ -33,7 +33,7 @@ public final class ClusterScan implements TopicScan {
 
     private LogReader reader(String isolation) {
         return new LogReader(
-                connection,
+                connection.as("scan"),
                 Map.of(
                         ConsumerConfig.ISOLATION_LEVEL_CONFIG,
                         isolation,

@@ -94,7 +94,7 @@ public final class KafkaRecordFetcher implements RecordFetcher {
 
     private LogReader reader() {
         if (log == null) {
-            log = new LogReader(connection, Map.of(ConsumerConfig.FETCH_MAX_WAIT_MS_CONFIG, WAIT_MS));
+            log = new LogReader(connection.as("fetch"), Map.of(ConsumerConfig.FETCH_MAX_WAIT_MS_CONFIG, WAIT_MS));
         }
         return log;
     }

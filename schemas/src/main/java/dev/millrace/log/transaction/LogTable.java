@@ -1,5 +1,6 @@
 package dev.millrace.log.transaction;
 
+import dev.millrace.log.ClientKind;
 import dev.millrace.log.scan.LogReader;
 import dev.millrace.log.scan.ReadLimit;
 import java.nio.charset.StandardCharsets;
@@ -64,6 +65,7 @@ public final class LogTable implements AutoCloseable {
         reading.put("request.timeout.ms", Math.toIntExact(timeoutMs));
         reading.put("fetch.max.wait.ms", FETCH_WAIT_MS);
         reading.remove("group.id");
+        reading.put("client.id", ClientKind.id(clientProperties, topic));
         this.log = LogReader.with(reading);
         log.consumer().assign(List.of(partition));
     }
@@ -138,6 +140,7 @@ public final class LogTable implements AutoCloseable {
     private TransactionalWriter writer() {
         Map<String, Object> writing = new HashMap<>(clientProperties);
         writing.put("transactional.id", transactionalId(topic));
+        writing.put("client.id", ClientKind.id(clientProperties, topic));
         writing.put("acks", "all");
         writing.put("max.block.ms", timeoutMs);
         writing.put("transaction.timeout.ms", Math.toIntExact(timeoutMs));

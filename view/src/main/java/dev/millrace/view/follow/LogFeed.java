@@ -141,7 +141,7 @@ final class LogFeed implements AutoCloseable {
             settings.put(ConsumerConfig.FETCH_MIN_BYTES_CONFIG, GATHERED_BYTES);
             settings.put(ConsumerConfig.FETCH_MAX_WAIT_MS_CONFIG, GATHERED_MS);
         }
-        return new LogReader(connection, settings);
+        return new LogReader(connection.as("view"), settings);
     }
 
     private static List<TopicPartition> partitions(LogReader reader, List<String> topics) {

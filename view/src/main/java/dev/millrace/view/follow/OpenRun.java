@@ -89,7 +89,7 @@ public final class OpenRun implements AutoCloseable {
     /** A client of the log's cluster, made once: to make one costs more than most of its answers. */
     public synchronized Admin admin() {
         if (admin == null) {
-            admin = Admin.create(connection().orElseThrow().admin());
+            admin = Admin.create(connection().orElseThrow().as("view").admin());
         }
         return admin;
     }

@@ -132,7 +132,7 @@ public final class LiveRun implements RecordedRun {
 
     private LogReader reader() {
         return new LogReader(
-                connection,
+                connection.as("records"),
                 Map.of(
                         ConsumerConfig.AUTO_OFFSET_RESET_CONFIG,
                         "none",

@@ -99,7 +99,8 @@ public final class RunImport {
 
     /** Returns a reader of the partitions' end offsets that includes uncommitted records. */
     private LogReader ends() {
-        return new LogReader(connection, Map.of(ConsumerConfig.ISOLATION_LEVEL_CONFIG, "read_uncommitted"));
+        return new LogReader(
+                connection.as("import"), Map.of(ConsumerConfig.ISOLATION_LEVEL_CONFIG, "read_uncommitted"));
     }
 
     private static void requireEmpty(List<TopicPartition> partitions, Consumer<byte[], byte[]> consumer) {
@@ -147,7 +148,7 @@ public final class RunImport {
         }
         Map<TopicPartition, RecordsToDelete> upTo = new HashMap<>();
         deletable.forEach(partition -> upTo.put(partition, RecordsToDelete.beforeOffset(1)));
-        try (Admin admin = Admin.create(connection.admin())) {
+        try (Admin admin = Admin.create(connection.as("import").admin())) {
             admin.deleteRecords(upTo).all().get();
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();

@@ -104,7 +104,7 @@ public final class BatchReader implements AutoCloseable {
         String topic = connection.topics().batches();
         this.limit = limit;
         this.log = new LogReader(
-                connection,
+                connection.as("batches"),
                 Map.of("group.id", connection.group("learner"), "auto.offset.reset", "none", "max.poll.records", 16));
         try {
             this.batches =

@@ -116,7 +116,7 @@ public record ConsumedBatches(BatchProgress progress, long lostVersion, Map<Long
     }
 
     private static boolean hasBegunLater(LogConnection connection, Duration limit) {
-        try (LogReader log = new LogReader(connection)) {
+        try (LogReader log = new LogReader(connection.as("consumed-batches"))) {
             return log.begin(partition(connection, log), limit) > 0;
         }
     }
@@ -132,7 +132,7 @@ public record ConsumedBatches(BatchProgress progress, long lostVersion, Map<Long
     /** @param isEnough asked of what was found, if anything was, and otherwise more is read */
     private static List<TrainingStep> tail(
             LogConnection connection, Duration limit, Predicate<List<TrainingStep>> isEnough) {
-        try (LogReader log = new LogReader(connection)) {
+        try (LogReader log = new LogReader(connection.as("consumed-batches"))) {
             TopicPartition partition = partition(connection, log);
             log.consumer().assign(List.of(partition));
             long begin = log.begin(partition, limit);

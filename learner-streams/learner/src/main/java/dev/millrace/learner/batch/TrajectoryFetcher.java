@@ -50,7 +50,7 @@ public final class TrajectoryFetcher implements AutoCloseable {
     public TrajectoryFetcher(LogConnection connection, long keptBytes, Duration limit) {
         this.topic = connection.topics().trajectories();
         this.log = new LogReader(
-                connection,
+                connection.as("trajectories"),
                 Map.of("auto.offset.reset", "none", "max.poll.records", 2000, "fetch.max.wait.ms", FETCH_WAIT_MS));
         this.trajectories =
                 AvroSerde.of(Trajectory.class, connection.registry()).deserializer();

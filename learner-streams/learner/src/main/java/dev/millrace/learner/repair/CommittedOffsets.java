@@ -40,7 +40,7 @@ final class CommittedOffsets {
     /** @param there topics of the run that exist */
     static CommittedOffsets read(LogConnection connection, Set<String> there) {
         CommittedOffsets found = new CommittedOffsets(connection);
-        try (Admin admin = Admin.create(connection.admin())) {
+        try (Admin admin = Admin.create(connection.as("repair").admin())) {
             for (String role : ROLES) {
                 found.add(admin, connection.group(role), there);
             }

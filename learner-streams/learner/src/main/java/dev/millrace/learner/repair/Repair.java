@@ -59,7 +59,7 @@ public final class Repair {
      * @throws RepairException if a role still runs, or the cluster denies access
      */
     public int moveOffsets(Examined examined) {
-        try (Admin admin = Admin.create(connection.admin())) {
+        try (Admin admin = Admin.create(connection.as("repair").admin())) {
             examined.outside()
                     .forEach((group, offsets) -> CommittedOffsets.answer(
                             admin.alterConsumerGroupOffsets(group, offsets).all()));
@@ -73,7 +73,7 @@ public final class Repair {
      * @return how many
      */
     public int abortTransactions(Examined examined) {
-        try (Admin admin = Admin.create(connection.admin())) {
+        try (Admin admin = Admin.create(connection.as("repair").admin())) {
             new OpenTransactions(admin, clock.millis()).abort(examined.open());
         }
         return examined.open().size();
@@ -106,7 +106,8 @@ public final class Repair {
     }
 
     private int skip(List<Long> lost) {
-        try (LogReader learner = new LogReader(connection, Map.of("group.id", connection.group("learner")));
+        try (LogReader learner =
+                        new LogReader(connection.as("repair"), Map.of("group.id", connection.group("learner")));
                 TransactionalWriter writer = new TransactionalWriter(this::learnersProducer)) {
             writer.fenceOthers(); // from here on nobody else trains, until the learner that owns the id opens it again
             String topic = connection.topics().batches();

@@ -144,7 +144,7 @@ public final class RunExaminer {
 
     private List<OpenTransaction> findOpen(Set<String> there, Duration openFor, WaysOut ways) {
         List<OpenTransaction> open;
-        try (Admin admin = Admin.create(connection.admin())) {
+        try (Admin admin = Admin.create(connection.as("repair").admin())) {
             open = new OpenTransactions(admin, System.currentTimeMillis())
                     .on(there).stream()
                             .filter(each -> each.openFor().compareTo(openFor) >= 0)
