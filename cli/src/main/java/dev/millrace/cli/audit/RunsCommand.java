@@ -17,6 +17,7 @@ import dev.millrace.runtime.train.RunDirectory;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.view.follow.RunSource;
 import dev.millrace.view.follow.ViewedRuns;
+import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.UncheckedIOException;
@@ -211,10 +212,7 @@ public final class RunsCommand implements Callable<Integer> {
                                 ? Files.getLastModifiedTime(file).toMillis()
                                 : 0);
             }
-            long topics = files.stream()
-                    .map(file -> topic(file.getParent()))
-                    .distinct()
-                    .count();
+            long topics = files.stream().map(file -> topic(file)).distinct().count();
             return new Row(
                     id, folder.toString(), state, List.of(), version, writtenMs == 0 ? null : writtenMs, topics, bytes);
         } catch (IOException e) {
@@ -229,13 +227,14 @@ public final class RunsCommand implements Callable<Integer> {
         }
         try (Stream<Path> all = Files.walk(broker, 2)) {
             return all.filter(file -> file.getNameCount() == broker.getNameCount() + 2 && Files.isRegularFile(file))
-                    .filter(file -> topic(file.getParent()).startsWith(topics.prefix()))
+                    .filter(file -> topic(file).startsWith(topics.prefix()))
                     .toList();
         }
     }
 
-    private static String topic(Path partition) {
-        return partition.getFileName().toString().replaceFirst("-[0-9]+$", "");
+    /** By the folder of a partition, which is the second to last name. */
+    private static String topic(Path file) {
+        return file.getName(file.getNameCount() - 2).toString().replaceFirst("-[0-9]+$", "");
     }
 
     /** By the last row of the steps; null before the first step. */
@@ -243,15 +242,15 @@ public final class RunsCommand implements Callable<Integer> {
         if (!Files.exists(steps)) {
             return null;
         }
-        try (Stream<String> lines = Files.lines(steps)) {
-            String[] ends = lines.reduce(new String[2], RunsCommand::ends, (one, other) -> other);
-            int column = ends[0] == null ? -1 : List.of(ends[0].split(",", -1)).indexOf("version");
-            return column < 0 || ends[1] == null ? null : Long.valueOf(ends[1].split(",", -1)[column]);
+        try (BufferedReader lines = Files.newBufferedReader(steps)) {
+            String head = lines.readLine();
+            int column = head == null ? -1 : List.of(head.split(",", -1)).indexOf("version");
+            String last = null;
+            for (String line = head; line != null; line = lines.readLine()) {
+                last = line;
+            }
+            return column < 0 || last == null || last.equals(head) ? null : Long.valueOf(last.split(",", -1)[column]);
         }
-    }
-
-    private static String[] ends(String[] soFar, String line) {
-        return new String[] {soFar[0] == null ? line : soFar[0], soFar[0] == null ? null : line};
     }
 
     private static Table table(List<Row> rows) {

@@ -9,6 +9,7 @@ import dev.millrace.log.run.TopicAdministration;
 import dev.millrace.log.run.TopicsConfig;
 import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -128,7 +129,7 @@ class ConnectionCausesIT {
         command.addAll(List.of(arguments));
         command.addAll(List.of("-keystore", store(store), "-storepass", PASSWORD, "-storetype", "PKCS12"));
         Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
-        String said = new String(process.getInputStream().readAllBytes());
+        String said = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
         assertThat(process.waitFor()).as(said).isZero();
     }
 

@@ -19,10 +19,10 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.NavigableSet;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
-import java.util.SortedSet;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.concurrent.ExecutionException;
@@ -88,11 +88,11 @@ public final class ClusterRuns implements AutoCloseable {
      * @param others topics, groups and ids under the run's prefix that no role of a run makes
      */
     public record Holdings(
-            SortedSet<String> topics,
-            SortedSet<String> groups,
-            SortedSet<String> transactionalIds,
-            SortedSet<String> subjects,
-            SortedSet<String> others) {
+            NavigableSet<String> topics,
+            NavigableSet<String> groups,
+            NavigableSet<String> transactionalIds,
+            NavigableSet<String> subjects,
+            NavigableSet<String> others) {
         /** Whether there is nothing to delete. */
         public boolean isEmpty() {
             return topics.isEmpty() && groups.isEmpty() && subjects.isEmpty();
@@ -200,7 +200,10 @@ public final class ClusterRuns implements AutoCloseable {
                     .next();
             ConfigResource broker = new ConfigResource(ConfigResource.Type.BROKER, any.idString());
             Config settings = calls.answer(
-                    admin.describeConfigs(List.of(broker)).values().get(broker), "describe the settings of a broker");
+                            admin.describeConfigs(List.of(broker)).all(), "describe the settings of a broker")
+                    .values()
+                    .iterator()
+                    .next();
             return OptionalLong.of(Long.parseLong(settings.get(EXPIRATION).value()));
         } catch (ExecutionException e) { // it takes a right of its own
             return OptionalLong.empty();
@@ -318,7 +321,7 @@ public final class ClusterRuns implements AutoCloseable {
             Map<String, Boolean> transactionalIds,
             Optional<Map<String, Long>> bytes,
             Set<String> subjects,
-            SortedSet<String> prefixes) {}
+            NavigableSet<String> prefixes) {}
 
     private Cluster look() {
         Set<String> topics = calls.required(admin.listTopics().names(), "list its topics");
@@ -339,7 +342,7 @@ public final class ClusterRuns implements AutoCloseable {
         return new Cluster(topics, groups, transactionalIds, bytes(), allSubjects(), prefixes(topics));
     }
 
-    private static SortedSet<String> prefixes(Set<String> topics) {
+    private static NavigableSet<String> prefixes(Set<String> topics) {
         return topics.stream()
                 .map(CLAIM::matcher)
                 .filter(Matcher::matches)
@@ -392,7 +395,7 @@ public final class ClusterRuns implements AutoCloseable {
                         && Stream.of("topology-", "preflight-")
                                 .anyMatch(begin -> name.startsWith(topics.prefix() + begin));
         Set<String> subjects = RunSchemas.bySubject(topics).keySet();
-        SortedSet<String> others = new TreeSet<>();
+        NavigableSet<String> others = new TreeSet<>();
         Stream.of(
                         cluster.topics(),
                         cluster.groups().keySet(),
@@ -411,7 +414,7 @@ public final class ClusterRuns implements AutoCloseable {
                 others);
     }
 
-    private static SortedSet<String> sorted(Set<String> names, Predicate<String> chosen) {
+    private static NavigableSet<String> sorted(Set<String> names, Predicate<String> chosen) {
         return names.stream().filter(chosen).collect(Collectors.toCollection(TreeSet::new));
     }
 
