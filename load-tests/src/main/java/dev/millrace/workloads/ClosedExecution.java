@@ -58,10 +58,14 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
 
     @Override
     public ClosedRun plainLoop(ClosedPoint point) {
-        try (PlainLoop loop = new PlainLoop(
-                point.named("plain", bootstrapServers), point.plan(), slowEnvironments(point.plan(), point.config()))) {
+        try (PlainLoop loop =
+                new PlainLoop(named(point, "plain"), point.plan(), slowEnvironments(point.plan(), point.config()))) {
             return loop.run(point.settings());
         }
+    }
+
+    private MillraceConfig named(ClosedPoint point, String id) {
+        return point.named(id, String.valueOf(cluster.get("bootstrap.servers")));
     }
 
     private static Environments slowEnvironments(ClosedPlan plan, MillraceConfig config) {
@@ -72,7 +76,7 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
 
     @Override
     public ClosedRun run(ClosedPoint point, int number) throws Exception {
-        MillraceConfig config = point.named(prefix + "-" + number, String.valueOf(cluster.get("bootstrap.servers")));
+        MillraceConfig config = named(point, prefix + "-" + number);
         try (Meters meters = new Meters(config.metrics(), config.run().id())) {
             Map<String, Object> client = ClientMeters.reportingTo(meters.registry(), config.clientSettings());
             client.putAll(cluster);

@@ -46,6 +46,7 @@ public final class TopicAdministration implements AutoCloseable {
     private static final long RETRY_MS = 50;
 
     private final TopicsConfig config;
+    private final String brokers;
     private final ConnectionFailure failure;
     private final Admin admin;
     private final ClusterCalls calls;
@@ -57,6 +58,7 @@ public final class TopicAdministration implements AutoCloseable {
      */
     public TopicAdministration(Map<String, Object> clientProperties, TopicsConfig config) {
         this.config = config;
+        this.brokers = String.valueOf(clientProperties.get("bootstrap.servers"));
         this.failure = new ConnectionFailure(clientProperties, config.timeoutMs());
         this.calls = new ClusterCalls(config.timeoutMs());
         Map<String, Object> properties = new HashMap<>(clientProperties);

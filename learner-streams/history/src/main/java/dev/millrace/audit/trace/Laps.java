@@ -28,6 +28,7 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.function.Consumer;
 import java.util.function.Function;
+import java.util.stream.Stream;
 import org.apache.avro.specific.SpecificRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Deserializer;
@@ -163,8 +164,8 @@ public record Laps(List<Lap> laps, int incomplete) {
                 }
             });
             List<Trained> trained = steps.values().stream()
-                    .filter(step -> batches.containsKey(step.getBatchId()))
-                    .map(step -> new Trained(step, batches.get(step.getBatchId())))
+                    .flatMap(step ->
+                            Stream.ofNullable(batches.get(step.getBatchId())).map(batch -> new Trained(step, batch)))
                     .toList();
             Map<Place, Found<Trajectory>> trajectories = at(
                     Trajectory.class,
@@ -305,10 +306,11 @@ public record Laps(List<Lap> laps, int incomplete) {
             Found<Trajectory> trajectory = joined.apply(last.get());
             Found<Rollout> rollout = rollouts.get(
                     new Place(last.get().getRolloutPartition(), last.get().getRolloutOffset()));
-            Long released = rollout == null
-                    ? null
-                    : releases.getOrDefault(rollout.value().getGroupId(), new TreeSet<>())
-                            .floor(rollout.value().getStartedAtMs());
+            if (rollout == null) {
+                return Optional.empty();
+            }
+            Long released = releases.getOrDefault(rollout.value().getGroupId(), new TreeSet<>())
+                    .floor(rollout.value().getStartedAtMs());
             if (released == null) {
                 return Optional.empty();
             }
