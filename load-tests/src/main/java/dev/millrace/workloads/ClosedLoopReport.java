@@ -49,7 +49,7 @@ public final class ClosedLoopReport {
         }
 
         boolean isPlain() {
-            return run == of.plain();
+            return run.equals(of.plain());
         }
 
         double ofPlain(ToDoubleFunction<ClosedRun> value) {
