@@ -38,7 +38,7 @@ public final class RunOptions {
     private String bootstrapServers;
 
     @Mixin
-    private ClientFile clientFile;
+    private ClientFile clientFile = new ClientFile();
 
     @Option(
             names = "--run",

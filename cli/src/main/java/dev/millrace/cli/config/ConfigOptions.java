@@ -38,7 +38,7 @@ public final class ConfigOptions {
     private String bootstrapServers;
 
     @Mixin
-    private ClientFile clientFile;
+    private ClientFile clientFile = new ClientFile();
 
     @Option(names = "--device", paramLabel = "DEVICE", description = "Where the policy runs: cpu (default) or cuda:0.")
     private String device;

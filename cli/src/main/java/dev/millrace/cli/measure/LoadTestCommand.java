@@ -87,7 +87,7 @@ public final class LoadTestCommand implements Callable<Integer> {
     private String bootstrapServers = "";
 
     @Mixin
-    private ClientFile clientFile;
+    private ClientFile clientFile = new ClientFile();
 
     @Option(
             names = "--brokers",

@@ -82,7 +82,7 @@ public final class ImportCommand implements Callable<Integer> {
     private String bootstrapServers;
 
     @Mixin
-    private ClientFile clientFile;
+    private ClientFile clientFile = new ClientFile();
 
     @Option(
             names = "--set",
