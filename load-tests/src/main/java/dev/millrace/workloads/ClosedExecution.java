@@ -57,10 +57,13 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
     }
 
     @Override
-    public ClosedRun plainLoop(ClosedPoint point) {
+    public Optional<ClosedRun> plainLoop(ClosedPoint point) {
+        if (!PlainLoop.canRun(point.config())) {
+            return Optional.empty();
+        }
         try (PlainLoop loop =
                 new PlainLoop(named(point, "plain"), point.plan(), slowEnvironments(point.plan(), point.config()))) {
-            return loop.run(point.settings());
+            return Optional.of(loop.run(point.settings()));
         }
     }
 

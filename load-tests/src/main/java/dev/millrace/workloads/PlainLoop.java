@@ -2,6 +2,8 @@ package dev.millrace.workloads;
 
 import dev.millrace.api.environment.Task;
 import dev.millrace.api.step.MadeStep;
+import dev.millrace.corrections.algorithm.RoutingReplay;
+import dev.millrace.corrections.kl.ReferenceConfig;
 import dev.millrace.corrections.stage.ControlState;
 import dev.millrace.generator.environment.Environments;
 import dev.millrace.generator.sampling.RolloutSampler;
@@ -56,6 +58,18 @@ final class PlainLoop implements AutoCloseable {
     private ControlState controls = ControlState.initial();
     private long batchId;
     private long version;
+
+    /** Whether it does what a run of this configuration does: sampled and scored by own engines alone, without another version as reference. */
+    static boolean canRun(MillraceConfig config) {
+        return !config.engine().isRemote()
+                && config.topology().join().partners().size() == 1
+                && config.algorithm().routingReplay() == RoutingReplay.NONE
+                && config.algorithm()
+                        .kl()
+                        .against()
+                        .filter(ReferenceConfig.Version.class::isInstance)
+                        .isEmpty();
+    }
 
     /** @param environments that are sampled */
     PlainLoop(MillraceConfig config, ClosedPlan plan, Environments environments) {

@@ -48,17 +48,11 @@ import picocli.CommandLine.Spec;
             "",
             "millrace runs",
             "millrace runs --bootstrap-servers kafka:9092",
-            "millrace runs --bootstrap-servers kafka:9092 --run my-run --output json",
+            "millrace runs --bootstrap-servers kafka:9092 --run my-run --json",
             "",
             "Exit codes: 0 the list is complete; 1 a failure; 2 a mistake in the command line."
         })
 public final class RunsCommand implements Callable<Integer> {
-    /** How a command answers. */
-    enum Output {
-        TEXT,
-        JSON
-    }
-
     @Mixin
     private RunOptions run;
 
@@ -69,12 +63,8 @@ public final class RunsCommand implements Callable<Integer> {
             description = "Folder with runs, where no cluster is given (default ${DEFAULT-VALUE}).")
     private Path runs;
 
-    @Option(
-            names = "--output",
-            paramLabel = "FORMAT",
-            defaultValue = "text",
-            description = "text or json (default ${DEFAULT-VALUE}).")
-    private Output output;
+    @Option(names = "--json", description = "Print JSON.")
+    private boolean json;
 
     @Spec
     private CommandSpec spec;
@@ -104,7 +94,7 @@ public final class RunsCommand implements Callable<Integer> {
                                 || row.id().equals(whereabouts.run().id()))
                         .toList();
         PrintWriter out = spec.commandLine().getOut();
-        if (output == Output.JSON) {
+        if (json) {
             out.println(json(rows).toPrettyString());
         } else if (rows.isEmpty()) {
             out.println(
@@ -188,14 +178,12 @@ public final class RunsCommand implements Callable<Integer> {
                     null,
                     null);
         }
-        String state = source.mayGrow()
-                ? "running"
-                : source.summary().isPresent() ? "finished" : source.wasTrained() ? "killed" : "ended";
         String id = whereabouts.run().id().isEmpty()
                 ? source.name()
                 : whereabouts.run().id();
         try {
             Long version = newestVersion(folder.resolve("steps.csv"));
+            String state = state(source, version != null);
             if (!whereabouts.run().embedded()) {
                 List<String> where =
                         List.of("its log is on " + whereabouts.run().bootstrapServers());
@@ -218,6 +206,17 @@ public final class RunsCommand implements Callable<Integer> {
         } catch (IOException e) {
             throw new UncheckedIOException("cannot look at the files of " + folder + ": " + e.getMessage(), e);
         }
+    }
+
+    /** By the words of the page. */
+    private static String state(RunSource.Folder source, boolean hasStep) {
+        if (source.mayGrow()) {
+            return "running";
+        }
+        if (source.summary().isPresent()) {
+            return "finished";
+        }
+        return !source.wasTrained() ? "ended" : hasStep ? "killed" : "ended before its first step";
     }
 
     /** The files of the run's own topics. */

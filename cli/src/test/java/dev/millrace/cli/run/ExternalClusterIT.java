@@ -115,7 +115,7 @@ class ExternalClusterIT {
 
     @Test
     void shouldListBothRuns() throws Exception {
-        Said said = millrace("runs", "--output", "json");
+        Said said = millrace("runs", "--json");
         assertThat(said.status()).as(said.toString()).isZero();
         JsonNode listed = new ObjectMapper().readTree(said.out());
         assertThat(listed.findValuesAsText("run_id")).contains(first.id, second.id);
@@ -127,9 +127,8 @@ class ExternalClusterIT {
         }
         assertThat(millrace("runs", "--run", first.id).out()).contains(first.id).doesNotContain(second.id);
         StringWriter out = new StringWriter();
-        int status = Main.commandLine()
-                .setOut(new PrintWriter(out))
-                .execute("runs", "--runs", folder.toString(), "--output", "json");
+        int status =
+                Main.commandLine().setOut(new PrintWriter(out)).execute("runs", "--runs", folder.toString(), "--json");
         assertThat(status).isZero();
         assertThat(new ObjectMapper().readTree(out.toString()).findValuesAsText("state"))
                 .contains("finished", "finished");

@@ -5,6 +5,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Optional;
 import java.util.function.Consumer;
 
 /**
@@ -38,8 +39,8 @@ public final class ClosedLoop<P extends ClosedLoop.Point<P>> {
 
     /** Makes runs. */
     public interface Execution<P> {
-        /** What sampling and training in turns come to without a log. */
-        ClosedRun plainLoop(P point) throws Exception;
+        /** What sampling and training in turns come to without a log; empty if they cannot do what the run does. */
+        Optional<ClosedRun> plainLoop(P point) throws Exception;
 
         /** @param number of the run, from 0 */
         ClosedRun run(P point, int number) throws Exception;
@@ -73,15 +74,18 @@ public final class ClosedLoop<P extends ClosedLoop.Point<P>> {
                 .filter(point -> point.eta() == 0)
                 .findFirst()
                 .orElseGet(() -> points.get(0).synchronous());
-        ClosedRun plain = execution.plainLoop(first);
-        progress.accept(String.format(
-                Locale.ROOT,
-                "plain loop: %d steps in %.1f s, %.0f ms a step; reward %.3f to %.3f",
-                plain.steps().size(),
-                plain.seconds(),
-                plain.millisPerStep(),
-                plain.firstReward(),
-                plain.lastReward()));
+        Optional<ClosedRun> plain = execution.plainLoop(first);
+        progress.accept(
+                plain.map(run -> String.format(
+                                Locale.ROOT,
+                                "plain loop: %d steps in %.1f s, %.0f ms a step; reward %.3f to %.3f",
+                                run.steps().size(),
+                                run.seconds(),
+                                run.millisPerStep(),
+                                run.firstReward(),
+                                run.lastReward()))
+                        .orElse(
+                                "no plain loop: it has no remote engine, joined rewards or scores, reference version or routing replay"));
         ClosedRun baseline = execution.run(first, runs++);
         report(baseline);
         List<ClosedRun> made = new ArrayList<>(List.of(baseline));
@@ -92,7 +96,7 @@ public final class ClosedLoop<P extends ClosedLoop.Point<P>> {
                 report(run);
             }
         }
-        return new ClosedCurve(shared, plain.beside(baseline), made);
+        return new ClosedCurve(shared, plain.map(run -> run.beside(baseline)).orElse(null), made);
     }
 
     private void report(ClosedRun run) {

@@ -17,6 +17,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -64,8 +65,8 @@ class ClosedLoopTest {
         return new ClosedLoop<>(
                         new ClosedLoop.Execution<Setting>() {
                             @Override
-                            public ClosedRun plainLoop(Setting point) {
-                                return ClosedLoopTest.run(point.settings(), 0, 0.5);
+                            public Optional<ClosedRun> plainLoop(Setting point) {
+                                return Optional.of(ClosedLoopTest.run(point.settings(), 0, 0.5));
                             }
 
                             @Override
