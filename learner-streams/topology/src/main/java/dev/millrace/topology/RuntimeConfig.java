@@ -7,7 +7,7 @@ import java.util.List;
  * How the stream engine runs the topology.
  *
  * @param threads stream threads, at least 1
- * @param commitIntervalMs longest time between two transactions; a batch, or the end of a burst, is committed at once
+ * @param commitIntervalMs transaction interval
  * @param maxTaskIdleMs extra wait of a task for an empty partition; -1 does not wait at all, and order may differ
  *     between runs
  * @param stateStores state stores

@@ -3,14 +3,12 @@ package dev.millrace.topology.task;
 import java.util.Optional;
 
 /**
- * Decides when a commit need not wait for its interval.
+ * Decides when a commit need not wait for its interval: somebody waits for a record that was just made, and it was made of what
+ * had just come.
  *
- * <ul>
- *   <li>Somebody waits for a record that was just made, and it was made of what had just come. A task that lags behind its input has
- *       no such reader to please: there, more commits would only cost throughput, and make it lag more.
- *   <li>A task has made records and then nothing came for a while. Rollouts and scores come in bursts, one per transaction, so what a
- *       burst made is committed as a whole and at once, and not some time later in two parts.
- * </ul>
+ * <p>Both hops of the topology commit together. What the first makes visible with one commit, the second would make visible
+ * with the next, a whole interval later; a commit of its own saves that. A task that lags behind its input has no such reader to
+ * please: there, more commits would only cost throughput, and make it lag more.
  */
 final class PromptCommit {
     private static final int FRESH_INTERVALS = 2;
@@ -18,8 +16,6 @@ final class PromptCommit {
     private final Optional<String> awaited;
     private final long freshMs;
     private boolean made;
-    private boolean isUncommitted;
-    private boolean isBusy;
 
     /**
      * @param awaited topic on which somebody waits for records
@@ -33,7 +29,6 @@ final class PromptCommit {
     /** A record went to a topic. */
     void made(String topic) {
         made |= awaited.isPresent() && awaited.get().equals(topic);
-        isUncommitted = true;
     }
 
     /**
@@ -44,16 +39,6 @@ final class PromptCommit {
     boolean isDue(long ageMs) {
         boolean due = made && ageMs <= freshMs;
         made = false;
-        isBusy = true;
-        isUncommitted &= !due;
         return due;
-    }
-
-    /** Whether to commit now, asked at even intervals: records were made, and nothing has come since it was asked before. */
-    boolean isSettled() {
-        boolean settled = isUncommitted && !isBusy;
-        isBusy = false;
-        isUncommitted &= !settled;
-        return settled;
     }
 }

@@ -9,7 +9,6 @@ import java.time.Duration;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
-import java.util.concurrent.atomic.AtomicLong;
 import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.streams.processor.PunctuationType;
@@ -23,9 +22,6 @@ import org.apache.kafka.streams.state.StoreBuilder;
 /** Puts tasks of one kind, with their stores and journals, into a topology. */
 public final class TaskSupplier<A extends Observation> implements ProcessorSupplier<Object, A, Object, Object> {
     private static final Duration TICK = Duration.ofSeconds(1);
-    private static final Duration SETTLING = Duration.ofMillis(10);
-    /** All tasks of a thread commit together, so what is left after a commit can wait this long for the next one. */
-    private static final long BETWEEN_COMMITS_MS = 25;
 
     private final TaskFactory<A> factory;
     private final String journalStore;
@@ -34,7 +30,6 @@ public final class TaskSupplier<A extends Observation> implements ProcessorSuppl
     private final StateStores.Kind kind;
     private final WaitBoard board;
     private final long commitIntervalMs;
-    private final AtomicLong lastSettledMs = new AtomicLong();
 
     /**
      * @param journal name of the journal's store
@@ -98,7 +93,6 @@ public final class TaskSupplier<A extends Observation> implements ProcessorSuppl
             idleTime = new IdleTime(factory.maxGapMs(), context.currentSystemTimeMs());
             task = factory.opening().open(context.taskId().partition(), context::getStateStore, this::forward);
             context.schedule(TICK, PunctuationType.WALL_CLOCK_TIME, this::tick);
-            context.schedule(SETTLING, PunctuationType.WALL_CLOCK_TIME, this::commitWhatSettled);
         }
 
         @Override
@@ -107,13 +101,6 @@ public final class TaskSupplier<A extends Observation> implements ProcessorSuppl
             journal.arrived(record.value());
             task.take(record.value(), record.timestamp());
             if (promptCommit.isDue(context().currentSystemTimeMs() - record.timestamp())) {
-                context().commit();
-            }
-        }
-
-        private void commitWhatSettled(long wallClockMs) {
-            if (wallClockMs - lastSettledMs.get() >= BETWEEN_COMMITS_MS && promptCommit.isSettled()) {
-                lastSettledMs.set(wallClockMs);
                 context().commit();
             }
         }

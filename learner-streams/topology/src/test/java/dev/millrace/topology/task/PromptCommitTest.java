@@ -32,25 +32,6 @@ class PromptCommitTest {
     }
 
     @Test
-    void shouldCommitABurstOnceNothingFollows() {
-        commit.made("outcomes");
-        commit.isDue(0);
-
-        assertThat(commit.isSettled()).as("something came").isFalse();
-        assertThat(commit.isSettled()).isTrue();
-        assertThat(commit.isSettled()).as("nothing was made since").isFalse();
-    }
-
-    @Test
-    void shouldNotCommitTwiceWhatSomebodyWaitedFor() {
-        commit.made("batches");
-        assertThat(commit.isDue(0)).isTrue();
-
-        assertThat(commit.isSettled()).isFalse();
-        assertThat(commit.isSettled()).isFalse();
-    }
-
-    @Test
     void shouldNotHurryForNobody() {
         PromptCommit none = new PromptCommit(Optional.empty(), 100);
         none.made("batches");
