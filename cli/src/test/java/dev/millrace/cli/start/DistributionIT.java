@@ -135,7 +135,8 @@ class DistributionIT {
                 .containsPattern("Java (1[7-9]|[2-9]\\d)\\.")
                 .containsPattern("Kafka clients [0-9]")
                 .containsPattern("ONNX Runtime [0-9]")
-                .contains("steps      2 to version 2", "It adds up.", "`learner.max_steps`");
+                .containsPattern("steps +2 to version 2")
+                .contains("It adds up.", "`learner.max_steps`");
         assertThat(elsewhere.resolve("runs/first/summary.json")).exists();
         assertThat(sizes(home)).isEqualTo(before);
     }
