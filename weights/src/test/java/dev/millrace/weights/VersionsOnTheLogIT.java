@@ -459,7 +459,8 @@ class VersionsOnTheLogIT {
 
             assertThatThrownBy(() -> new NewestWeights(feed, Duration.ofSeconds(1)))
                     .isInstanceOf(VersionUnavailableException.class)
-                    .hasMessageStartingWith("version 2 is incomplete: ")
+                    .hasMessageStartingWith("version 2 of policy on ")
+                    .hasMessageContaining(" is incomplete: ")
                     .hasMessageEndingWith(", and no later version was published within 1000 ms; \""
                             + connection.command("repair") + "\" names the way out");
             assertThat(served.current().version()).isEqualTo(1);
