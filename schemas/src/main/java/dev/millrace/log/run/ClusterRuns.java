@@ -8,6 +8,8 @@ import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.registry.RestSchemaRegistry;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.registry.SchemaRegistryException;
+import dev.millrace.schemas.run.ManifestChain;
+import dev.millrace.schemas.run.ManifestChain.Link;
 import dev.millrace.schemas.run.RunSchemas;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
@@ -64,7 +66,7 @@ public final class ClusterRuns implements AutoCloseable {
 
     private static final Pattern USUAL = Pattern.compile("millrace\\.[A-Za-z0-9._-]{1,140}\\.");
     private static final String EXPIRATION = "transactional.id.expiration.ms";
-    /** Offsets from the end of the log of versions, among which is a version: each has one record and one commit marker. */
+    /** Offsets from the end of the log of versions, which usually hold the end of the chain: each has one record and one commit marker. */
     private static final int TAIL = 20;
 
     private static final long PAUSE_MS = 50;
@@ -106,7 +108,7 @@ public final class ClusterRuns implements AutoCloseable {
      * @param claim what is recorded of it; empty if its claim is gone or cannot be read
      * @param holdings what it holds
      * @param signs why a role of it seems to be alive, a clause each
-     * @param newestVersion on its log; empty if there is none
+     * @param newestVersion of its newest epoch's chain; empty if there is none, or no claim
      * @param lastRecordMs time of its newest record; empty if its topics hold none
      * @param bytes on the brokers' disks, all copies together; empty if the cluster does not say
      */
@@ -374,12 +376,15 @@ public final class ClusterRuns implements AutoCloseable {
     private ClusterRun at(RunTopics topics, Cluster cluster) {
         Holdings held = holdings(topics, cluster);
         OptionalLong lastRecordMs = lastRecordMs(held.topics());
+        Optional<ClaimedRun> claim = claim(topics, held.topics());
         return new ClusterRun(
                 topics,
-                claim(topics, held.topics()),
+                claim,
                 held,
                 signs(held, cluster, lastRecordMs),
-                newestVersion(topics, held.topics()),
+                claim.filter(found -> held.topics().contains(topics.policyVersions()))
+                        .map(found -> newestVersion(topics, found))
+                        .orElse(OptionalLong.empty()),
                 lastRecordMs,
                 cluster.bytes()
                         .map(bytes -> OptionalLong.of(held.topics().stream()
@@ -485,10 +490,7 @@ public final class ClusterRuns implements AutoCloseable {
                 .max();
     }
 
-    private OptionalLong newestVersion(RunTopics topics, Set<String> there) {
-        if (!there.contains(topics.policyVersions()) || registry.isEmpty()) {
-            return OptionalLong.empty();
-        }
+    private OptionalLong newestVersion(RunTopics topics, ClaimedRun claim) {
         Map<String, Object> reading = ClientKind.CONSUMER.settings(
                 client,
                 Map.of(
@@ -503,37 +505,47 @@ public final class ClusterRuns implements AutoCloseable {
         try (LogReader log = LogReader.with(reading)) {
             long begin = log.begin(partition, limit);
             long end = log.end(partition, limit);
-            OptionalLong inTail = newestVersion(log, topics, Math.max(begin, end - TAIL), end);
-            return inTail.isPresent() || end - TAIL <= begin ? inTail : newestVersion(log, topics, begin, end);
+            List<Link> tail = end - TAIL > begin ? links(log, topics, claim, end - TAIL, end) : List.of();
+            if (!tail.isEmpty()) {
+                Link first = tail.get(0);
+                ManifestChain<Link> chain = new ManifestChain<>(Optional.empty());
+                chain.begin(first, first);
+                if (tail.stream().allMatch(link -> link.version() >= first.version() && isTaken(chain, link))) {
+                    return chain.newest();
+                }
+            }
+            ManifestChain<Link> whole =
+                    new ManifestChain<>(claim.lineage(claim.run().epoch()).parent());
+            links(log, topics, claim, begin, end).forEach(link -> whole.add(link, link));
+            return whole.newest();
         } catch (KafkaException e) {
             throw new LogSetupException("the versions on " + partition + " cannot be read: " + e.getMessage(), e);
         }
     }
 
-    private OptionalLong newestVersion(LogReader log, RunTopics topics, long from, long end) {
+    /** Whether a manifest extends the chain, or is a copy of one on it. */
+    private static boolean isTaken(ManifestChain<Link> chain, Link link) {
+        return chain.add(link, link).whyNot().isEmpty() && !chain.isAhead(link.version());
+    }
+
+    /** Of the manifests of the run's newest epoch. */
+    private List<Link> links(LogReader log, RunTopics topics, ClaimedRun claim, long from, long end) {
         var versions = AvroSerde.of(PolicyVersion.class, registry.orElseThrow()).deserializer();
         TopicPartition partition = new TopicPartition(topics.policyVersions(), 0);
-        List<PolicyVersion> newest = new ArrayList<>();
+        List<Link> links = new ArrayList<>();
         log.from(partition, from);
         log.readTo(Map.of(partition, end), ReadLimit.within(Duration.ofMillis(config.timeoutMs())), record -> {
             try {
                 PolicyVersion read = versions.deserialize(record.topic(), record.value());
-                if (read != null && (newest.isEmpty() || isNewer(read, newest.get(0)))) {
-                    newest.clear();
-                    newest.add(read);
+                if (read != null
+                        && claim.run().owns(read.getRunId(), read.getEpoch())
+                        && claim.run().policyId().equals(read.getPolicyId())) {
+                    links.add(Link.of(read));
                 }
             } catch (MalformedRecordException e) {
                 // refused by the roles too, and no version of the run
             }
         });
-        return newest.isEmpty()
-                ? OptionalLong.empty()
-                : OptionalLong.of(newest.get(0).getVersion());
-    }
-
-    private static boolean isNewer(PolicyVersion one, PolicyVersion other) {
-        return one.getEpoch() == other.getEpoch()
-                ? one.getVersion() > other.getVersion()
-                : one.getEpoch() > other.getEpoch();
+        return links;
     }
 }
