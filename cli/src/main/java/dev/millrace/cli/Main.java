@@ -9,6 +9,7 @@ import dev.millrace.cli.audit.QuarantineCommand;
 import dev.millrace.cli.audit.RepairCommand;
 import dev.millrace.cli.audit.RollbackCommand;
 import dev.millrace.cli.audit.RunsCommand;
+import dev.millrace.cli.audit.TopicsCommand;
 import dev.millrace.cli.audit.TraceCommand;
 import dev.millrace.cli.config.ConfigCommand;
 import dev.millrace.cli.config.PluginPath;
@@ -65,6 +66,7 @@ import picocli.CommandLine.Model.UsageMessageSpec;
             AclsCommand.class,
             EvaluateCommand.class,
             RunsCommand.class,
+            TopicsCommand.class,
             LedgerCommand.class,
             TraceCommand.class,
             LapCommand.class,
