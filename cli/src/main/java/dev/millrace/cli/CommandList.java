@@ -18,7 +18,7 @@ final class CommandList implements IHelpSectionRenderer {
     private static final Map<String, List<String>> GROUPS = new LinkedHashMap<>();
 
     static {
-        GROUPS.put("Train, and look at it", List.of("train", "view", "evaluate"));
+        GROUPS.put("Train, and look at it", List.of("train", "stop", "view", "evaluate"));
         GROUPS.put("Ask a run", List.of("runs", "ledger", "trace", "lap", "doctor"));
         GROUPS.put("Decide a run again", List.of("replay", "correct"));
         GROUPS.put("Mend a run", List.of("rollback", "repair", "dead-letters", "quarantine", "delete"));

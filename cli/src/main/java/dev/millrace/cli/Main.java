@@ -9,6 +9,7 @@ import dev.millrace.cli.audit.QuarantineCommand;
 import dev.millrace.cli.audit.RepairCommand;
 import dev.millrace.cli.audit.RollbackCommand;
 import dev.millrace.cli.audit.RunsCommand;
+import dev.millrace.cli.audit.StopCommand;
 import dev.millrace.cli.audit.TopicsCommand;
 import dev.millrace.cli.audit.TraceCommand;
 import dev.millrace.cli.config.ConfigCommand;
@@ -66,6 +67,7 @@ import picocli.CommandLine.Model.UsageMessageSpec;
             AclsCommand.class,
             EvaluateCommand.class,
             RunsCommand.class,
+            StopCommand.class,
             TopicsCommand.class,
             LedgerCommand.class,
             TraceCommand.class,

@@ -19,6 +19,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.ConfigEntry;
@@ -211,6 +212,51 @@ class ExternalClusterIT {
                 .setErr(new PrintWriter(err))
                 .execute(all.toArray(String[]::new));
         return new Said(status, out.toString(), err.toString());
+    }
+
+    @Test
+    void shouldStopARunInOrderAndGoOnWithIt() throws Exception {
+        List<String> ofRun = List.of("--bootstrap-servers", cluster.bootstrapServers(), "--set", "run.id=asked");
+        String[] endless = Stream.concat(
+                        ofRun.stream(), Stream.of("--max-steps", "100000", "--set", "goal.mean_reward=0"))
+                .toArray(String[]::new);
+        Path directory = folder.resolve("asked");
+        try (TrainProcess process = TrainProcess.train(directory, endless)) {
+            process.awaitStep(1);
+            StringWriter out = new StringWriter();
+            String[] stop = {"stop", "--run-dir", directory.toString()};
+            assertThat(Main.commandLine().setOut(new PrintWriter(out)).execute(stop))
+                    .as(out.toString())
+                    .isZero();
+            assertThat(out.toString().replaceAll("\\s+", " "))
+                    .containsPattern("run asked stopped after [0-9.ms ]+ at version [1-9]\\d*, because ");
+            assertThat(process.awaitExit(LIMIT)).isEqualTo(130);
+            assertThat(Main.commandLine().execute(stop))
+                    .as("there is nothing to stop")
+                    .isEqualTo(5);
+        }
+        long reached;
+        try (TrainProcess process = TrainProcess.train(directory, endless)) {
+            reached = process.awaitStep(3);
+            Said said = millrace("stop", "--run", "asked");
+            assertThat(said.status()).as(said.toString()).isZero();
+            assertThat(said.out().replaceAll("\\s+", " "))
+                    .contains("asked to stop; seen were: ", "no role of run asked is seen any more");
+            assertThat(process.awaitExit(LIMIT)).as("as after Ctrl-C").isEqualTo(130);
+        }
+        JsonNode state = new ObjectMapper()
+                .readTree(millrace("runs", "--run", "asked", "--json").out())
+                .get(0);
+        assertThat(state.path("state").asText()).isEqualTo("idle");
+        long end = state.path("newest_version").asLong() + 1;
+        assertThat(end).isGreaterThan(reached);
+        List<String> again = new ArrayList<>(ofRun);
+        again.addAll(List.of("--max-steps", Long.toString(end)));
+        try (TrainProcess process = TrainProcess.train(directory, again.toArray(String[]::new))) {
+            assertThat(process.awaitExit(LIMIT))
+                    .as("a request is for those that ran when it came")
+                    .isZero();
+        }
     }
 
     private static Set<String> names(JsonNode topics, String prefix, String other) {

@@ -251,6 +251,21 @@ public final class ClusterRuns implements AutoCloseable {
         return held;
     }
 
+    /**
+     * Asks every role of a run to stop in order, once. Those that follow the run's claim do, as all of this project's do; others have to be
+     * ended where they run.
+     *
+     * @throws LogSetupException if there is no run under these topics, or the cluster refuses
+     */
+    public void stop(RunTopics topics) {
+        if (registry.isEmpty()) {
+            throw new LogSetupException("there is no topic " + config.schemasTopic()
+                    + " with the schemas of a run, so nobody can be asked to stop; name the registry with"
+                    + " --set run.schema_registry_url=URL");
+        }
+        new RunClaims(client, topics, registry.get(), config.timeoutMs()).stop(clock);
+    }
+
     /** For how long the cluster keeps a transactional id after its last use; empty if it does not say. */
     public OptionalLong transactionalIdsKeptMs() {
         try {
