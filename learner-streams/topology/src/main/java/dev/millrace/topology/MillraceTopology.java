@@ -3,14 +3,17 @@ package dev.millrace.topology;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.deadletter.Quarantines;
+import dev.millrace.log.run.TopicSettings;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.topology.TopologyTasks.Input;
+import dev.millrace.topology.batch.AssemblyTask;
 import dev.millrace.topology.ingress.Arrival;
 import dev.millrace.topology.ingress.IngressProcessor;
 import dev.millrace.topology.ingress.QuarantineGate;
+import dev.millrace.topology.join.JoinTask;
 import dev.millrace.topology.state.RecordTimestampExtractor;
 import dev.millrace.topology.state.StateStores;
 import dev.millrace.topology.task.PromptCommit;
@@ -20,12 +23,14 @@ import dev.millrace.topology.task.WaitBoard;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Properties;
 import java.util.Set;
+import org.apache.kafka.common.config.TopicConfig;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.utils.Utils;
@@ -55,6 +60,9 @@ public final class MillraceTopology {
     private static final int FRAMING_BYTES = 8192;
 
     private static final int DEFAULT_MAX_REQUEST_BYTES = 1 << 20;
+
+    private static final String JOIN_JOURNAL = "join-journal";
+    private static final String ASSEMBLY_JOURNAL = "assembly-journal";
 
     private MillraceTopology() {}
 
@@ -96,6 +104,27 @@ public final class MillraceTopology {
         RuntimeConfig runtime = config.runtime();
         String name = InstanceName.of(runtime.instanceId(), stateDirectory);
         return StreamsProperties.of(runtime, connection, stateDirectory, StreamsConfig.EXACTLY_ONCE_V2, name);
+    }
+
+    /**
+     * Returns the topics in which the engine keeps the topology's state, as the engine creates them. It creates no others.
+     *
+     * @param partitions of the rollouts
+     */
+    public static List<TopicSettings> changelogs(RunTopics topics, int epoch, int partitions) {
+        String application = topics.group("topology", epoch);
+        return List.of(
+                changelog(application, JoinTask.PENDING, partitions),
+                changelog(application, JoinTask.SEEN, partitions),
+                changelog(application, JOIN_JOURNAL, partitions),
+                changelog(application, AssemblyTask.STORE, 1),
+                changelog(application, ASSEMBLY_JOURNAL, 1));
+    }
+
+    private static TopicSettings changelog(String application, String store, int partitions) {
+        Map<String, String> settings = new HashMap<>(StateStores.CHANGELOG);
+        settings.put(TopicConfig.CLEANUP_POLICY_CONFIG, TopicConfig.CLEANUP_POLICY_COMPACT);
+        return new TopicSettings(application + "-" + store + "-changelog", partitions, settings);
     }
 
     /** Returns the topics that the topology reads. */
@@ -151,7 +180,7 @@ public final class MillraceTopology {
                 "join",
                 new TaskSupplier<>(
                         tasks.join(),
-                        "join-journal",
+                        JOIN_JOURNAL,
                         tasks.settings(),
                         Map.of(
                                 topics.trajectories(),
@@ -173,7 +202,7 @@ public final class MillraceTopology {
                 "assemble",
                 new TaskSupplier<>(
                         tasks.assembly(),
-                        "assembly-journal",
+                        ASSEMBLY_JOURNAL,
                         tasks.settings(),
                         Map.of(
                                 topics.batches(),

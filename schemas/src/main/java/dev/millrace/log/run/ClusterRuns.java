@@ -22,9 +22,11 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.NavigableSet;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
+import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.concurrent.ExecutionException;
@@ -163,6 +165,63 @@ public final class ClusterRuns implements AutoCloseable {
                 .toList();
     }
 
+    /**
+     * A topic of a run as the cluster has it.
+     *
+     * @param replicas of the partition that has fewest
+     * @param inSync replicas in sync of the partition that has fewest
+     * @param settings what a run depends on, and what else is set on the topic itself; empty if the client may not see it
+     * @param bytes on the brokers' disks, all copies together; empty if the cluster does not say
+     */
+    public record RunTopic(
+            String name,
+            int partitions,
+            int replicas,
+            int inSync,
+            SortedMap<String, String> settings,
+            OptionalLong bytes) {}
+
+    /** The topics of a run, in the order of their names. */
+    public List<RunTopic> topics(ClusterRun run) {
+        Set<String> names = run.holdings().topics();
+        Optional<Map<String, Long>> bytes = bytes();
+        Map<ConfigResource, KafkaFuture<Config>> configs = admin.describeConfigs(names.stream()
+                        .map(name -> new ConfigResource(ConfigResource.Type.TOPIC, name))
+                        .toList())
+                .values();
+        List<RunTopic> topics = new ArrayList<>();
+        new TreeMap<>(calls.required(admin.describeTopics(names).allTopicNames(), "describe topics " + names))
+                .forEach((name, shape) -> topics.add(new RunTopic(
+                        name,
+                        shape.partitions().size(),
+                        shape.partitions().stream()
+                                .mapToInt(partition -> partition.replicas().size())
+                                .min()
+                                .orElseThrow(),
+                        shape.partitions().stream()
+                                .mapToInt(partition -> partition.isr().size())
+                                .min()
+                                .orElseThrow(),
+                        settings(Objects.requireNonNull(
+                                configs.get(new ConfigResource(ConfigResource.Type.TOPIC, name)), name)),
+                        bytes.map(all -> OptionalLong.of(all.getOrDefault(name, 0L)))
+                                .orElse(OptionalLong.empty()))));
+        return topics;
+    }
+
+    private SortedMap<String, String> settings(KafkaFuture<Config> described) {
+        SortedMap<String, String> settings = new TreeMap<>();
+        try {
+            calls.answer(described, "describe the settings of topics").entries().stream()
+                    .filter(entry -> TopicDifference.SETTINGS.contains(entry.name())
+                            || entry.source() == ConfigEntry.ConfigSource.DYNAMIC_TOPIC_CONFIG)
+                    .forEach(entry -> settings.put(entry.name(), String.valueOf(entry.value())));
+        } catch (ExecutionException e) { // it takes a right of its own
+            settings.clear();
+        }
+        return settings;
+    }
+
     /** The run under these topics, or what is left of one; its holdings are empty if there is nothing. */
     public ClusterRun at(RunTopics topics) {
         return at(topics, look());
@@ -192,6 +251,21 @@ public final class ClusterRuns implements AutoCloseable {
         }
         deleteTopics(held.topics().stream().filter(topics.run()::equals).toList());
         return held;
+    }
+
+    /**
+     * Asks every role of a run to stop in order, once. Those that follow the run's claim do, as all of this project's do; others have to be
+     * ended where they run.
+     *
+     * @throws LogSetupException if there is no run under these topics, or the cluster refuses
+     */
+    public void stop(RunTopics topics) {
+        if (registry.isEmpty()) {
+            throw new LogSetupException("there is no topic " + config.schemasTopic()
+                    + " with the schemas of a run, so nobody can be asked to stop; name the registry with"
+                    + " --set run.schema_registry_url=URL");
+        }
+        new RunClaims(client, topics, registry.get(), config.timeoutMs()).stop(clock);
     }
 
     /** For how long the cluster keeps a transactional id after its last use; empty if it does not say. */
