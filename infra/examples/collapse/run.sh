@@ -4,6 +4,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 millrace=$here/../../../millrace
+[ -x "$millrace" ] || millrace=$here/../../../bin/millrace # in an archive
 out=${1:-runs/collapse}
 [ ! -e "$out" ] || { echo "$out is there already; give a new folder" >&2; exit 2; }
 

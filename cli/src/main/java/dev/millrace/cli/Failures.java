@@ -19,14 +19,11 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.ParseResult;
 import picocli.CommandLine.UnmatchedArgumentException;
 
-/**
- * Says what went wrong in one sentence, with the stack trace only under {@code --verbose}.
- *
- * <p>Exit codes: 1 for a failure while running, 2 for a mistake in the command line or the configuration, 130 for a
- * signal that came before there was anything to stop.
- */
+/** Says what went wrong in one sentence, with the stack trace only under {@code --verbose}. */
 final class Failures implements IParameterExceptionHandler, IExecutionExceptionHandler {
+    /** Exit status of a failure while running; {@code --verbose} adds the stack trace. */
     static final int FAILED = 1;
+    /** Exit status of an invalid command line or configuration. */
     static final int MISTAKEN = 2;
 
     @Override

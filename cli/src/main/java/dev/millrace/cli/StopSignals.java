@@ -12,7 +12,7 @@ import org.jline.utils.Signals;
  * at once: the log's transactions make that safe too, only the results are not written.
  */
 public final class StopSignals {
-    /** Exit status of a process that a signal ended, as shells give it. */
+    /** Exit status of a command that a signal stopped. */
     public static final int INTERRUPTED = 130;
 
     private final AtomicInteger count = new AtomicInteger();

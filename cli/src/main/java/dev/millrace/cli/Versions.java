@@ -1,18 +1,39 @@
 package dev.millrace.cli;
 
+import java.io.IOException;
+import java.net.JarURLConnection;
+import java.util.Objects;
 import java.util.Optional;
+import java.util.jar.Attributes;
 import picocli.CommandLine.IVersionProvider;
 
-/** What {@code --version} prints: Millrace, the Java it runs on, and the platform. */
+/** What {@code --version} prints: Millrace with its commit, the Java it runs on, the libraries it was built with, and the platform. */
 final class Versions implements IVersionProvider {
     @Override
-    public String[] getVersion() {
+    public String[] getVersion() throws IOException {
+        Attributes built = manifest();
         return new String[] {
-            "Millrace "
-                    + Optional.ofNullable(Main.class.getPackage().getImplementationVersion())
-                            .orElse("(not packaged)"),
+            "Millrace " + of(built, "Implementation-Version") + ", commit " + of(built, "Build-Commit"),
             "Java " + System.getProperty("java.version") + " (" + System.getProperty("java.vm.name") + ")",
+            "Kafka clients " + of(built, "Kafka-Version"),
+            "ONNX Runtime " + of(built, "ONNX-Runtime-Version"),
             System.getProperty("os.name") + " " + System.getProperty("os.arch")
         };
+    }
+
+    /** Of the jar that this class is in; empty where it is in none. */
+    private static Attributes manifest() throws IOException {
+        return Objects.requireNonNull(Versions.class.getResource("Versions.class"))
+                                .openConnection()
+                        instanceof JarURLConnection jar
+                ? jar.getMainAttributes()
+                : new Attributes();
+    }
+
+    /** A build outside a Git checkout leaves the property of the commit as it is written in the POM. */
+    private static String of(Attributes built, String name) {
+        return Optional.ofNullable(built.getValue(name))
+                .filter(value -> !value.startsWith("$"))
+                .orElse("unknown");
     }
 }

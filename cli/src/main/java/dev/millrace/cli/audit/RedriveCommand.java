@@ -35,7 +35,7 @@ import picocli.CommandLine.Spec;
             "Exit codes: 0 all of them are redriven; 4 some could not be; 5 there are none; 1 a failure; 2 a mistake."
         })
 final class RedriveCommand implements Callable<Integer> {
-    /** Exit status if some of the letters could not be redriven. */
+    /** Exit status if some letters could not be redriven. */
     static final int NOT_ALL = 4;
 
     private static final int NAMED = 20;

@@ -60,6 +60,7 @@ import picocli.CommandLine.Spec;
         })
 public final class CorrectCommand implements Callable<Integer> {
     private static final int ALL_CORRECTED = 0;
+    /** Exit status if lines were left out. */
     private static final int SOME_LEFT_OUT = 1;
 
     @ArgGroup(multiplicity = "1")

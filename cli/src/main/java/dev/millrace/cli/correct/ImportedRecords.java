@@ -34,7 +34,9 @@ import java.util.stream.Collectors;
 /** {@code millrace import --records}: files of records become an archive, or are only looked at. */
 public final class ImportedRecords {
     private static final int MADE = 0;
+    /** Exit status if {@code import --records} finds bad lines. */
     private static final int REFUSED = 1;
+
     private static final int MOST_SHOWN = 20;
     /** What was trained on was fresh enough for whoever trained. */
     private static final long ANY_AGE = 1_000_000_000;

@@ -38,7 +38,9 @@ import picocli.CommandLine.Spec;
         })
 public final class ConformanceCommand implements Callable<Integer> {
     private static final int AGREES = 0;
+    /** Exit status if an answer differs. */
     private static final int DIFFERS = 1;
+    /** Exit status if a case is unanswered. */
     private static final int UNANSWERED = 2;
 
     @Option(

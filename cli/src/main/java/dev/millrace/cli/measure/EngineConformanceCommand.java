@@ -38,7 +38,9 @@ import picocli.CommandLine.Spec;
             "Exit codes: 0 nothing failed; 1 something did; 2 a mistake in the command line."
         })
 public final class EngineConformanceCommand implements Callable<Integer> {
+    /** Exit status if a check failed. */
     private static final int FAILED = 1;
+
     private static final long LIMIT_MS = 600_000;
 
     @Option(names = "--kind", paramLabel = "KIND", required = true, description = "vllm or sglang.")

@@ -26,6 +26,7 @@ import picocli.CommandLine.Spec;
                 + "own broker.",
         footer = {"", "Takes three minutes or so. Exit codes: 0 every goal holds; 1 one is missed."})
 public final class GatewayLoadCommand implements Callable<Integer> {
+    /** Exit status if a goal is missed. */
     private static final int MISSED = 1;
 
     @Option(names = "--report", paramLabel = "DIR", required = true, description = "Where gateway.json goes.")

@@ -27,6 +27,7 @@ import picocli.CommandLine.Spec;
                 + "its own broker.",
         footer = {"", "Takes four minutes or so. Exit codes: 0 the goal holds; 1 it is missed."})
 public final class ReplayRateCommand implements Callable<Integer> {
+    /** Exit status if a goal is missed. */
     private static final int MISSED = 1;
 
     @Option(names = "--report", paramLabel = "DIR", required = true, description = "Where replay.json goes.")

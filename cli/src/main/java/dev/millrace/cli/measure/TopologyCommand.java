@@ -30,6 +30,7 @@ import picocli.CommandLine.Spec;
             "Takes a few minutes with --quick, half an hour without. Exit codes: 0 every goal holds; 1 one is missed."
         })
 public final class TopologyCommand implements Callable<Integer> {
+    /** Exit status if a goal is missed. */
     private static final int MISSED = 1;
 
     @Option(names = "--report", paramLabel = "DIR", required = true, description = "Where topology.json goes.")

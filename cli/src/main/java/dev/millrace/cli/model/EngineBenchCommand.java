@@ -50,6 +50,7 @@ import picocli.CommandLine.Spec;
             "passes agree; 1 they do not, or something failed; 2 a mistake in the command line."
         })
 public final class EngineBenchCommand implements Callable<Integer> {
+    /** Exit status if a goal is missed. */
     private static final int MISSED = 1;
 
     @Option(names = "--device", paramLabel = "DEVICE", description = "cpu, or cuda:N (default: cpu).")

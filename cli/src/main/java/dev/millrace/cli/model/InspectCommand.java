@@ -47,7 +47,7 @@ import picocli.CommandLine.Spec;
             "Exit codes: 0 it can be trained; 1 it cannot be read; 2 a mistake in the command line; 4 something in it is not supported."
         })
 public final class InspectCommand implements Callable<Integer> {
-    /** Of a model that cannot be trained. */
+    /** Exit status if the model is unsupported. */
     static final int UNSUPPORTED = 4;
 
     @Parameters(paramLabel = "DIR", description = "Directory with config.json and *.safetensors.")

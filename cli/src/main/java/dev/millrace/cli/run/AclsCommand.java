@@ -45,7 +45,9 @@ import picocli.CommandLine.Spec;
             "Exit codes: 0 nothing is missing; 4 --check found that a right is; 1 a failure; 2 a mistake in the command line."
         })
 public final class AclsCommand implements Callable<Integer> {
+    /** Exit status if a right is missing. */
     private static final int MISSING = 4;
+
     private static final String ANY_BROKER = "kafka:9092";
 
     @Mixin

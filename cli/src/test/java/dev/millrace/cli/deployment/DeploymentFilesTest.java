@@ -4,7 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.millrace.cli.Main;
 import dev.millrace.log.run.TopicsConfig;
+import dev.millrace.runtime.config.ConfigLayers;
 import io.micrometer.core.instrument.Tags;
 import io.micrometer.prometheusmetrics.PrometheusConfig;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
@@ -15,6 +17,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -130,6 +133,54 @@ class DeploymentFilesTest {
         assertThat(brokers).isEqualTo(3).isGreaterThanOrEqualTo(asked.replicationFactor());
         Map<?, ?> environment = (Map<?, ?>) ((Map<?, ?>) services.get("kafka-1")).get("environment");
         assertThat((int) environment.get("KAFKA_MESSAGE_MAX_BYTES")).isGreaterThanOrEqualTo(asked.maxRecordBytes());
+    }
+
+    /** What Kubernetes and Compose start is understood, each role once and one that ends as a Job. */
+    @Test
+    void shouldStartCommandsAndConfigurationsThatAreUnderstood() throws IOException {
+        Map<String, String> kinds = new TreeMap<>();
+        for (String file : List.of("kubernetes/millrace.yaml", "kubernetes/roles.yaml")) {
+            for (Object document : documents(INFRA.resolve(file))) {
+                JsonNode resource = new ObjectMapper().valueToTree(document);
+                for (JsonNode container : resource.at("/spec/template/spec/containers")) {
+                    List<String> words = words(container.path("args"));
+                    kinds.put(words.get(0), resource.path("kind").asText());
+                    assertThat(container.path("image").asText()).isEqualTo("millrace:latest");
+                    Main.commandLine().parseArgs(words.toArray(String[]::new));
+                    ConfigLayers layers = new ConfigLayers();
+                    for (int i = 1; i < words.size(); i++) {
+                        if (words.get(i - 1).equals("--set")) {
+                            layers.set(words.get(i));
+                        }
+                    }
+                    layers.resolve();
+                }
+                if (resource.at("/data").has("millrace.yaml")) {
+                    new ConfigLayers()
+                            .yaml(resource.at("/data").path("millrace.yaml").asText(), file)
+                            .resolve();
+                }
+            }
+        }
+        Map<?, ?> compose =
+                (Map<?, ?>) documents(INFRA.resolve("docker/compose.yaml")).get(0);
+        JsonNode command = new ObjectMapper().valueToTree(compose).at("/services/millrace/command");
+        Main.commandLine().parseArgs(words(command).toArray(String[]::new));
+
+        assertThat(kinds)
+                .isEqualTo(Map.of(
+                        "train", "Job",
+                        "learn", "Job",
+                        "admit", "Deployment",
+                        "generate", "Deployment",
+                        "score", "Deployment",
+                        "stream", "Deployment"));
+    }
+
+    private static List<String> words(JsonNode arguments) {
+        List<String> words = new ArrayList<>();
+        arguments.forEach(word -> words.add(word.asText().replaceAll("\\$\\(\\w+\\)", "a-1")));
+        return words;
     }
 
     private static List<Object> documents(Path file) throws IOException {

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.millrace.api.plugin.Plugin;
+import dev.millrace.cli.start.StagedRepository;
 import dev.millrace.corrections.stage.Stage;
 import java.io.IOException;
 import java.io.OutputStream;
@@ -34,7 +35,6 @@ import org.junit.jupiter.api.io.TempDir;
 @Timeout(600)
 class ExamplePluginIT {
     private static final Path ROOT = Path.of("..").toAbsolutePath().normalize();
-    private static final String VERSION = "0.1.0-SNAPSHOT";
     private static final Duration LIMIT = Duration.ofMinutes(2);
 
     @TempDir
@@ -50,29 +50,10 @@ class ExamplePluginIT {
     static void build() throws Exception {
         project = shared.resolve("project");
         copy(ROOT.resolve("infra/examples/plugin"), project);
-        Path repository = shared.resolve("repository");
-        publish(repository, "millrace", ROOT.resolve("pom.xml"), null);
-        publish(repository, "millrace-api", ROOT.resolve("api/pom.xml"), Plugin.class);
-        publish(repository, "millrace-corrections", ROOT.resolve("corrections/pom.xml"), Stage.class);
-        Path log = shared.resolve("maven.log");
-        Process maven = new ProcessBuilder(
-                        ROOT.resolve("mvnw").toString(),
-                        "-B",
-                        "-o",
-                        "-f",
-                        project.resolve("pom.xml").toString(),
-                        "-Dmaven.repo.local=" + repository,
-                        // Maven's own plug-ins, which this build has used already
-                        "-Dmaven.repo.local.tail="
-                                + System.getProperty(
-                                        "localRepository",
-                                        Path.of(System.getProperty("user.home"), ".m2", "repository")
-                                                .toString()),
-                        "package")
-                .redirectErrorStream(true)
-                .redirectOutput(log.toFile())
-                .start();
-        assertThat(maven.waitFor()).as(Files.readString(log)).isZero();
+        new StagedRepository(shared.resolve("repository"))
+                .with("api", Plugin.class)
+                .with("corrections", Stage.class)
+                .build(project, "package");
         jar = project.resolve("target/lab-plugin-1.0.jar");
     }
 
@@ -248,35 +229,6 @@ class ExamplePluginIT {
             assertThat(process.awaitExit(LIMIT)).as(process::toString).isEqualTo(2);
             assertThat(process.err()).as(process::toString).hasSize(1);
             return process.err().get(0).substring("millrace: ".length());
-        }
-    }
-
-    /** Puts an artifact where Maven finds what was released. */
-    private static void publish(Path repository, String artifact, Path pom, Class<?> content) throws IOException {
-        Path place = Files.createDirectories(
-                repository.resolve("dev/millrace").resolve(artifact).resolve(VERSION));
-        Files.copy(pom, place.resolve(artifact + "-" + VERSION + ".pom"));
-        if (content != null) {
-            Path classes = Path.of(
-                    content.getProtectionDomain().getCodeSource().getLocation().getPath());
-            Path target = place.resolve(artifact + "-" + VERSION + ".jar");
-            if (Files.isRegularFile(classes)) {
-                Files.copy(classes, target);
-            } else {
-                pack(classes, target);
-            }
-        }
-    }
-
-    private static void pack(Path classes, Path target) throws IOException {
-        try (OutputStream out = Files.newOutputStream(target);
-                JarOutputStream jarOut = new JarOutputStream(out);
-                Stream<Path> files = Files.walk(classes)) {
-            for (Path file : files.filter(Files::isRegularFile).toList()) {
-                jarOut.putNextEntry(
-                        new JarEntry(classes.relativize(file).toString().replace('\\', '/')));
-                Files.copy(file, jarOut);
-            }
         }
     }
 

@@ -31,10 +31,16 @@ record SourceFile(Path path, String text) {
 
     /** All sources of a package, by simple name. */
     static List<SourceFile> inPackage(String name) {
+        return below(name).stream()
+                .filter(source -> source.path().getParent().endsWith(name.replace('.', '/')))
+                .toList();
+    }
+
+    /** All sources of a package and the packages below, by name. */
+    static List<SourceFile> below(String name) {
         String folder = name.replace('.', '/') + "/";
         return BY_NAME.entrySet().stream()
-                .filter(entry ->
-                        entry.getKey().startsWith(folder) && entry.getKey().indexOf('/', folder.length()) < 0)
+                .filter(entry -> entry.getKey().startsWith(folder))
                 .sorted(Map.Entry.comparingByKey())
                 .map(entry -> new SourceFile(entry.getValue(), read(entry.getValue())))
                 .toList();

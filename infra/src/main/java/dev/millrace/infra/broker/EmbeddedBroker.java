@@ -134,6 +134,7 @@ public final class EmbeddedBroker implements AutoCloseable {
      */
     static EmbeddedBroker start(
             Path directory, BrokerConfig config, Optional<Membership> given, Map<String, String> settings) {
+        requireServer();
         Path absolute = directory.toAbsolutePath().normalize();
         BrokerDirectory home = new BrokerDirectory(absolute);
         home.check(config.minFreeBytes());
@@ -159,6 +160,14 @@ public final class EmbeddedBroker implements AutoCloseable {
             throw e instanceof BrokerException
                     ? e
                     : new BrokerException("the broker did not start in " + absolute + ": " + e.getMessage(), e);
+        }
+    }
+
+    /** A distribution has the server's jars in a folder of their own, for machines that need none to leave out. */
+    private static void requireServer() {
+        if (EmbeddedBroker.class.getResource("/kafka/server/KafkaRaftServer.class") == null) {
+            throw new BrokerException("cannot start a broker: Kafka's server is not on the class path; put the folder"
+                    + " lib/broker of the distribution back, or use a cluster (run.bootstrap_servers)");
         }
     }
 
