@@ -130,6 +130,12 @@ class ChainTest(unittest.TestCase):
         chain = self.chain(manifest(0, "a"), manifest(2, "c"), manifest(1, "b"))
         self.assertEqual(chain.newest["version"], 2)
 
+    def test_should_pass_over_a_made_up_version_far_ahead_and_take_an_exact_successor(self):
+        chain = self.chain(manifest(0, "a"), manifest(1000000, "z"))
+        self.assertEqual(chain.newest["version"], 0)
+        chain.add(manifest(1, "of nothing"))
+        self.assertEqual(chain.newest["version"], 1)
+
     def test_should_take_the_copy_that_has_the_state(self):
         chain = self.chain(manifest(0, "a"), manifest(0, "a", optimizer="there"))
         self.assertEqual(chain.newest["optimizer"], "there")

@@ -18,14 +18,14 @@ final class CommandList implements IHelpSectionRenderer {
     private static final Map<String, List<String>> GROUPS = new LinkedHashMap<>();
 
     static {
-        GROUPS.put("Train, and look at it", List.of("train", "view", "evaluate"));
+        GROUPS.put("Train, and look at it", List.of("train", "stop", "view", "evaluate"));
         GROUPS.put("Ask a run", List.of("runs", "ledger", "trace", "lap", "doctor"));
         GROUPS.put("Decide a run again", List.of("replay", "correct"));
         GROUPS.put("Mend a run", List.of("rollback", "repair", "dead-letters", "quarantine", "delete"));
         GROUPS.put("Models and archives", List.of("model", "export", "import"));
         GROUPS.put(
                 "One role a process",
-                List.of("admit", "generate", "gateway", "score", "stream", "learn", "broker", "acls"));
+                List.of("admit", "generate", "gateway", "score", "stream", "learn", "broker", "acls", "topics"));
         GROUPS.put("Measure and prove", List.of("load-test", "bench", "experiment", "conformance"));
         GROUPS.put("Millrace itself", List.of("config", "plugins", "generate-completion", "help"));
     }

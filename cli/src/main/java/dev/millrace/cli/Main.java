@@ -9,6 +9,8 @@ import dev.millrace.cli.audit.QuarantineCommand;
 import dev.millrace.cli.audit.RepairCommand;
 import dev.millrace.cli.audit.RollbackCommand;
 import dev.millrace.cli.audit.RunsCommand;
+import dev.millrace.cli.audit.StopCommand;
+import dev.millrace.cli.audit.TopicsCommand;
 import dev.millrace.cli.audit.TraceCommand;
 import dev.millrace.cli.config.ConfigCommand;
 import dev.millrace.cli.config.PluginPath;
@@ -65,6 +67,8 @@ import picocli.CommandLine.Model.UsageMessageSpec;
             AclsCommand.class,
             EvaluateCommand.class,
             RunsCommand.class,
+            StopCommand.class,
+            TopicsCommand.class,
             LedgerCommand.class,
             TraceCommand.class,
             LapCommand.class,

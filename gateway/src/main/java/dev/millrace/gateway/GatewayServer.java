@@ -42,6 +42,7 @@ final class GatewayServer implements AutoCloseable {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final byte[] NO_BODY = {};
     private static final int BACKLOG = 1024;
+    private static final int MOST_UNREAD = 1024;
     private static final long STREAM_POLL_MS = 20;
 
     private final GatewayConfig config;
@@ -52,7 +53,7 @@ final class GatewayServer implements AutoCloseable {
     private final AnswerWrites writes;
     private final Semaphore calls;
     private final HttpServer server;
-    private final ExecutorService threads;
+    private final RequestThreads threads;
     private final ExecutorService streams;
 
     /**
@@ -92,7 +93,8 @@ final class GatewayServer implements AutoCloseable {
                     "gateway.port " + config.port() + " on " + config.host() + " cannot be opened: " + e.getMessage(),
                     e);
         }
-        this.threads = Executors.newCachedThreadPool(daemons("gateway"));
+        // calls, as many bodies beside them, and whoever has not sent that much yet
+        this.threads = new RequestThreads("gateway", 2 * config.calls() + MOST_UNREAD, null);
         this.streams = Executors.newCachedThreadPool(daemons("gateway-stream"));
         server.setExecutor(threads);
         HttpContext context = server.createContext("/", this::handle);
@@ -140,7 +142,9 @@ final class GatewayServer implements AutoCloseable {
         try (exchange) {
             try {
                 requireToken(exchange);
-                answer(exchange, isPost(exchange) ? bodies.read(exchange.getRequestBody()) : NO_BODY);
+                byte[] body = isPost(exchange) ? bodies.read(exchange.getRequestBody()) : NO_BODY;
+                threads.read();
+                answer(exchange, body);
             } catch (RefusedCallException e) {
                 meters.refused(e);
                 refuse(exchange, e);
@@ -373,7 +377,7 @@ final class GatewayServer implements AutoCloseable {
         server.stop(0);
         bodies.close();
         writes.close();
-        threads.shutdownNow();
+        threads.close();
         streams.shutdownNow();
     }
 

@@ -205,6 +205,6 @@ public record LogConnection(
      * what an older epoch has read is no progress of a younger one.
      */
     public String group(String role) {
-        return scoped(run.epoch() == 0 ? role : role + "-" + run.epoch());
+        return topics.group(role, run.epoch());
     }
 }

@@ -116,7 +116,8 @@ final class ManifestFollower implements AutoCloseable {
             return;
         }
         if (record.value() == null) {
-            return; // a tombstone: its version was removed, and its chunks with it
+            ownKey(record).ifPresent(key -> chain().deleted(key.version()));
+            return;
         }
         try {
             PolicyVersion manifest = manifests.deserialize(record.topic(), record.value());
@@ -136,9 +137,7 @@ final class ManifestFollower implements AutoCloseable {
                                 + run.policyId());
                 return;
             }
-            (rebuilt == null ? history : rebuilt)
-                    .add(manifest, record.offset())
-                    .ifPresent(why -> passOver(record.offset(), why));
+            chain().add(manifest, record.offset()).ifPresent(why -> passOver(record.offset(), why));
             notifyAll();
         } catch (MalformedRecordException e) {
             refuse(record, String.valueOf(e.getMessage()));
@@ -201,12 +200,17 @@ final class ManifestFollower implements AutoCloseable {
                 == 1) { // the 1st, 2nd, 4th, 8th...: a topic full of another run's records stays readable
             LOG.warn("refused {} records, last {}-{}@{}: {}", refused, topic, record.partition(), record.offset(), why);
         }
-        boolean isUnderOurKey = VersionKey.parse(record.key())
-                .filter(key -> key.equals(VersionKey.of(run, key.version())))
-                .isPresent();
-        if (isUnderOurKey) { // compaction would leave it there alone
+        if (ownKey(record).isPresent()) { // compaction would leave it there alone
             onForeign.accept(record.offset());
         }
+    }
+
+    private Optional<VersionKey> ownKey(ConsumerRecord<byte[], byte[]> record) {
+        return VersionKey.parse(record.key()).filter(key -> key.equals(VersionKey.of(run, key.version())));
+    }
+
+    private ManifestHistory chain() {
+        return rebuilt == null ? history : rebuilt;
     }
 
     private synchronized void becomeCaughtUp() {

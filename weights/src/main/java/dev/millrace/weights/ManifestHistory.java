@@ -5,55 +5,56 @@ import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TensorEntry;
 import dev.millrace.schemas.TensorLocation;
 import dev.millrace.schemas.run.EpochLineage.Ancestor;
+import dev.millrace.schemas.run.ManifestChain;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.NavigableMap;
-import java.util.Objects;
 import java.util.Optional;
 import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The chain of a policy's manifests in one epoch. Accepts manifests that extend the chain and ignores all others.
- *
- * <p>The first is version 0, or in a later epoch the version that the claim names as its parent. Each next one has the
- * next number, names the one before it as its parent, and, if it is a delta, has its base on the chain. A manifest that
- * is ahead waits for those before it: after compaction, a manifest that was rewritten under its key lies behind its
- * successors. At most {@code kept} of the newest are kept whole.
+ * The newest manifests of one epoch's {@link ManifestChain}; at most {@code kept} are kept whole.
  *
  * <p>Not thread-safe.
  */
 final class ManifestHistory {
-    private final Optional<Ancestor> parent;
+    private final ManifestChain<Kept> chain;
     private final int kept;
-    private final NavigableMap<Long, Taken> byVersion = new TreeMap<>();
-    private final NavigableMap<Long, List<Taken>> ahead = new TreeMap<>();
-    private @Nullable Taken tip;
+    private final NavigableMap<Long, Kept> byVersion = new TreeMap<>();
     /** The base of the newest version, an adapter, if the base is older than the kept versions. */
-    private @Nullable Taken base;
-
-    private long forgottenUpTo = -1;
-    private long lightUpTo = -1;
-    private boolean settled;
+    private @Nullable Kept base;
 
     /**
      * @param offset its offset on the log
      * @param stateOffset offset of the copy that has the optimiser's state; {@code offset} if there is no such copy
      */
-    private record Taken(PolicyVersion manifest, long offset, long stateOffset) {
-        Taken(PolicyVersion manifest, long offset) {
+    private record Kept(PolicyVersion manifest, long offset, long stateOffset) {
+        Kept(PolicyVersion manifest, long offset) {
             this(manifest, offset, offset);
         }
 
         /** Returns the same manifest with the optimiser's state of a copy. */
-        Taken withStateOf(Taken copy) {
-            return new Taken(copy.manifest(), offset, copy.offset());
+        Kept withStateOf(Kept copy) {
+            return new Kept(copy.manifest(), offset, copy.offset());
         }
 
         /** Returns the manifest as it was before a later offset. */
-        Taken before(long end) {
-            return stateOffset < end ? this : new Taken(withoutState(manifest), offset);
+        Kept before(long end) {
+            return stateOffset < end ? this : new Kept(withoutState(manifest), offset);
+        }
+
+        /** Returns the manifest without what it says of its tensors and of the optimiser's state. */
+        Kept light() {
+            return new Kept(
+                    PolicyVersion.newBuilder(manifest)
+                            .setWeights(TensorLocation.newBuilder(manifest.getWeights())
+                                    .setTensors(List.of())
+                                    .build())
+                            .setOptimizer(null)
+                            .build(),
+                    offset);
         }
 
         long version() {
@@ -67,7 +68,11 @@ final class ManifestHistory {
 
     /** @param parent what the epoch began from, as the run's claim says; empty for a run's first epoch */
     ManifestHistory(Optional<Ancestor> parent, int kept) {
-        this.parent = parent;
+        this(new ManifestChain<>(parent, kept, Kept::light), kept);
+    }
+
+    private ManifestHistory(ManifestChain<Kept> chain, int kept) {
+        this.chain = chain;
         this.kept = kept;
     }
 
@@ -78,21 +83,18 @@ final class ManifestHistory {
      * @return why it does not, as a clause; empty if it does, or is a copy of one that did
      */
     Optional<String> add(PolicyVersion manifest, long offset) {
-        Taken offered = new Taken(manifest, offset);
-        if (tip != null && offered.version() <= tip.version()) {
-            return known(offered);
+        Kept offered = new Kept(manifest, offset);
+        ManifestChain.Taken<Kept> taken = chain.add(ManifestChain.Link.of(manifest), offered);
+        if (taken.versions().isEmpty() && taken.whyNot().isEmpty()) {
+            takeState(offered);
         }
-        if (isNext(offered)) {
-            take(offered);
-            return Optional.empty();
-        }
-        if (offered.version() >= dueVersion() && !settled) {
-            ahead.computeIfAbsent(offered.version(), version -> new ArrayList<>())
-                    .add(offered);
-            lighten();
-            return Optional.empty();
-        }
-        return Optional.of(whyNotNext(manifest));
+        taken.versions().values().forEach(this::keep);
+        return taken.whyNot();
+    }
+
+    /** The key of a version has a tombstone. */
+    void deleted(long version) {
+        chain.deleted(version);
     }
 
     /**
@@ -101,10 +103,8 @@ final class ManifestHistory {
      * @return those that were ahead and to which nothing led, as offsets and why
      */
     Map<Long, String> settle() {
-        settled = true;
         Map<Long, String> foreign = new TreeMap<>();
-        ahead.values().forEach(same -> same.forEach(one -> foreign.put(one.offset(), whyNotNext(one.manifest()))));
-        ahead.clear();
+        chain.settle().forEach(refused -> foreign.put(refused.value().offset(), refused.why()));
         return foreign;
     }
 
@@ -114,167 +114,69 @@ final class ManifestHistory {
      * @return empty if that has been forgotten, so that all must be read again
      */
     Optional<ManifestHistory> before(long offset) {
-        ManifestHistory cut = new ManifestHistory(parent, kept);
-        cut.forgottenUpTo = forgottenUpTo;
-        cut.settled = settled;
-        cut.base = base == null || base.offset() >= offset ? null : base.before(offset);
-        for (Taken taken : byVersion.values()) {
-            if (taken.offset() < offset) {
-                cut.byVersion.put(taken.version(), taken.before(offset));
-                cut.tip = cut.byVersion.get(taken.version());
-            }
-        }
-        return cut.tip == null ? Optional.empty() : Optional.of(cut);
-    }
-
-    private Optional<String> known(Taken offered) {
-        Taken known = byVersion.get(offered.version());
-        if (known == null || known.hash().equals(offered.hash())) {
-            if (known != null && isWithState(offered.manifest(), known.manifest())) {
-                byVersion.put(known.version(), known.withStateOf(offered));
-                tip = Objects.requireNonNull(byVersion.lastEntry()).getValue();
-            }
+        NavigableMap<Long, Kept> left = new TreeMap<>(byVersion);
+        left.values().removeIf(each -> each.offset() >= offset);
+        if (left.isEmpty()) {
             return Optional.empty();
         }
-        if (tip != null && known.version() == tip.version() && isConfirmed(offered)) {
-            // compaction had left a foreign one alone under this key, until the right one was written again
-            byVersion.remove(known.version());
-            tip = byVersion.isEmpty() ? null : byVersion.lastEntry().getValue();
-            boolean isRight = isNext(offered);
-            take(isRight ? offered : known);
-            if (isRight) {
-                return Optional.empty();
-            }
-        }
-        return Optional.of("version " + offered.version() + " has the weights " + known.hash()
-                + " on the chain, this one says " + offered.hash());
+        ManifestHistory cut = new ManifestHistory(chain.only(left.keySet()), kept);
+        cut.base = base == null || base.offset() >= offset ? null : base.before(offset);
+        left.forEach((version, each) -> cut.byVersion.put(version, each.before(offset)));
+        return Optional.of(cut);
     }
 
     /** A learner that stops writes the manifest of its last version once more, with the optimiser's state. */
-    private static boolean isWithState(PolicyVersion copy, PolicyVersion known) {
-        return copy.getOptimizer() != null
-                && known.getOptimizer() == null
-                && withoutState(copy).equals(known);
+    private void takeState(Kept copy) {
+        Kept known = byVersion.get(copy.version());
+        if (known != null
+                && copy.manifest().getOptimizer() != null
+                && known.manifest().getOptimizer() == null
+                && withoutState(copy.manifest()).equals(known.manifest())) {
+            byVersion.put(known.version(), known.withStateOf(copy));
+        }
     }
 
     private static PolicyVersion withoutState(PolicyVersion manifest) {
         return PolicyVersion.newBuilder(manifest).setOptimizer(null).build();
     }
 
-    /** Whether a delta that waits is one against exactly these weights. */
-    private boolean isConfirmed(Taken offered) {
-        return ahead.getOrDefault(offered.version() + 1, List.of()).stream()
-                .anyMatch(next ->
-                        offered.hash().equals(next.manifest().getWeights().getBaseSha256()));
-    }
-
-    private long dueVersion() {
-        return tip == null ? parent.map(Ancestor::version).orElse(0L) : tip.version() + 1;
-    }
-
-    private boolean isNext(Taken offered) {
-        PolicyVersion manifest = offered.manifest();
-        TensorLocation weights = manifest.getWeights();
-        if (offered.version() != dueVersion()) {
-            return false;
-        }
-        if (tip == null) {
-            return weights.getBaseVersion() == null
-                    && parent.map(begun -> Objects.equals(manifest.getParentEpoch(), begun.epoch())
-                                    && begun.weightsSha256().equals(offered.hash()))
-                            .orElse(manifest.getParentEpoch() == null);
-        }
-        return manifest.getParentEpoch() == null
-                && manifest.getParentVersion() == tip.version()
-                && (weights.getBaseVersion() == null || isBase(weights));
-    }
-
-    private boolean isBase(TensorLocation weights) {
-        Taken base = byVersion.get(weights.getBaseVersion());
-        return base != null ? base.hash().equals(weights.getBaseSha256()) : weights.getBaseVersion() <= forgottenUpTo;
-    }
-
-    private String whyNotNext(PolicyVersion manifest) {
-        TensorLocation weights = manifest.getWeights();
-        String says = "version " + manifest.getVersion() + " of parent " + manifest.getParentVersion()
-                + (weights.getBaseVersion() == null
-                        ? ""
-                        : ", a delta against version " + weights.getBaseVersion() + " with the weights "
-                                + weights.getBaseSha256());
-        return tip == null
-                ? "the epoch begins with version " + dueVersion()
-                        + parent.map(begun -> " of epoch " + begun.epoch() + ", which has the weights "
-                                        + begun.weightsSha256())
-                                .orElse("")
-                        + ", and this is " + says
-                : "version " + dueVersion() + " is next, after version " + tip.version() + " with the weights "
-                        + tip.hash() + ", and this is " + says;
-    }
-
-    private void take(Taken next) {
-        Taken taken = next;
-        while (taken != null) {
-            if (tip != null) {
-                taken = new Taken(SharedNames.with(taken.manifest(), tip.manifest()), taken.offset());
+    private void keep(Kept next) {
+        Map.Entry<Long, Kept> before = byVersion.lastEntry();
+        Kept shared = before == null
+                ? next
+                : new Kept(SharedNames.with(next.manifest(), before.getValue().manifest()), next.offset());
+        byVersion.put(shared.version(), shared);
+        while (byVersion.size() > kept) {
+            Kept forgotten = byVersion.pollFirstEntry().getValue();
+            if (isBaseOf(forgotten, shared)) {
+                base = forgotten;
             }
-            byVersion.put(taken.version(), taken);
-            tip = taken;
-            while (byVersion.size() > kept) {
-                Taken forgotten = byVersion.pollFirstEntry().getValue();
-                forgottenUpTo = forgotten.version();
-                if (isBaseOf(forgotten, tip)) {
-                    base = forgotten;
-                }
-            }
-            List<Taken> waiting = ahead.getOrDefault(dueVersion(), new ArrayList<>());
-            taken = waiting.stream().filter(this::isNext).findFirst().orElse(null);
-            waiting.remove(taken);
         }
     }
 
-    private static boolean isBaseOf(Taken older, Taken newest) {
+    private static boolean isBaseOf(Kept older, Kept newest) {
         AdapterBase of = newest.manifest().getAdapter();
         return of != null && of.getBaseVersion() == older.version();
     }
 
-    /** Of those that wait, only the newest can still be among the newest of the chain. */
-    private void lighten() {
-        if (ahead.size() > kept) {
-            Map.Entry<Long, List<Taken>> oldest = ahead.higherEntry(lightUpTo);
-            if (oldest != null) {
-                oldest.getValue().replaceAll(ManifestHistory::light);
-                lightUpTo = oldest.getKey();
-            }
-        }
-    }
-
-    private static Taken light(Taken taken) {
-        return new Taken(
-                PolicyVersion.newBuilder(taken.manifest())
-                        .setWeights(TensorLocation.newBuilder(taken.manifest().getWeights())
-                                .setTensors(List.of())
-                                .build())
-                        .setOptimizer(null)
-                        .build(),
-                taken.offset());
-    }
-
     /** Whether exactly this manifest is on the chain, as far as the chain is kept. */
     boolean has(PolicyVersion manifest) {
-        Taken taken = byVersion.get(manifest.getVersion());
-        return taken == null
-                ? manifest.getVersion() <= forgottenUpTo
-                : taken.hash().equals(manifest.getWeights().getSha256());
+        Kept known = byVersion.get(manifest.getVersion());
+        return known == null
+                ? manifest.getVersion() <= chain.forgottenUpTo()
+                : known.hash().equals(manifest.getWeights().getSha256());
     }
 
     Optional<PolicyVersion> newest() {
-        return Optional.ofNullable(tip).map(Taken::manifest);
+        return byVersion.isEmpty()
+                ? Optional.empty()
+                : Optional.of(byVersion.lastEntry().getValue().manifest());
     }
 
     Optional<PolicyVersion> find(long version) {
-        Taken kept = byVersion.get(version);
-        return Optional.ofNullable(kept == null && base != null && base.version() == version ? base : kept)
-                .map(Taken::manifest);
+        Kept known = byVersion.get(version);
+        return Optional.ofNullable(known == null && base != null && base.version() == version ? base : known)
+                .map(Kept::manifest);
     }
 
     /** @throws VersionUnavailableException saying whether it is not there yet or no longer kept */
@@ -283,7 +185,7 @@ final class ManifestHistory {
         if (known.isPresent()) {
             return known.get();
         }
-        if (version <= forgottenUpTo) {
+        if (version <= chain.forgottenUpTo()) {
             throw new VersionUnavailableException(
                     version,
                     "version " + version + " is older than the " + kept
@@ -292,7 +194,7 @@ final class ManifestHistory {
         throw new VersionUnavailableException(
                 version,
                 "version " + version + " is not among the published ones; the newest is "
-                        + (tip == null ? "none" : tip.version()));
+                        + (byVersion.isEmpty() ? "none" : byVersion.lastKey()));
     }
 
     /**

@@ -116,9 +116,21 @@ public final class NewestWeights implements AutoCloseable {
     private Loaded first(Duration limit) {
         long deadline = System.nanoTime() + limit.toNanos();
         long wanted = 0;
+        String broken = "";
         while (true) {
             Duration left = Duration.ofNanos(Math.max(0, deadline - System.nanoTime()));
-            PolicyVersion newest = feed.awaitAtLeast(wanted, left);
+            PolicyVersion newest;
+            try {
+                newest = feed.awaitAtLeast(wanted, left);
+            } catch (VersionUnavailableException e) {
+                throw broken.isEmpty()
+                        ? e
+                        : new VersionUnavailableException(
+                                wanted,
+                                broken + ", and no later version was published within " + limit.toMillis() + " ms; \""
+                                        + feed.wayOut() + "\" names the way out",
+                                e);
+            }
             try {
                 return load(newest);
             } catch (VersionUnavailableException | CorruptVersionException e) {
@@ -126,6 +138,7 @@ public final class NewestWeights implements AutoCloseable {
                     throw e;
                 }
                 wanted = newest.getVersion() + 1;
+                broken = String.valueOf(e.getMessage());
                 LOG.warn("waits for version {} or later, up to {} ms: {}", wanted, left.toMillis(), e.getMessage());
             }
         }
@@ -153,9 +166,10 @@ public final class NewestWeights implements AutoCloseable {
                     return;
                 }
                 LOG.warn(
-                        "goes on with version {} until a version can be put together again: {}",
+                        "goes on with version {} until a version can be put together again: {}; \"{}\" names a way out",
                         current.version(),
-                        e.getMessage());
+                        e.getMessage(),
+                        feed.wayOut());
             } catch (RuntimeException | Error e) { // an error too: weights that silently stay old are worse than a stop
                 if (!closed) {
                     failure = e;

@@ -44,6 +44,7 @@ public final class PolicyFeed implements AutoCloseable {
     private final String place;
     private final Duration startLimit;
     private final BrokenVersionPolicy onBroken;
+    private final String wayOut;
 
     /** Connects and begins to follow; returns before anything is known. */
     public PolicyFeed(LogConnection connection, WeightsConfig config) {
@@ -62,6 +63,7 @@ public final class PolicyFeed implements AutoCloseable {
         this.chunks = new ChunkReader(connection, startLimit);
         this.versions = new VersionLoader(follower::manifest, chunks, connection.registry(), config);
         this.onBroken = config.onBrokenVersion();
+        this.wayOut = connection.command("repair");
         this.place = connection.clientProperties().get("bootstrap.servers") + "/"
                 + connection.topics().weights() + "/" + connection.run().runId() + "/"
                 + connection.run().policyId();
@@ -89,6 +91,11 @@ public final class PolicyFeed implements AutoCloseable {
     /** What a reader that follows the newest version does when one cannot be put together. */
     BrokenVersionPolicy onBroken() {
         return onBroken;
+    }
+
+    /** The command that names ways out, where the newest version cannot be put together. */
+    String wayOut() {
+        return wayOut;
     }
 
     /** The newest version seen so far; empty before the first was published or read. Never waits. */

@@ -439,6 +439,35 @@ class VersionsOnTheLogIT {
     }
 
     @Test
+    void shouldServeTheVersionBeforeASuccessorWithoutWeightsAndNameAWayOut() {
+        publish(0, Weights.random(SHAPE, 0), fresh());
+        PolicyVersion one = publish(1, Weights.random(SHAPE, 1), fresh());
+        WeightsConfig waiting = new WeightsConfig(
+                "kafka", "", Dtype.F32, 4, 1, 0, 30_000, BrokenVersionPolicy.WAIT, 256, 100, 10_000, 10_000);
+        try (PolicyFeed feed = new PolicyFeed(connection, waiting);
+                NewestWeights served = new NewestWeights(feed, LIMIT)) {
+            await(() -> served.current().version() == 1);
+            publish(PolicyVersion.newBuilder(one)
+                    .setVersion(2)
+                    .setParentVersion(1)
+                    .setBatchId(1)
+                    .setWeights(TensorLocation.newBuilder(one.getWeights())
+                            .setSha256("00")
+                            .build())
+                    .build());
+            feed.awaitAtLeast(2, LIMIT);
+
+            assertThatThrownBy(() -> new NewestWeights(feed, Duration.ofSeconds(1)))
+                    .isInstanceOf(VersionUnavailableException.class)
+                    .hasMessageStartingWith("version 2 of policy on ")
+                    .hasMessageContaining(" is incomplete: ")
+                    .hasMessageEndingWith(", and no later version was published within 1000 ms; \""
+                            + connection.command("repair") + "\" names the way out");
+            assertThat(served.current().version()).isEqualTo(1);
+        }
+    }
+
+    @Test
     void shouldTakeUpAVersionOnlyWhenItIsSynced() throws Exception {
         publish(0, Weights.random(SHAPE, 0), fresh());
         Semaphore synced = new Semaphore(1);

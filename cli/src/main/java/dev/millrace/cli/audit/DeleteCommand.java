@@ -90,7 +90,7 @@ public final class DeleteCommand implements Callable<Integer> {
         }
     }
 
-    private static void requireIts(ClusterRun found, String id) {
+    static void requireIts(ClusterRun found, String id) {
         found.claim()
                 .map(claim -> claim.run().runId())
                 .filter(owner -> !id.isEmpty() && !owner.equals(id))

@@ -213,6 +213,22 @@ class WhatIfTest {
     }
 
     @Test
+    void shouldTakeASuccessorThatWasMadeUpUntilTheRightOneFollows() {
+        PolicyVersion forged = Samples.version(5, 0);
+        forged.getWeights().put("sha256", "11");
+        topology.pipeAlone(forged);
+        try (RecordedVersions versions = new RecordedVersions(MemoryRun.of(topology), WeightsConfig.defaults())) {
+            assertThat(versions.newest()).hasValue(5);
+            assertThat(versions.manifest(5).getWeights().getSha256()).isEqualTo("11");
+        }
+        topology.pipeAlone(Samples.version(5, 0));
+        MemoryRun run = MemoryRun.of(topology);
+        assertThatThrownBy(() -> new RecordedVersions(run, WeightsConfig.defaults()))
+                .isInstanceOf(ArchiveException.class)
+                .hasMessageContaining("version 5 was published twice");
+    }
+
+    @Test
     void shouldReadAVersionOnceThatWasWrittenAgainOverAnother() {
         PolicyVersion forged = Samples.version(4);
         forged.getWeights().put("sha256", "11");

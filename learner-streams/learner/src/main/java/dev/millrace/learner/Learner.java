@@ -332,11 +332,15 @@ public final class Learner implements AutoCloseable {
         }
 
         private boolean isOvertaken() {
-            boolean isOvertaken = reader.isOvertaken();
-            if (isOvertaken) {
+            if (reader.isOvertaken()) {
                 LOG.info("batches from {} on were consumed by somebody else; begins again", reader.due());
+                return true;
             }
-            return isOvertaken;
+            Optional<PolicyVersion> newer = feed.newest()
+                    .filter(newest -> newest.getVersion() > state.newest().getVersion());
+            newer.ifPresent(version ->
+                    LOG.info("version {} was published by somebody else; begins again", version.getVersion()));
+            return newer.isPresent();
         }
 
         private void reportMissing(long seconds) {

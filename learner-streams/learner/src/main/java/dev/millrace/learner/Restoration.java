@@ -392,7 +392,7 @@ final class Restoration {
             // a transaction is committed before its markers are in every log
             feed.awaitFirst(connection.patience(), () -> false);
             return feed.load(version);
-        } catch (VersionUnavailableException e) {
+        } catch (VersionUnavailableException | CorruptVersionException e) {
             throw new IllegalArgumentException(
                     "kl.reference.version is " + version + ", whose weights cannot be had ("
                             + e.getMessage()

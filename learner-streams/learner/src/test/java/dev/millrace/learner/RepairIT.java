@@ -1,6 +1,7 @@
 package dev.millrace.learner;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.tuple;
 
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.learner.repair.Examined;
@@ -13,6 +14,7 @@ import dev.millrace.log.run.TopicsConfig;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.TensorLocation;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.run.VersionKey;
@@ -267,6 +269,43 @@ class RepairIT {
             RunningLearner.toVersion(log, 3);
             assertThat(log.lastManifest(key.bytes())).isEmpty();
             assertThat(named(examine(log))).isEmpty();
+        }
+    }
+
+    @Test
+    void shouldGoBackBeforeASuccessorWhoseWeightsAreAbsent(@TempDir Path own) throws Exception {
+        try (EmbeddedBroker broker = EmbeddedBroker.start(own);
+                SyntheticLog log = new SyntheticLog(broker.bootstrapServers(), "successor.")) {
+            log.produce(2, 6);
+            RunningLearner.toVersion(log, 2);
+            PolicyVersion newest = log.versions().get(2);
+            PolicyVersion forged = PolicyVersion.newBuilder(newest)
+                    .setVersion(3)
+                    .setParentVersion(2)
+                    .setWeights(TensorLocation.newBuilder(newest.getWeights())
+                            .setSha256("00".repeat(32))
+                            .setBaseVersion(null)
+                            .setBaseSha256(null)
+                            .build())
+                    .build();
+            log.produceForeign(
+                    log.connection().topics().policyVersions(),
+                    VersionKey.of(log.connection().run(), 3).bytes(),
+                    log.bytes(forged));
+
+            Examined found = examine(log);
+
+            assertThat(found.goodVersion()).hasValue(2);
+            assertThat(found.inconsistencies())
+                    .filteredOn(each -> each.name().equals("version-lost"))
+                    .singleElement()
+                    .satisfies(lost -> {
+                        assertThat(lost.sentence()).startsWith("version 3, the newest, cannot be read: ");
+                        assertThat(lost.ways())
+                                .extracting(Way::kind, Way::command)
+                                .containsExactly(tuple(
+                                        Way.Kind.NEW_EPOCH, log.connection().command("rollback --to-version 2")));
+                    });
         }
     }
 

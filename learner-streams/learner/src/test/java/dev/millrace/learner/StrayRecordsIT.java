@@ -197,6 +197,20 @@ class StrayRecordsIT {
         }
     }
 
+    @Test
+    void shouldNoticeAVersionOfSomebodyElseWithoutAnotherBatch() throws Exception {
+        log.produce(1, 4);
+        try (RunningLearner learner = RunningLearner.start(log)) {
+            learner.awaitVersion(1);
+            foreign(log.versions().get(1), 2);
+
+            Alarm alarm = learner.awaitAlarm("version-lost");
+
+            assertThat(alarm.sentence()).startsWith("training cannot go on from version 2, the newest: ");
+            assertThat(alarm.remedy()).isEqualTo(log.connection().command("repair"));
+        }
+    }
+
     /** A manifest of weights that nobody has written, with this version. */
     private void foreign(PolicyVersion like, long version) {
         PolicyVersion forged = PolicyVersion.newBuilder(like)

@@ -3,28 +3,34 @@ package dev.millrace.topology;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.deadletter.Quarantines;
+import dev.millrace.log.run.TopicSettings;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.topology.TopologyTasks.Input;
+import dev.millrace.topology.batch.AssemblyTask;
 import dev.millrace.topology.ingress.Arrival;
 import dev.millrace.topology.ingress.IngressProcessor;
 import dev.millrace.topology.ingress.QuarantineGate;
+import dev.millrace.topology.join.JoinTask;
 import dev.millrace.topology.state.RecordTimestampExtractor;
 import dev.millrace.topology.state.StateStores;
+import dev.millrace.topology.task.PromptCommit;
 import dev.millrace.topology.task.TaskSupplier;
 import dev.millrace.topology.task.TopologyMeters;
 import dev.millrace.topology.task.WaitBoard;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Properties;
 import java.util.Set;
+import org.apache.kafka.common.config.TopicConfig;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.utils.Utils;
@@ -54,6 +60,9 @@ public final class MillraceTopology {
     private static final int FRAMING_BYTES = 8192;
 
     private static final int DEFAULT_MAX_REQUEST_BYTES = 1 << 20;
+
+    private static final String JOIN_JOURNAL = "join-journal";
+    private static final String ASSEMBLY_JOURNAL = "assembly-journal";
 
     private MillraceTopology() {}
 
@@ -97,6 +106,27 @@ public final class MillraceTopology {
         return StreamsProperties.of(runtime, connection, stateDirectory, StreamsConfig.EXACTLY_ONCE_V2, name);
     }
 
+    /**
+     * Returns the topics in which the engine keeps the topology's state, as the engine creates them. It creates no others.
+     *
+     * @param partitions of the rollouts
+     */
+    public static List<TopicSettings> changelogs(RunTopics topics, int epoch, int partitions) {
+        String application = topics.group("topology", epoch);
+        return List.of(
+                changelog(application, JoinTask.PENDING, partitions),
+                changelog(application, JoinTask.SEEN, partitions),
+                changelog(application, JOIN_JOURNAL, partitions),
+                changelog(application, AssemblyTask.STORE, 1),
+                changelog(application, ASSEMBLY_JOURNAL, 1));
+    }
+
+    private static TopicSettings changelog(String application, String store, int partitions) {
+        Map<String, String> settings = new HashMap<>(StateStores.CHANGELOG);
+        settings.put(TopicConfig.CLEANUP_POLICY_CONFIG, TopicConfig.CLEANUP_POLICY_COMPACT);
+        return new TopicSettings(application + "-" + store + "-changelog", partitions, settings);
+    }
+
     /** Returns the topics that the topology reads. */
     static Set<String> inputs(TopologyConfig config, RunTopics topics) {
         Set<String> inputs = new HashSet<>(config.join().partnerTopics(topics));
@@ -134,7 +164,8 @@ public final class MillraceTopology {
         TopologyTasks tasks = new TopologyTasks(config, algorithm, context);
         RunTopics topics = context.topics();
         WaitBoard waits = context.meters().waits();
-        long commitIntervalMs = config.runtime().commitIntervalMs();
+        ThreadLocal<PromptCommit> commits =
+                ThreadLocal.withInitial(() -> new PromptCommit(config.runtime().commitIntervalMs()));
         StateStores.Kind stores = config.runtime().stateStores();
 
         List<String> arrivals = checked(
@@ -149,7 +180,7 @@ public final class MillraceTopology {
                 "join",
                 new TaskSupplier<>(
                         tasks.join(),
-                        "join-journal",
+                        JOIN_JOURNAL,
                         tasks.settings(),
                         Map.of(
                                 topics.trajectories(),
@@ -160,7 +191,7 @@ public final class MillraceTopology {
                                 "dead-letters"),
                         stores,
                         waits,
-                        commitIntervalMs),
+                        commits),
                 arrivals.toArray(String[]::new));
         toPolicy(topology, "trajectories", topics.trajectories(), context.run(), "join");
         sink(topology, "outcomes", topics.outcomes(), List.of("join"));
@@ -171,7 +202,7 @@ public final class MillraceTopology {
                 "assemble",
                 new TaskSupplier<>(
                         tasks.assembly(),
-                        "assembly-journal",
+                        ASSEMBLY_JOURNAL,
                         tasks.settings(),
                         Map.of(
                                 topics.batches(),
@@ -182,7 +213,7 @@ public final class MillraceTopology {
                                 "assembly-dead-letters"),
                         stores,
                         waits,
-                        commitIntervalMs),
+                        commits),
                 members.toArray(String[]::new));
         toPolicy(topology, "batches", topics.batches(), context.run(), "assemble");
         sink(topology, "assembly-outcomes", topics.outcomes(), List.of("assemble"));

@@ -475,6 +475,22 @@ class GroupRulesTest {
     }
 
     @Test
+    void shouldBatchOnBehindASuccessorThatWasMadeUp() {
+        open(2, GROUPS, STALE_AFTER_2);
+        topology.pipe(version(4));
+        topology.pipeAlone(version(5, 1_000));
+        pipeGroup("g", 0, 1);
+        assertThat(topology.batches())
+                .singleElement()
+                .satisfies(batch -> assertThat(batch.getAssembledVersion()).isEqualTo(5));
+        topology.pipeAlone(version(5, 0)); // the learner's own
+        topology.later(Duration.ofSeconds(1));
+        pipeGroup("h", 0, 1);
+        assertThat(topology.batches().get(0).getAssembledVersion()).isEqualTo(5);
+        assertThat(topology.deadLetters()).isEmpty();
+    }
+
+    @Test
     void shouldRefuseAVersionOfAParentThatIsNotTheOneBefore() {
         open(2);
         topology.pipeAlone(

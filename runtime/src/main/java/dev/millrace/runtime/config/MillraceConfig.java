@@ -29,11 +29,14 @@ import dev.millrace.learner.step.LoraStart;
 import dev.millrace.log.SecretException;
 import dev.millrace.log.SecretSettings;
 import dev.millrace.log.SecretText;
+import dev.millrace.log.run.TopicAdministration;
+import dev.millrace.log.run.TopicSettings;
 import dev.millrace.log.run.TopicsConfig;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.schemas.SamplingParameters;
 import dev.millrace.scorer.FixedPolicyConfig;
 import dev.millrace.scorer.ScorerConfig;
+import dev.millrace.topology.MillraceTopology;
 import dev.millrace.topology.TopologyConfig;
 import dev.millrace.topology.join.JoinConfig;
 import dev.millrace.weights.VersionSize;
@@ -43,6 +46,7 @@ import java.security.SecureRandom;
 import java.time.LocalDateTime;
 import java.time.ZoneId;
 import java.time.format.DateTimeFormatter;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -163,6 +167,22 @@ public record MillraceConfig(
         ModelSizes kept = ModelSizes.of(
                 model.shape(task.task().tokenizer().vocabSize()), learner.lora().shape(), weights, algorithm);
         return topics.sizedFor(kept.weights(), kept.optimizer());
+    }
+
+    /**
+     * Every topic of the run as its roles create it, changelogs included, and that of the schemas where no registry keeps them.
+     *
+     * @param epoch whose changelogs
+     */
+    public List<TopicSettings> topicSettings(int epoch) {
+        TopicsConfig sized = sizedTopics();
+        List<TopicSettings> all = new ArrayList<>(TopicAdministration.ofRun(
+                sized,
+                run.topics(),
+                topology.join().partnerTopics(run.topics()),
+                run.schemaRegistryUrl().written().isEmpty()));
+        all.addAll(MillraceTopology.changelogs(run.topics(), epoch, sized.partitions()));
+        return all;
     }
 
     /** What is trained, and what a version has of it. */

@@ -15,6 +15,7 @@ import dev.millrace.schemas.VersionEvaluation;
 import dev.millrace.schemas.run.EvaluationKey;
 import dev.millrace.schemas.run.ServerKey;
 import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.weights.CorruptVersionException;
 import dev.millrace.weights.PolicyFeed;
 import dev.millrace.weights.VersionUnavailableException;
 import io.micrometer.core.instrument.Counter;
@@ -189,6 +190,7 @@ public final class Evaluator implements AutoCloseable {
                 outputs.show(evaluations());
             }
         } catch (VersionUnavailableException
+                | CorruptVersionException
                 | UnjudgedException e) { // the run continues without a number that it does not need
             passedOver.increment();
             LOG.warn("version {} is not evaluated: {}", due.version(), e.getMessage());

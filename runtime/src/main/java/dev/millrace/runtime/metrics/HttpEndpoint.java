@@ -4,6 +4,7 @@ import com.sun.net.httpserver.HttpContext;
 import com.sun.net.httpserver.HttpServer;
 import dev.millrace.gateway.HttpDefaults;
 import dev.millrace.gateway.LocalCallers;
+import dev.millrace.gateway.RequestThreads;
 import dev.millrace.log.registry.RegistryContents;
 import dev.millrace.log.registry.RegistryHttpApi;
 import dev.millrace.runtime.RefusedRequestException;
@@ -14,30 +15,25 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.List;
 import java.util.Optional;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.ScheduledFuture;
-import java.util.concurrent.ScheduledThreadPoolExecutor;
-import java.util.concurrent.SynchronousQueue;
-import java.util.concurrent.ThreadPoolExecutor;
-import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
  * Millrace's HTTP port on loopback, for {@link LocalCallers}: {@code /metrics} for Prometheus, and what else is mounted.
  *
- * <p>Daemon threads answer, one for each request that is under way. A request that takes longer than {@value #LIMIT_SECONDS} s to be
- * sent or to be answered is given up; above {@value #MOST_REQUESTS} at once, connections are closed.
+ * <p>{@link RequestThreads} answer, at most {@value #MOST_REQUESTS} at once. A request that takes longer than {@value #LIMIT_SECONDS} s to
+ * be sent or to be answered is given up.
  */
 public final class HttpEndpoint implements AutoCloseable {
     private static final int MOST_REQUESTS = 1024;
     private static final int LIMIT_SECONDS = 10;
 
     private final @Nullable HttpServer server;
-    private final @Nullable ExecutorService threads;
+    private final @Nullable RequestThreads threads;
 
-    private HttpEndpoint(@Nullable HttpServer server, @Nullable ExecutorService threads) {
+    private HttpEndpoint(@Nullable HttpServer server, @Nullable RequestThreads threads) {
         this.server = server;
         this.threads = threads;
     }
@@ -50,11 +46,15 @@ public final class HttpEndpoint implements AutoCloseable {
      * @throws RefusedRequestException if the port is taken
      */
     public static HttpEndpoint open(int port, PrometheusMeterRegistry metrics, Consumer<HttpServer> mounts) {
-        return open(port, metrics, mounts, Duration.ofSeconds(LIMIT_SECONDS));
+        return open(port, metrics, mounts, MOST_REQUESTS, Duration.ofSeconds(LIMIT_SECONDS));
     }
 
-    /** @param limit of each request */
-    static HttpEndpoint open(int port, PrometheusMeterRegistry metrics, Consumer<HttpServer> mounts, Duration limit) {
+    /**
+     * @param most requests at once
+     * @param limit of each request
+     */
+    static HttpEndpoint open(
+            int port, PrometheusMeterRegistry metrics, Consumer<HttpServer> mounts, int most, Duration limit) {
         HttpDefaults.apply();
         HttpServer server;
         try {
@@ -66,7 +66,7 @@ public final class HttpEndpoint implements AutoCloseable {
         } catch (IOException e) {
             throw new RefusedRequestException("cannot open port " + port + " on loopback: " + e.getMessage(), e);
         }
-        ExecutorService threads = new RequestThreads(MOST_REQUESTS, limit);
+        RequestThreads threads = new RequestThreads("http", most, limit);
         server.setExecutor(threads);
         HttpContext scrapes = server.createContext("/metrics", exchange -> {
             byte[] body = metrics.scrape().getBytes(StandardCharsets.UTF_8);
@@ -76,7 +76,7 @@ public final class HttpEndpoint implements AutoCloseable {
                 out.write(body);
             }
         });
-        scrapes.getFilters().add(new LocalCallers());
+        scrapes.getFilters().addAll(List.of(threads.filter(), new LocalCallers()));
         mounts.accept(server);
         server.start();
         return new HttpEndpoint(server, threads);
@@ -93,10 +93,10 @@ public final class HttpEndpoint implements AutoCloseable {
 
     /** Answers for schemas too, if the port is open and they are on the log. */
     public void serve(Optional<RegistryContents> schemas) {
-        if (server != null) {
+        if (server != null && threads != null) {
             schemas.ifPresent(contents -> new RegistryHttpApi(contents)
                     .mount(server)
-                    .forEach(context -> context.getFilters().add(new LocalCallers())));
+                    .forEach(context -> context.getFilters().addAll(List.of(threads.filter(), new LocalCallers()))));
         }
     }
 
@@ -109,67 +109,7 @@ public final class HttpEndpoint implements AutoCloseable {
     public void close() {
         if (server != null && threads != null) {
             server.stop(0);
-            threads.shutdownNow();
-        }
-    }
-
-    /**
-     * The threads that read requests and answer them, each within a limit.
-     *
-     * <p>The JDK's server reads a request on the thread that answers it, and waits for its end for as long as it takes. So whoever sends
-     * half a request holds a thread; after the limit it is interrupted, which closes the connection. When all threads are held, further
-     * connections are closed at once rather than put behind them.
-     */
-    static final class RequestThreads extends ThreadPoolExecutor {
-        private final long limitNanos;
-        private final ScheduledThreadPoolExecutor watch;
-
-        RequestThreads(int most, Duration limit) {
-            super(0, most, 30, TimeUnit.SECONDS, new SynchronousQueue<>(), task -> daemon(task, "http"));
-            this.limitNanos = limit.toNanos();
-            this.watch = new ScheduledThreadPoolExecutor(1, task -> daemon(task, "http-limit"));
-            watch.setRemoveOnCancelPolicy(true);
-        }
-
-        private static Thread daemon(Runnable task, String name) {
-            Thread thread = new Thread(task, name);
-            thread.setDaemon(true);
-            return thread;
-        }
-
-        @Override
-        public void execute(Runnable request) {
-            super.execute(() -> withinLimit(request));
-        }
-
-        private void withinLimit(Runnable request) {
-            Thread thread = Thread.currentThread();
-            Object turn = new Object();
-            boolean[] over = {false};
-            ScheduledFuture<?> end = watch.schedule(
-                    () -> {
-                        synchronized (turn) { // or the thread could be at another request by then
-                            if (!over[0]) {
-                                thread.interrupt();
-                            }
-                        }
-                    },
-                    limitNanos,
-                    TimeUnit.NANOSECONDS);
-            try {
-                request.run();
-            } finally {
-                synchronized (turn) {
-                    over[0] = true;
-                }
-                end.cancel(false);
-                Thread.interrupted();
-            }
-        }
-
-        @Override
-        protected void terminated() {
-            watch.shutdownNow();
+            threads.close();
         }
     }
 }

@@ -10,15 +10,19 @@ import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.MillraceConfig;
 import java.time.Clock;
 
-/** The roles of a process end with the epoch that they take part in: a rollback begins another, which shuts them out. */
+/**
+ * The roles of a process end with the epoch that they take part in: a rollback begins another, which shuts them out. They also end
+ * when somebody asks the run's roles to stop.
+ */
 public final class EpochEnd {
     private final LogConnection connection;
     private final EpochWatch watch;
     private final PlaceWatch places;
 
-    public EpochEnd(LogConnection connection) {
+    /** @param stop made when the run's roles are asked to stop */
+    public EpochEnd(LogConnection connection, StopRequest stop) {
         this.connection = connection;
-        this.watch = new EpochWatch(connection);
+        this.watch = new EpochWatch(connection, stop::make);
         this.places = new PlaceWatch(connection);
     }
 

@@ -250,7 +250,7 @@ public final class SingleRole {
                     + (endpoint.port() < 0 ? "" : ", metrics at http://127.0.0.1:" + endpoint.port() + "/metrics"));
             out.flush();
             LogConnection own = connection.as(role.name());
-            EpochEnd epoch = new EpochEnd(own);
+            EpochEnd epoch = new EpochEnd(own, stop);
             threads.start(role);
             threads.start(epoch.role());
             threads.start(epoch.places());

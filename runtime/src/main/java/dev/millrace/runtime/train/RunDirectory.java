@@ -2,8 +2,10 @@ package dev.millrace.runtime.train;
 
 import dev.millrace.runtime.RefusedRequestException;
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.channels.FileLock;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.AccessDeniedException;
 import java.nio.file.FileStore;
 import java.nio.file.FileSystemException;
@@ -13,6 +15,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.Comparator;
 import java.util.HashSet;
 import java.util.Optional;
@@ -30,7 +33,7 @@ public final class RunDirectory implements AutoCloseable {
     private static final String LOG = "millrace.log";
     private static final String ADDRESS = "broker.address";
     /** What is there before a run is, or without one. */
-    private static final Set<String> NO_RUN = Set.of(FolderLock.LOCK, FolderLock.LENT, LOG, ADDRESS);
+    private static final Set<String> NO_RUN = Set.of(FolderLock.LOCK, FolderLock.LENT, FolderLock.ASKED, LOG, ADDRESS);
 
     private static final long LEAST_FREE_BYTES = 200L << 20;
 
@@ -67,6 +70,26 @@ public final class RunDirectory implements AutoCloseable {
     /** True if a run continues in the folder now. */
     public static boolean isRunning(Path path) {
         return isInUse(path) && !isLent(path);
+    }
+
+    /**
+     * Asks the process that trains in the folder to stop in order, once: a second signal would end it at once.
+     *
+     * @return the process; empty if none trains there
+     * @throws RefusedRequestException if it cannot be asked from here
+     */
+    public static Optional<ProcessHandle> stop(Path path) {
+        if (!isRunning(path)) {
+            return Optional.empty();
+        }
+        try {
+            return Optional.of(FolderLock.stop(path));
+        } catch (IOException e) {
+            throw new RefusedRequestException(
+                    "cannot ask the process that trains in " + path + " to stop: " + reason(e)
+                            + "; end it where it runs, with SIGTERM or Ctrl-C",
+                    e);
+        }
     }
 
     private interface Look {
@@ -278,6 +301,12 @@ public final class RunDirectory implements AutoCloseable {
         /** Held beside it by one who only reads. */
         static final String LENT = "lock.lent";
 
+        /** Who was asked to stop, as the lock names it. */
+        static final String ASKED = "lock.stop";
+
+        /** By how much two processes may see the start of a third one differently: the clock may have been set between. */
+        private static final Duration START_TOLERANCE = Duration.ofSeconds(10);
+
         /** Who looks whether a folder is in use holds its lock for a moment. */
         private static final Duration GLANCE = Duration.ofMillis(500);
 
@@ -318,6 +347,13 @@ public final class RunDirectory implements AutoCloseable {
                     OURS.add(path);
                     return Optional.of(new Held(path, channel, lock));
                 }
+            }
+
+            /** Writes down who holds it. */
+            void name(ProcessHandle process) throws IOException {
+                channel.truncate(0);
+                channel.write(
+                        ByteBuffer.wrap((process.pid() + " " + startMs(process)).getBytes(StandardCharsets.UTF_8)));
             }
 
             /** As {@link #take}, also where another looks at it just now. */
@@ -389,12 +425,45 @@ public final class RunDirectory implements AutoCloseable {
                 return Optional.empty();
             }
             try {
+                held.get().name(ProcessHandle.current());
                 return Optional.of(new FolderLock(
                         held.get(), toRead ? Held.takeSoon(folder.resolve(LENT)).orElse(null) : null));
             } catch (IOException e) {
                 held.get().close();
                 throw e;
             }
+        }
+
+        /** Start of a process, 0 where the operating system does not say. */
+        private static long startMs(ProcessHandle process) {
+            return process.info().startInstant().map(Instant::toEpochMilli).orElse(0L);
+        }
+
+        /** Sends the holder of the folder a signal, unless it was sent one before. */
+        static ProcessHandle stop(Path folder) throws IOException {
+            String holder = Files.readString(folder.resolve(LOCK));
+            ProcessHandle process = holder(holder)
+                    .filter(ProcessHandle::supportsNormalTermination)
+                    .orElseThrow(() -> new IOException("it is not among the processes that this one can end"));
+            Path asked = folder.resolve(ASKED);
+            if (!Files.exists(asked) || !Files.readString(asked).equals(holder)) {
+                Files.writeString(asked, holder);
+                if (!process.destroy()) {
+                    Files.delete(asked);
+                    throw new IOException("the operating system refuses it");
+                }
+            }
+            return process;
+        }
+
+        /** Who a lock names, if it is that one still: another machine or container may have another process of that number. */
+        private static Optional<ProcessHandle> holder(String named) {
+            String[] words = named.split(" ");
+            return words.length == 2 && words[0].matches("[0-9]+") && words[1].matches("[0-9]+")
+                    ? ProcessHandle.of(Long.parseLong(words[0]))
+                            .filter(process ->
+                                    Math.abs(startMs(process) - Long.parseLong(words[1])) <= START_TOLERANCE.toMillis())
+                    : Optional.empty();
         }
 
         /** Whether a process has the folder, this one or another. */

@@ -277,7 +277,7 @@ public final class TrainRun {
     }
 
     private RunResult trainedUnderView(LogConnection connection, PrometheusMeterRegistry meters) throws Exception {
-        EpochEnd epoch = new EpochEnd(connection);
+        EpochEnd epoch = new EpochEnd(connection, stop);
         EndReport report = new EndReport(config, connection, directory, summaryCopy, startedAtMs, elapsed, out, err);
         RunEnd end;
         double rolesStartedAt;

@@ -66,8 +66,23 @@ class HttpEndpointTest {
     }
 
     @Test
+    void shouldAnswerBesideMoreHalfOpenRequestsThanItTakesAtOnce() throws Exception {
+        List<Socket> half = new ArrayList<>();
+        try (HttpEndpoint endpoint = HttpEndpoint.open(0, metrics, server -> {}, 8, Duration.ofMinutes(10))) {
+            for (int i = 0; i < 80; i++) {
+                half.add(begin(endpoint, "GET /metrics HTTP/1.1\r\nHost: x\r\n"));
+            }
+            assertThat(get(endpoint).statusCode()).isEqualTo(200);
+        } finally {
+            for (Socket socket : half) {
+                socket.close();
+            }
+        }
+    }
+
+    @Test
     void shouldCloseARequestThatIsNotSentToItsEnd() throws Exception {
-        try (HttpEndpoint endpoint = HttpEndpoint.open(0, metrics, server -> {}, Duration.ofSeconds(1));
+        try (HttpEndpoint endpoint = HttpEndpoint.open(0, metrics, server -> {}, 1024, Duration.ofSeconds(1));
                 Socket half = begin(endpoint, "GET /metrics HTTP/1.1\r\nHost: x\r\n")) {
             assertThat(half.getInputStream().read())
                     .as("the end of the connection")

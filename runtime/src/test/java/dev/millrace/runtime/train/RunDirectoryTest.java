@@ -36,6 +36,24 @@ class RunDirectoryTest {
     }
 
     @Test
+    void shouldNameItsProcessAndStopNoOther() throws Exception {
+        assertThat(RunDirectory.stop(folder)).as("nobody trains").isEmpty();
+        try (RunDirectory first = RunDirectory.open(folder)) {
+            ProcessHandle own = ProcessHandle.current();
+            assertThat(Files.readString(folder.resolve("lock")))
+                    .isEqualTo(own.pid() + " "
+                            + own.info().startInstant().orElseThrow().toEpochMilli());
+            Files.writeString(folder.resolve("lock"), own.pid() + " 1"); // its number was given to a later process
+            assertThatThrownBy(() -> RunDirectory.stop(folder))
+                    .isInstanceOf(RefusedRequestException.class)
+                    .hasMessage("cannot ask the process that trains in " + folder
+                            + " to stop: it is not among the processes that this one can end;"
+                            + " end it where it runs, with SIGTERM or Ctrl-C");
+            assertThat(first.path().resolve("lock.stop")).doesNotExist();
+        }
+    }
+
+    @Test
     void shouldRefuseAFolderOfSomethingElse() throws Exception {
         Files.writeString(folder.resolve("thesis.tex"), "important");
         assertThatThrownBy(() -> RunDirectory.open(folder))

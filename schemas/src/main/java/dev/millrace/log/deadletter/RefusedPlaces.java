@@ -2,9 +2,11 @@ package dev.millrace.log.deadletter;
 
 import dev.millrace.log.scan.ConsistentCut;
 import dev.millrace.log.scan.TopicScan;
+import dev.millrace.schemas.LogCoordinates;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -42,17 +44,26 @@ public final class RefusedPlaces {
 
     /** A record of the dead-letter topic. */
     public void add(ConsumerRecord<byte[], byte[]> letter) {
-        String topic = DeadLetterHeaders.text(letter.headers(), DeadLetterHeaders.SOURCE_TOPIC);
+        source(letter)
+                .filter(source -> topics.contains(source.getTopic()))
+                .ifPresent(source -> places.computeIfAbsent(
+                                new TopicPartition(source.getTopic(), source.getPartition()), unseen -> new HashSet<>())
+                        .add(source.getOffset()));
+    }
+
+    /** The place of the record that a dead letter is about; empty if the record is no letter or names no place. */
+    public static Optional<LogCoordinates> source(ConsumerRecord<byte[], byte[]> letter) {
         Matcher place = PLACE.matcher(RedriveMark.place(
                 DeadLetterHeaders.text(letter.headers(), DeadLetterHeaders.SOURCE_PARTITION),
                 DeadLetterHeaders.text(letter.headers(), DeadLetterHeaders.SOURCE_OFFSET)));
         boolean isLetter = !DeadLetterHeaders.text(letter.headers(), DeadLetterHeaders.REASON)
                 .isEmpty();
-        if (isLetter && topics.contains(topic) && place.matches()) {
-            places.computeIfAbsent(
-                            new TopicPartition(topic, Integer.parseInt(place.group(1))), unseen -> new HashSet<>())
-                    .add(Long.parseLong(place.group(2)));
-        }
+        return isLetter && place.matches()
+                ? Optional.of(new LogCoordinates(
+                        DeadLetterHeaders.text(letter.headers(), DeadLetterHeaders.SOURCE_TOPIC),
+                        Integer.parseInt(place.group(1)),
+                        Long.parseLong(place.group(2))))
+                : Optional.empty();
     }
 
     /** Whether this record was refused. */

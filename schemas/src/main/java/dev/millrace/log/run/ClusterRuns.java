@@ -8,6 +8,8 @@ import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.registry.RestSchemaRegistry;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.registry.SchemaRegistryException;
+import dev.millrace.schemas.run.ManifestChain;
+import dev.millrace.schemas.run.ManifestChain.Link;
 import dev.millrace.schemas.run.RunSchemas;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
@@ -20,9 +22,11 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.NavigableSet;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
+import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.concurrent.ExecutionException;
@@ -64,7 +68,7 @@ public final class ClusterRuns implements AutoCloseable {
 
     private static final Pattern USUAL = Pattern.compile("millrace\\.[A-Za-z0-9._-]{1,140}\\.");
     private static final String EXPIRATION = "transactional.id.expiration.ms";
-    /** Offsets from the end of the log of versions, among which is a version: each has one record and one commit marker. */
+    /** Offsets from the end of the log of versions, which usually hold the end of the chain: each has one record and one commit marker. */
     private static final int TAIL = 20;
 
     private static final long PAUSE_MS = 50;
@@ -106,7 +110,7 @@ public final class ClusterRuns implements AutoCloseable {
      * @param claim what is recorded of it; empty if its claim is gone or cannot be read
      * @param holdings what it holds
      * @param signs why a role of it seems to be alive, a clause each
-     * @param newestVersion on its log; empty if there is none
+     * @param newestVersion of its newest epoch's chain; empty if there is none, or no claim
      * @param lastRecordMs time of its newest record; empty if its topics hold none
      * @param bytes on the brokers' disks, all copies together; empty if the cluster does not say
      */
@@ -161,6 +165,63 @@ public final class ClusterRuns implements AutoCloseable {
                 .toList();
     }
 
+    /**
+     * A topic of a run as the cluster has it.
+     *
+     * @param replicas of the partition that has fewest
+     * @param inSync replicas in sync of the partition that has fewest
+     * @param settings what a run depends on, and what else is set on the topic itself; empty if the client may not see it
+     * @param bytes on the brokers' disks, all copies together; empty if the cluster does not say
+     */
+    public record RunTopic(
+            String name,
+            int partitions,
+            int replicas,
+            int inSync,
+            SortedMap<String, String> settings,
+            OptionalLong bytes) {}
+
+    /** The topics of a run, in the order of their names. */
+    public List<RunTopic> topics(ClusterRun run) {
+        Set<String> names = run.holdings().topics();
+        Optional<Map<String, Long>> bytes = bytes();
+        Map<ConfigResource, KafkaFuture<Config>> configs = admin.describeConfigs(names.stream()
+                        .map(name -> new ConfigResource(ConfigResource.Type.TOPIC, name))
+                        .toList())
+                .values();
+        List<RunTopic> topics = new ArrayList<>();
+        new TreeMap<>(calls.required(admin.describeTopics(names).allTopicNames(), "describe topics " + names))
+                .forEach((name, shape) -> topics.add(new RunTopic(
+                        name,
+                        shape.partitions().size(),
+                        shape.partitions().stream()
+                                .mapToInt(partition -> partition.replicas().size())
+                                .min()
+                                .orElseThrow(),
+                        shape.partitions().stream()
+                                .mapToInt(partition -> partition.isr().size())
+                                .min()
+                                .orElseThrow(),
+                        settings(Objects.requireNonNull(
+                                configs.get(new ConfigResource(ConfigResource.Type.TOPIC, name)), name)),
+                        bytes.map(all -> OptionalLong.of(all.getOrDefault(name, 0L)))
+                                .orElse(OptionalLong.empty()))));
+        return topics;
+    }
+
+    private SortedMap<String, String> settings(KafkaFuture<Config> described) {
+        SortedMap<String, String> settings = new TreeMap<>();
+        try {
+            calls.answer(described, "describe the settings of topics").entries().stream()
+                    .filter(entry -> TopicDifference.SETTINGS.contains(entry.name())
+                            || entry.source() == ConfigEntry.ConfigSource.DYNAMIC_TOPIC_CONFIG)
+                    .forEach(entry -> settings.put(entry.name(), String.valueOf(entry.value())));
+        } catch (ExecutionException e) { // it takes a right of its own
+            settings.clear();
+        }
+        return settings;
+    }
+
     /** The run under these topics, or what is left of one; its holdings are empty if there is nothing. */
     public ClusterRun at(RunTopics topics) {
         return at(topics, look());
@@ -190,6 +251,21 @@ public final class ClusterRuns implements AutoCloseable {
         }
         deleteTopics(held.topics().stream().filter(topics.run()::equals).toList());
         return held;
+    }
+
+    /**
+     * Asks every role of a run to stop in order, once. Those that follow the run's claim do, as all of this project's do; others have to be
+     * ended where they run.
+     *
+     * @throws LogSetupException if there is no run under these topics, or the cluster refuses
+     */
+    public void stop(RunTopics topics) {
+        if (registry.isEmpty()) {
+            throw new LogSetupException("there is no topic " + config.schemasTopic()
+                    + " with the schemas of a run, so nobody can be asked to stop; name the registry with"
+                    + " --set run.schema_registry_url=URL");
+        }
+        new RunClaims(client, topics, registry.get(), config.timeoutMs()).stop(clock);
     }
 
     /** For how long the cluster keeps a transactional id after its last use; empty if it does not say. */
@@ -374,12 +450,15 @@ public final class ClusterRuns implements AutoCloseable {
     private ClusterRun at(RunTopics topics, Cluster cluster) {
         Holdings held = holdings(topics, cluster);
         OptionalLong lastRecordMs = lastRecordMs(held.topics());
+        Optional<ClaimedRun> claim = claim(topics, held.topics());
         return new ClusterRun(
                 topics,
-                claim(topics, held.topics()),
+                claim,
                 held,
                 signs(held, cluster, lastRecordMs),
-                newestVersion(topics, held.topics()),
+                claim.filter(found -> held.topics().contains(topics.policyVersions()))
+                        .map(found -> newestVersion(topics, found))
+                        .orElse(OptionalLong.empty()),
                 lastRecordMs,
                 cluster.bytes()
                         .map(bytes -> OptionalLong.of(held.topics().stream()
@@ -485,10 +564,7 @@ public final class ClusterRuns implements AutoCloseable {
                 .max();
     }
 
-    private OptionalLong newestVersion(RunTopics topics, Set<String> there) {
-        if (!there.contains(topics.policyVersions()) || registry.isEmpty()) {
-            return OptionalLong.empty();
-        }
+    private OptionalLong newestVersion(RunTopics topics, ClaimedRun claim) {
         Map<String, Object> reading = ClientKind.CONSUMER.settings(
                 client,
                 Map.of(
@@ -503,37 +579,47 @@ public final class ClusterRuns implements AutoCloseable {
         try (LogReader log = LogReader.with(reading)) {
             long begin = log.begin(partition, limit);
             long end = log.end(partition, limit);
-            OptionalLong inTail = newestVersion(log, topics, Math.max(begin, end - TAIL), end);
-            return inTail.isPresent() || end - TAIL <= begin ? inTail : newestVersion(log, topics, begin, end);
+            List<Link> tail = end - TAIL > begin ? links(log, topics, claim, end - TAIL, end) : List.of();
+            if (!tail.isEmpty()) {
+                Link first = tail.get(0);
+                ManifestChain<Link> chain = new ManifestChain<>(Optional.empty());
+                chain.begin(first, first);
+                if (tail.stream().allMatch(link -> link.version() >= first.version() && isTaken(chain, link))) {
+                    return chain.newest();
+                }
+            }
+            ManifestChain<Link> whole =
+                    new ManifestChain<>(claim.lineage(claim.run().epoch()).parent());
+            links(log, topics, claim, begin, end).forEach(link -> whole.add(link, link));
+            return whole.newest();
         } catch (KafkaException e) {
             throw new LogSetupException("the versions on " + partition + " cannot be read: " + e.getMessage(), e);
         }
     }
 
-    private OptionalLong newestVersion(LogReader log, RunTopics topics, long from, long end) {
+    /** Whether a manifest extends the chain, or is a copy of one on it. */
+    private static boolean isTaken(ManifestChain<Link> chain, Link link) {
+        return chain.add(link, link).whyNot().isEmpty() && !chain.isAhead(link.version());
+    }
+
+    /** Of the manifests of the run's newest epoch. */
+    private List<Link> links(LogReader log, RunTopics topics, ClaimedRun claim, long from, long end) {
         var versions = AvroSerde.of(PolicyVersion.class, registry.orElseThrow()).deserializer();
         TopicPartition partition = new TopicPartition(topics.policyVersions(), 0);
-        List<PolicyVersion> newest = new ArrayList<>();
+        List<Link> links = new ArrayList<>();
         log.from(partition, from);
         log.readTo(Map.of(partition, end), ReadLimit.within(Duration.ofMillis(config.timeoutMs())), record -> {
             try {
                 PolicyVersion read = versions.deserialize(record.topic(), record.value());
-                if (read != null && (newest.isEmpty() || isNewer(read, newest.get(0)))) {
-                    newest.clear();
-                    newest.add(read);
+                if (read != null
+                        && claim.run().owns(read.getRunId(), read.getEpoch())
+                        && claim.run().policyId().equals(read.getPolicyId())) {
+                    links.add(Link.of(read));
                 }
             } catch (MalformedRecordException e) {
                 // refused by the roles too, and no version of the run
             }
         });
-        return newest.isEmpty()
-                ? OptionalLong.empty()
-                : OptionalLong.of(newest.get(0).getVersion());
-    }
-
-    private static boolean isNewer(PolicyVersion one, PolicyVersion other) {
-        return one.getEpoch() == other.getEpoch()
-                ? one.getVersion() > other.getVersion()
-                : one.getEpoch() > other.getEpoch();
+        return links;
     }
 }

@@ -9,13 +9,17 @@ import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Deserializer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Follows a run's claim and notices when the run has gone on to another epoch, of which nobody of this one is part.
+ * Follows a run's claim, passes on a request to stop that comes meanwhile, and notices when the run has gone on to another epoch,
+ * of which nobody of this one is part.
  *
  * <p>{@link #run()} blocks; everything else may be called from any thread.
  */
@@ -24,10 +28,19 @@ public final class EpochWatch {
     private final String topic;
     private final Deserializer<RunClaim> claims;
     private final LogReader log;
+    private final Runnable stopAsked;
+    /** Offset from which on a request to stop is for this process. */
+    private long begin;
+
     private volatile @Nullable String sentence;
 
-    /** Connects when it runs. */
-    public EpochWatch(LogConnection connection) {
+    /**
+     * Connects when it runs.
+     *
+     * @param stopAsked called at each request to stop
+     */
+    public EpochWatch(LogConnection connection, Runnable stopAsked) {
+        this.stopAsked = stopAsked;
         this.run = connection.run();
         this.topic = connection.topics().run();
         this.claims = AvroSerde.of(RunClaim.class, connection.registry()).deserializer();
@@ -37,7 +50,8 @@ public final class EpochWatch {
     /** Follows until it is stopped or the run has gone on. */
     public void run() {
         try (log) {
-            log.fromBeginning(topic);
+            List<TopicPartition> partitions = log.fromBeginning(topic);
+            begin = Objects.requireNonNull(log.consumer().endOffsets(partitions).get(partitions.get(0)));
             log.follow(this::look, () -> {
                 if (sentence != null) {
                     log.stop();
@@ -47,14 +61,20 @@ public final class EpochWatch {
     }
 
     private void look(ConsumerRecord<byte[], byte[]> record) {
-        if (record.key() == null
-                || record.value() == null
-                || !new String(record.key(), StandardCharsets.UTF_8).equals(ClaimKey.VALID)) {
+        if (record.key() == null || record.value() == null) {
+            return;
+        }
+        String key = new String(record.key(), StandardCharsets.UTF_8);
+        if (!key.equals(ClaimKey.VALID) && !key.equals(ClaimKey.STOP)) {
             return;
         }
         try {
             RunClaim claim = claims.deserialize(topic, record.value());
-            if (claim.getRunId().equals(run.runId()) && claim.getEpoch() > run.epoch()) {
+            if (key.equals(ClaimKey.STOP)) {
+                if (record.offset() >= begin && claim.getRunId().equals(run.runId())) {
+                    stopAsked.run();
+                }
+            } else if (claim.getRunId().equals(run.runId()) && claim.getEpoch() > run.epoch()) {
                 sentence = sentence(claim);
             }
         } catch (MalformedRecordException e) {

@@ -133,6 +133,26 @@ final class RunClaims {
     }
 
     /**
+     * Asks every role that follows the claim to stop.
+     *
+     * @throws LogSetupException if there is no claim
+     */
+    void stop(Clock clock) {
+        Found found = new Found();
+        try (LogTable table = table(found)) {
+            table.append(() -> {
+                RunClaim claim = RunClaim.newBuilder(claimed(found.valid))
+                        .setClaimedAtMs(clock.millis())
+                        .build();
+                return Map.of(
+                        ClaimKey.STOP, Objects.requireNonNull(serde.serializer().serialize(topics.run(), claim)));
+            });
+        } catch (KafkaException e) {
+            throw unreadable(e);
+        }
+    }
+
+    /**
      * Begins another epoch, if the run is still in the one that it is to follow.
      *
      * @param run the epoch that ends

@@ -210,6 +210,23 @@ public final class TopicAdministration implements AutoCloseable {
         return ids;
     }
 
+    /**
+     * Every topic that the roles of a run create, as they create it: the claim's first, that of the schemas last.
+     *
+     * @param partnerTopics those of {@link RunTopics#ofPartners} that its topology joins
+     * @param keepsSchemas whether the schemas are on the log, and in no registry
+     */
+    public static List<TopicSettings> ofRun(
+            TopicsConfig config, RunTopics topics, Set<String> partnerTopics, boolean keepsSchemas) {
+        RunTopicSettings settings = new RunTopicSettings(config);
+        List<TopicSettings> all = new ArrayList<>(List.of(settings.claim(topics)));
+        all.addAll(settings.others(topics, partnerTopics));
+        if (keepsSchemas) {
+            all.add(settings.schemas());
+        }
+        return all;
+    }
+
     /** Makes the topic in which schemas are kept when no registry is configured, or checks it. */
     public void prepareSchemas() {
         prepare(List.of(new RunTopicSettings(config).schemas()));
@@ -327,8 +344,28 @@ public final class TopicAdministration implements AutoCloseable {
     }
 
     private void check(List<TopicSettings> topics) {
+        differing(topics).stream().findFirst().ifPresent(difference -> {
+            throw new LogSetupException(difference.sentence()
+                    + ", or change the setting under 'topics' in the configuration, or choose another topic prefix");
+        });
+    }
+
+    /** What topics lack of what a run expects, those that are missing first. */
+    public List<TopicDifference> differences(List<TopicSettings> expected) {
+        Set<String> there = existing(expected.stream().map(TopicSettings::name).toList());
+        List<TopicDifference> differences = new ArrayList<>();
+        expected.stream()
+                .filter(topic -> !there.contains(topic.name()))
+                .map(topic -> TopicDifference.missing(topic))
+                .forEach(differences::add);
+        differences.addAll(differing(
+                expected.stream().filter(topic -> there.contains(topic.name())).toList()));
+        return differences;
+    }
+
+    private List<TopicDifference> differing(List<TopicSettings> topics) {
         if (topics.isEmpty()) {
-            return;
+            return List.of();
         }
         long deadline = System.nanoTime() + config.timeoutMs() * 1_000_000;
         Map<String, TopicDescription> descriptions = describe(topics, deadline);
@@ -337,17 +374,18 @@ public final class TopicAdministration implements AutoCloseable {
                 .toList();
         Map<ConfigResource, KafkaFuture<Config>> configurations =
                 admin.describeConfigs(resources).values();
+        TopicDifference.Check check = new TopicDifference.Check(brokers, config.replicationFactor());
+        List<TopicDifference> differences = new ArrayList<>();
         for (TopicSettings topic : topics) {
-            checkShape(topic, Objects.requireNonNull(descriptions.get(topic.name()), topic.name()));
             Config existing = configuration(
                     topic.name(),
                     Objects.requireNonNull(
                             configurations.get(new ConfigResource(ConfigResource.Type.TOPIC, topic.name())),
                             topic.name()));
-            topic.configuration()
-                    .forEach((key, needed) -> SettingCheck.require(
-                            topic.name(), key, needed, existing.get(key).value()));
+            differences.addAll(
+                    check.of(topic, Objects.requireNonNull(descriptions.get(topic.name()), topic.name()), existing));
         }
+        return differences;
     }
 
     private Config configuration(String topic, KafkaFuture<Config> asked) {
@@ -356,24 +394,6 @@ public final class TopicAdministration implements AutoCloseable {
             return calls.answer(asked, what);
         } catch (ExecutionException e) {
             throw refused(what, topic, AclOperation.DESCRIBE_CONFIGS, e);
-        }
-    }
-
-    private void checkShape(TopicSettings topic, TopicDescription existing) {
-        if (existing.partitions().size() != topic.partitions()) {
-            throw new LogSetupException(
-                    "topic " + topic.name() + " has " + existing.partitions().size()
-                            + " partitions, it must have " + topic.partitions()
-                            + "; set partitions under 'topics' in the configuration, or choose another topic prefix");
-        }
-        int copies = existing.partitions().stream()
-                .mapToInt(p -> p.replicas().size())
-                .min()
-                .orElseThrow();
-        if (config.replicationFactor() != -1 && copies < config.replicationFactor()) {
-            throw new LogSetupException("topic " + topic.name() + " has " + copies
-                    + " copies of a partition, replication_factor=" + config.replicationFactor()
-                    + " asks for more; lower it, reassign the topic, or choose another topic prefix");
         }
     }
 
@@ -522,38 +542,6 @@ public final class TopicAdministration implements AutoCloseable {
             return config.minInsyncReplicas() == -1
                     ? settings
                     : settings.with(TopicConfig.MIN_IN_SYNC_REPLICAS_CONFIG, config.minInsyncReplicas());
-        }
-    }
-
-    /** When a setting of an existing topic does as well as the one that a run would have made it with. */
-    static final class SettingCheck {
-        /** Settings that keep records: more is as good, -1 is without end. */
-        private static final Map<String, String> KEYS = Map.of(
-                TopicConfig.RETENTION_MS_CONFIG, "must be at least",
-                TopicConfig.RETENTION_BYTES_CONFIG, "must be at least",
-                TopicConfig.MAX_MESSAGE_BYTES_CONFIG, "must be at least",
-                TopicConfig.MIN_IN_SYNC_REPLICAS_CONFIG, "must be at least",
-                TopicConfig.CLEANUP_POLICY_CONFIG, "must be");
-
-        private SettingCheck() {}
-
-        /** Refuses an existing value that keeps less, takes less or cleans otherwise than the run needs. */
-        static void require(String topic, String key, String needed, String existing) {
-            String bound = KEYS.get(key);
-            if (bound == null || existing.equals(needed)) {
-                return;
-            }
-            boolean fits = !key.equals(TopicConfig.CLEANUP_POLICY_CONFIG) && asBound(existing) >= asBound(needed);
-            if (!fits) {
-                throw new LogSetupException("topic " + topic + " has " + key + "=" + existing + ", it " + bound + " "
-                        + needed + "; alter the topic, change the setting under 'topics' in the configuration, "
-                        + "or choose another topic prefix");
-            }
-        }
-
-        private static long asBound(String value) {
-            long number = Long.parseLong(value);
-            return number == -1 ? Long.MAX_VALUE : number;
         }
     }
 }

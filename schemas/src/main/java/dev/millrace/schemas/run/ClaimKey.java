@@ -7,6 +7,9 @@ public final class ClaimKey {
     /** The claim that counts. */
     public static final String VALID = "run";
 
+    /** The last request to stop: the claim at that time. Who starts later passes over it. */
+    public static final String STOP = "stop";
+
     private static final String EPOCH = "epoch/";
 
     private ClaimKey() {}

@@ -124,6 +124,11 @@ public record RunTopics(String prefix) {
         return prefix + "dead-letters";
     }
 
+    /** A consumer group or application id of an epoch: from epoch 1 on with its number. */
+    public String group(String role, int epoch) {
+        return prefix + (epoch == 0 ? role : role + "-" + epoch);
+    }
+
     /** Those that partners of a rollout write; a run has the ones that its topology joins. */
     public Set<String> ofPartners() {
         return Set.of(rewards(), referenceScores(), teacherScores());

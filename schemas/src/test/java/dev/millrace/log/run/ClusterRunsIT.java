@@ -8,14 +8,19 @@ import dev.millrace.log.registry.LogSchemaRegistry;
 import dev.millrace.log.registry.RegistryContents.Registration;
 import dev.millrace.log.run.ClusterRuns.ClusterRun;
 import dev.millrace.log.run.ClusterRuns.Holdings;
+import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.TensorLocation;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.schemas.run.VersionKey;
+import dev.millrace.schemas.serde.AvroSerde;
 import java.nio.file.Path;
 import java.time.Clock;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalLong;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
@@ -233,6 +238,70 @@ class ClusterRunsIT {
             }
             assertThat(later.at(topics).signs()).isEmpty();
             assertThat(later.at(topics).holdings().topics()).containsAll(topics.required());
+        }
+    }
+
+    private static OptionalLong newestOf(RunTopics topics) {
+        try (ClusterRuns runs = runs(LATER)) {
+            return runs.at(topics).newestVersion();
+        }
+    }
+
+    private static void publish(RunLog log, long from, long to) throws Exception {
+        String topic = log.connection().topics().policyVersions();
+        try (KafkaProducer<byte[], byte[]> producer =
+                new KafkaProducer<>(client, new ByteArraySerializer(), new ByteArraySerializer())) {
+            for (long version = from; version <= to; version++) {
+                PolicyVersion manifest = PolicyVersion.newBuilder()
+                        .setRunId(log.connection().run().runId())
+                        .setEpoch(0)
+                        .setPolicyId("default")
+                        .setVersion(version)
+                        .setParentVersion(version - 1)
+                        .setBatchId(version - 1)
+                        .setShape("{}")
+                        .setTokenizerHash("t")
+                        .setWeights(TensorLocation.newBuilder()
+                                .setTopic("weights")
+                                .setPartition(0)
+                                .setFirstOffset(0)
+                                .setLastOffset(0)
+                                .setTensors(List.of())
+                                .setSha256("hash " + version)
+                                .build())
+                        .setOptimizerSteps(version)
+                        .setRolloutsConsumed(0)
+                        .setTokensTrained(0)
+                        .setPublishedAtMs(0)
+                        .build();
+                producer.send(new ProducerRecord<>(
+                                topic,
+                                VersionKey.of(manifest).bytes(),
+                                AvroSerde.of(
+                                                PolicyVersion.class,
+                                                log.connection().registry())
+                                        .serializer()
+                                        .serialize(topic, manifest)))
+                        .get(30, TimeUnit.SECONDS);
+            }
+        }
+    }
+
+    @Test
+    void shouldNameTheEndOfTheChainAsNewestWhateverVersionWasMadeUp() throws Exception {
+        RunTopics topics = new RunTopics("forged.");
+        try (RunLog log = begun(topics, "forged")) {
+            publish(log, 0, 5);
+            publish(log, 1_000_000, 1_000_000);
+            assertThat(newestOf(topics)).as("read whole").hasValue(5);
+            publish(log, 6, 24);
+            assertThat(newestOf(topics))
+                    .as("the tail begins with the made-up one")
+                    .hasValue(24);
+            publish(log, 1_000_000, 1_000_001);
+            assertThat(newestOf(topics)).as("the tail ends with made-up ones").hasValue(24);
+            publish(log, 25, 60);
+            assertThat(newestOf(topics)).as("by the tail alone").hasValue(60);
         }
     }
 

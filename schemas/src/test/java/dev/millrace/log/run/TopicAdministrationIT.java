@@ -137,21 +137,51 @@ class TopicAdministrationIT {
 
         assertRefused(
                 "bad1.",
-                "topic bad1.rollouts has 3 partitions, it must have 4; "
-                        + "set partitions under 'topics' in the configuration, or choose another topic prefix");
+                "partitions",
+                "topic bad1.rollouts has 3 partitions, expected 4; before the run has records, kafka-topics --bootstrap-server "
+                        + broker.bootstrapServers() + " --alter --topic bad1.rollouts --partitions 4");
         assertRefused(
                 "bad2.",
-                "topic bad2.rollouts has cleanup.policy=compact, it must be delete; alter the topic, "
-                        + "change the setting under 'topics' in the configuration, or choose another topic prefix");
+                "cleanup.policy",
+                altering("bad2.rollouts", "cleanup.policy=compact, expected delete", "cleanup.policy=delete"));
         assertRefused(
                 "bad3.",
-                "topic bad3.rollouts has retention.ms=60000, it must be at least 2592000000; "
-                        + "alter the topic, change the setting under 'topics' in the configuration, "
-                        + "or choose another topic prefix");
+                "retention.ms",
+                altering(
+                        "bad3.rollouts",
+                        "retention.ms=60000, expected at least 2592000000",
+                        "retention.ms=2592000000"));
         assertRefused(
                 "bad4.",
-                "topic bad4.rollouts has retention.bytes=5, it must be at least -1; alter the topic, "
-                        + "change the setting under 'topics' in the configuration, or choose another topic prefix");
+                "retention.bytes",
+                altering("bad4.rollouts", "retention.bytes=5, expected at least -1", "retention.bytes=-1"));
+    }
+
+    private static String altering(String topic, String found, String mended) {
+        return "topic " + topic + " has " + found + "; kafka-configs --bootstrap-server " + broker.bootstrapServers()
+                + " --alter --entity-type topics --entity-name " + topic + " --add-config " + mended;
+    }
+
+    @Test
+    void shouldSayWhatDiffersAndNothingOfWhatIsAsExpected() throws Exception {
+        RunTopics topics = new RunTopics("differs.");
+        List<TopicSettings> expected = TopicAdministration.ofRun(CONFIG, topics, Set.of(), false);
+        create(new NewTopic(topics.rollouts(), 4, (short) 1)
+                .configs(Map.of("min.insync.replicas", "2", "retention.ms", "-1")));
+        try (TopicAdministration administration = new TopicAdministration(client, CONFIG)) {
+            assertThat(administration.differences(expected))
+                    .as("one has settings that contradict, the others are missing")
+                    .hasSize(expected.size())
+                    .last()
+                    .satisfies(difference -> assertThat(difference.sentence())
+                            .isEqualTo(altering(
+                                    topics.rollouts(),
+                                    "min.insync.replicas=2, expected at most 1, its replicas, or nothing can be written",
+                                    "min.insync.replicas=1")));
+            assertThat(administration.differences(expected).get(0).sentence())
+                    .isEqualTo("topic differs.run is missing; millrace topics create, with the options that name the"
+                            + " run, creates it");
+        }
     }
 
     @Test
@@ -200,11 +230,21 @@ class TopicAdministrationIT {
                 .hasMessageStartingWith("cannot connect to bootstrap_servers=no-such-host.invalid:1: ");
     }
 
-    private static void assertRefused(String prefix, String message) {
+    private static void assertRefused(String prefix, String setting, String sentence) {
+        RunTopics topics = new RunTopics(prefix);
         try (TopicAdministration administration = new TopicAdministration(client, CONFIG)) {
-            assertThatThrownBy(() -> administration.prepareRun(new RunTopics(prefix), Set.of()))
+            assertThatThrownBy(() -> administration.prepareRun(topics, Set.of()))
                     .isInstanceOf(LogSetupException.class)
-                    .hasMessage(message);
+                    .hasMessage(
+                            sentence
+                                    + ", or change the setting under 'topics' in the configuration, or choose another topic prefix");
+            assertThat(administration.differences(TopicAdministration.ofRun(CONFIG, topics, Set.of(), false)))
+                    .filteredOn(difference -> !difference.setting().equals("topic"))
+                    .first()
+                    .satisfies(difference -> {
+                        assertThat(difference.setting()).isEqualTo(setting);
+                        assertThat(difference.sentence()).isEqualTo(sentence);
+                    });
         }
     }
 

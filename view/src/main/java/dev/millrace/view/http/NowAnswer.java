@@ -24,10 +24,10 @@ public final class NowAnswer {
     public static ObjectNode of(ViewedRun run, RunIndex index, int epoch, long nowMs) {
         ObjectNode json = RunFacts.of(run).put("now_ms", nowMs);
         index.read(
-                // what a gap precedes is not of the chain, unless the epoch begins with it
-                "SELECT version, published_ms FROM version AS v WHERE epoch = ? AND (version = 0 OR version = parent OR EXISTS"
-                        + " (SELECT 1 FROM version WHERE epoch = v.epoch AND version = v.version - 1))"
-                        + " ORDER BY version DESC LIMIT 1",
+                // what a gap precedes is not of the chain
+                "SELECT version, published_ms FROM version AS v WHERE epoch = ? AND NOT EXISTS"
+                        + " (SELECT 1 FROM version WHERE epoch = v.epoch AND version = v.version + 1)"
+                        + " ORDER BY version LIMIT 1",
                 List.of(epoch),
                 row -> json.put("newest_version", row.getLong(1)).put("published_ms", row.getLong(2)));
         servers(json.putArray("servers"), index);

@@ -6,6 +6,7 @@ import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
 import dev.millrace.gateway.HttpDefaults;
 import dev.millrace.gateway.LocalCallers;
+import dev.millrace.gateway.RequestThreads;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.view.follow.Events;
 import dev.millrace.view.follow.Events.Event;
@@ -20,9 +21,6 @@ import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.SynchronousQueue;
-import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.Lock;
@@ -34,20 +32,19 @@ import org.slf4j.LoggerFactory;
 /**
  * Serves the page on loopback. It answers GET alone, and {@link LocalCallers} alone.
  *
- * <p>Daemon threads answer, at most {@value #MOST} at once, of which each open page holds one for its events.
+ * <p>{@link RequestThreads} answer, at most {@value #MOST} at once, of which each open page holds one for its events.
  */
 public final class ViewServer implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(ViewServer.class);
-    /** Requests that were begun and are not sent to their end hold one each, for a minute at most. */
     private static final int MOST = 1024;
 
     private final HttpServer server;
-    private final ExecutorService threads;
+    private final RequestThreads threads;
     private final ViewedRuns runs;
     private final PageFile page = PageFile.read();
     private final Answers answers;
 
-    private ViewServer(HttpServer server, ExecutorService threads, ViewedRuns runs, ReportShelf reports) {
+    private ViewServer(HttpServer server, RequestThreads threads, ViewedRuns runs, ReportShelf reports) {
         this.server = server;
         this.threads = threads;
         this.runs = runs;
@@ -73,15 +70,10 @@ public final class ViewServer implements AutoCloseable {
         } catch (IOException e) {
             throw new RefusedRequestException("cannot open port " + port + " on loopback: " + e.getMessage(), e);
         }
-        ExecutorService threads =
-                new ThreadPoolExecutor(0, MOST, 30, TimeUnit.SECONDS, new SynchronousQueue<>(), task -> {
-                    Thread thread = new Thread(task, "view-http");
-                    thread.setDaemon(true);
-                    return thread;
-                });
+        RequestThreads threads = new RequestThreads("view-http", MOST, null);
         server.setExecutor(threads);
         ViewServer view = new ViewServer(server, threads, runs, reports);
-        server.createContext("/", view::handle).getFilters().add(new LocalCallers());
+        server.createContext("/", view::handle).getFilters().addAll(List.of(threads.filter(), new LocalCallers()));
         server.start();
         return view;
     }
@@ -174,7 +166,7 @@ public final class ViewServer implements AutoCloseable {
     @Override
     public void close() {
         server.stop(0);
-        threads.shutdownNow();
+        threads.close();
         runs.close();
     }
 

@@ -89,9 +89,9 @@ class ArchiveIndexingTest {
         try (ViewedRuns runs = RecordedArchive.runs(indexes)) {
             ViewedRun run = RecordedArchive.indexed(runs);
             RunIndex index = run.index().orElseThrow();
-            index.write(
-                    statements -> statements.run(
-                            "INSERT INTO version(epoch, version, parent, batch, published_ms) VALUES(0, 1000000, 999999, 5, 1)"));
+            index.write(statements -> statements.run(
+                    "INSERT INTO version(epoch, version, parent, batch, published_ms) VALUES(0, 1000000, 999999, 5, 1),"
+                            + " (0, 1000001, 1000000, 6, 1)"));
             assertThat(NowAnswer.of(run, index, 0, 0).path("newest_version").asLong())
                     .isEqualTo(6);
         }

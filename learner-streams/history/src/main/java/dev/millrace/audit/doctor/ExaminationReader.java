@@ -22,7 +22,8 @@ import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.TensorLocation;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
-import dev.millrace.schemas.run.EpochLineage.Ancestor;
+import dev.millrace.schemas.run.ManifestChain;
+import dev.millrace.schemas.run.ManifestChain.Link;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.run.VersionKey;
 import dev.millrace.schemas.serde.AvroSerde;
@@ -97,7 +98,7 @@ public final class ExaminationReader {
                             .filter(it -> owns(it.getRunId(), it.getEpoch()))
                             .ifPresent(it -> serving.put(it.getServerId(), it)));
             NavigableMap<Long, Chunks> versions = new TreeMap<>();
-            Set<Long> deleted = new HashSet<>();
+            ManifestChain<Chunks> chain = new ManifestChain<>(records.lineage().parent());
             scan.read(
                     topics.policyVersions(),
                     cut,
@@ -105,21 +106,18 @@ public final class ExaminationReader {
                             .filter(key -> key.equals(VersionKey.of(records.run(), key.version())))
                             .ifPresent(key -> {
                                 if (record.value() == null) {
-                                    deleted.add(key.version());
+                                    chain.deleted(key.version());
                                 }
                                 decoded(record, PolicyVersion.class)
                                         .filter(it ->
                                                 owns(it.getRunId(), it.getEpoch()) && it.getVersion() == key.version())
-                                        .ifPresent(it -> {
-                                            versions.put(it.getVersion(), Chunks.of(it));
-                                            deleted.remove(it.getVersion());
-                                        });
+                                        .ifPresent(it -> versions.putAll(chain.add(Link.of(it), Chunks.of(it))
+                                                .versions()));
                             }));
-            OptionalLong newest = newest(versions);
-            OptionalLong stray = versions.descendingKeySet().stream()
-                    .filter(version -> version > newest.orElse(-1) && !deleted.contains(version))
-                    .mapToLong(Long::longValue)
-                    .findFirst();
+            OptionalLong newest = chain.newest();
+            OptionalLong stray = chain.settle().stream()
+                    .mapToLong(ManifestChain.Refused::version)
+                    .max();
             EvaluationRecordReader evaluated =
                     new EvaluationRecordReader(records.run(), records.lineage(), records.registry());
             if (cut.has(topics.evaluations())) {
@@ -161,19 +159,6 @@ public final class ExaminationReader {
                     weights.getPartition(),
                     weights.getFirstOffset());
         }
-    }
-
-    /** Returns the end of the chain: versions after a gap do not belong to the run. */
-    private OptionalLong newest(NavigableMap<Long, Chunks> versions) {
-        Long version = versions.ceilingKey(
-                records.lineage().parent().map(Ancestor::version).orElse(0L));
-        if (version == null) {
-            return OptionalLong.empty();
-        }
-        while (versions.containsKey(version + 1)) {
-            version++;
-        }
-        return OptionalLong.of(version);
     }
 
     /** Whether the log begins no later than the version's anchor; what lies in a store, or was made in an older epoch, counts as kept. */

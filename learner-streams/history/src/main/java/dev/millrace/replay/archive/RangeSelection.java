@@ -35,6 +35,7 @@ import org.apache.kafka.common.serialization.Deserializer;
  *
  * <pre>
  *   batches            the selected ones
+ *   dead letters       of batches in between that were refused
  *   prompts            of their groups, if still on the log
  *   trajectories       that the batches name
  *   rollouts           that the batches name; scores and other partners that the trajectories name
@@ -92,6 +93,7 @@ public final class RangeSelection {
             throw new ArchiveException(
                     "no batch of the run lies in the range that was asked for, so there is nothing to export");
         }
+        letters();
         prompts(batches.groups);
         partners();
         OptionalLong lastStep = steps(batches);
@@ -151,6 +153,29 @@ public final class RangeSelection {
             });
         }
         return batches;
+    }
+
+    /** Without its letter, a refused batch in between would count in the archive. */
+    private void letters() {
+        for (TopicPartition partition : run.partitions(topics.deadLetters())) {
+            try (RecordCursor cursor = run.read(partition, run.range(partition).from())) {
+                for (var next = cursor.next(); next.isPresent(); next = cursor.next()) {
+                    if (RefusedPlaces.source(next.get())
+                            .filter(this::isBatchInBetween)
+                            .isPresent()) {
+                        need(partition, next.get().offset());
+                    }
+                }
+            }
+        }
+    }
+
+    private boolean isBatchInBetween(LogCoordinates place) {
+        Range range = found.get(new TopicPartition(place.getTopic(), place.getPartition()));
+        return place.getTopic().equals(topics.batches())
+                && range != null
+                && place.getOffset() >= range.from()
+                && place.getOffset() < range.end();
     }
 
     /** What the groups answered; kept for a shorter time than rollouts, so they may be gone. */

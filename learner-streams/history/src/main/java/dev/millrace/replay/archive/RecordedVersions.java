@@ -8,6 +8,8 @@ import dev.millrace.replay.archive.RecordedRun.Range;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TensorLocation;
 import dev.millrace.schemas.run.EpochLineage;
+import dev.millrace.schemas.run.ManifestChain;
+import dev.millrace.schemas.run.VersionKey;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.weights.ChunkLog;
@@ -69,55 +71,79 @@ public final class RecordedVersions implements AutoCloseable {
         this.run = run;
         this.deserializer = AvroSerde.of(PolicyVersion.class, run.registry()).deserializer();
         this.reader = new VersionLoader(this::manifest, new RecordedChunks(), run.registry(), config);
-        Map<Long, Place> first = new HashMap<>();
+        ReadManifests read = new ReadManifests();
         for (TopicPartition partition : run.partitions(run.topics().policyVersions())) {
             try (RecordCursor cursor = run.read(partition, 0)) {
                 for (Optional<ConsumerRecord<byte[], byte[]>> next = cursor.next();
                         next.isPresent();
                         next = cursor.next()) {
-                    note(partition, next.get(), first);
+                    read.take(partition, next.get());
                 }
             }
         }
-        dropBehindGap();
-        places.forEach((version, place) -> takeUnlessTwo(version, place, first));
+        read.end();
         this.fetcher = run.fetcher();
     }
 
-    private void note(TopicPartition partition, ConsumerRecord<byte[], byte[]> record, Map<Long, Place> first) {
-        ours(record).ifPresent(manifest -> {
-            boolean isOfStep = manifest.getBatchId() >= 0 && manifest.getParentEpoch() == null;
-            Place place = new Place(
-                    partition,
-                    record.offset(),
-                    manifest.getWeights().getSha256(),
-                    isOfStep ? OptionalLong.of(manifest.getBatchId()) : OptionalLong.empty(),
-                    manifest.getParentVersion());
-            first.putIfAbsent(manifest.getVersion(), place);
-            places.put(manifest.getVersion(), place);
-        });
-    }
+    /** Takes all manifests into {@link #places}, by the chain of the epoch and those of the epochs it comes from. */
+    private final class ReadManifests {
+        private final Map<Integer, ManifestChain<Place>> chains = new HashMap<>();
+        /** By version: what does not belong under its key, unless the chain's own was written again since. */
+        private final NavigableMap<Long, Place> others = new TreeMap<>();
 
-    /** Drops versions after a gap: they do not belong to the run's chain from the epoch's first version. */
-    private void dropBehindGap() {
-        long version = firstOfEpoch();
-        while (places.containsKey(version)) {
-            version++;
+        ReadManifests() {
+            EpochLineage lineage = run.lineage();
+            chains.put(run.run().epoch(), new ManifestChain<>(lineage.parent()));
+            for (EpochLineage.Ancestor ancestor : run.lineage().ancestors()) {
+                lineage = lineage.ofParent();
+                chains.put(ancestor.epoch(), new ManifestChain<>(lineage.parent()));
+            }
         }
-        if (version > firstOfEpoch()) {
-            places.tailMap(version, true).clear();
-        }
-    }
 
-    /** A learner writes its own manifest again over another of that version: then the first and the last are the same. */
-    private void takeUnlessTwo(long version, Place place, Map<Long, Place> first) {
-        Place before = Objects.requireNonNull(first.get(version));
-        if (!before.sha256().equals(place.sha256())) {
-            throw new ArchiveException("version " + version + " was published twice, at " + before.partition() + "@"
-                    + before.offset() + " and @" + place.offset()
-                    + ", with other weights: two learners wrote to one run");
+        void take(TopicPartition partition, ConsumerRecord<byte[], byte[]> record) {
+            if (record.value() == null) {
+                VersionKey.parse(record.key())
+                        .filter(key -> key.policyId().equals(run.run().policyId()))
+                        .ifPresent(key -> Optional.ofNullable(chains.get(key.epoch()))
+                                .ifPresent(chain -> chain.deleted(key.version())));
+            }
+            ours(record).ifPresent(manifest -> {
+                long version = manifest.getVersion();
+                boolean isOfStep = manifest.getBatchId() >= 0 && manifest.getParentEpoch() == null;
+                Place place = new Place(
+                        partition,
+                        record.offset(),
+                        manifest.getWeights().getSha256(),
+                        isOfStep ? OptionalLong.of(manifest.getBatchId()) : OptionalLong.empty(),
+                        manifest.getParentVersion());
+                ManifestChain.Taken<Place> taken = Objects.requireNonNull(chains.get(manifest.getEpoch()))
+                        .add(ManifestChain.Link.of(manifest), place);
+                places.putAll(taken.versions());
+                Place known = places.get(version);
+                if (taken.whyNot().isPresent()) {
+                    others.put(version, place);
+                } else if (known != null && known.sha256().equals(place.sha256())) {
+                    places.put(version, place); // of copies the last has the optimiser's state
+                    others.remove(version);
+                }
+            });
         }
-        place.batchId().ifPresent(batch -> beginnings.put(batch, place.parent()));
+
+        /** @throws ArchiveException if a version has other weights under its key than the chain says */
+        void end() {
+            chains.values().forEach(chain -> {
+                places.putAll(chain.beginWithOldest());
+                chain.settle();
+            });
+            others.keySet().retainAll(places.keySet());
+            others.forEach((version, other) -> {
+                Place place = Objects.requireNonNull(places.get(version));
+                throw new ArchiveException("version " + version + " was published twice, at " + place.partition() + "@"
+                        + place.offset() + " and @" + other.offset()
+                        + ", with other weights: two learners wrote to one run");
+            });
+            places.values().forEach(place -> place.batchId().ifPresent(batch -> beginnings.put(batch, place.parent())));
+        }
     }
 
     private long firstOfEpoch() {

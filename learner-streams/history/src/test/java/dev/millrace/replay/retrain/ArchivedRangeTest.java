@@ -4,21 +4,30 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.log.deadletter.DeadLetters;
+import dev.millrace.replay.MemoryRun;
 import dev.millrace.replay.archive.ArchiveException;
 import dev.millrace.replay.archive.ArchivedRun;
 import dev.millrace.replay.archive.HeldRange;
 import dev.millrace.replay.archive.RangeSelection;
+import dev.millrace.replay.archive.RecordedRun.Range;
 import dev.millrace.replay.archive.RecordedVersions;
 import dev.millrace.replay.archive.RunExport;
+import dev.millrace.schemas.rollout.Refusal;
+import dev.millrace.schemas.rollout.RefusalReason;
 import dev.millrace.weights.WeightsConfig;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.stream.Stream;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.record.TimestampType;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -81,6 +90,55 @@ class ArchivedRangeTest {
             assertThat(heard.of(0)).hasSize(2).allMatch(VariantStep::isAsRecorded);
             assertThatThrownBy(() -> RetrainingTest.retrain(run, Optional.empty(), 1, LearntRun.STEPS, OWN))
                     .hasMessageContaining("the batch that made version 2 is not on test.batches");
+        }
+    }
+
+    private static void put(MemoryRun run, long offset, ProducerRecord<byte[], byte[]> letter) {
+        run.put(new ConsumerRecord<>(
+                letter.topic(),
+                0,
+                offset,
+                0L,
+                TimestampType.CREATE_TIME,
+                0,
+                0,
+                letter.key(),
+                letter.value(),
+                letter.headers(),
+                Optional.empty()));
+    }
+
+    @Test
+    void shouldHoldTheLettersOfRefusedBatchesInBetween() {
+        MemoryRun run = new LearntRun(OWN).run;
+        String batches = run.topics().batches();
+        ConsumerRecord<byte[], byte[]> last =
+                Objects.requireNonNull(run.of(batches).remove(3L));
+        run.put(new ConsumerRecord<>(batches, 0, 4, last.key(), last.value()));
+        ConsumerRecord<byte[], byte[]> early = run.of(batches).get(1L);
+        run.put(new ConsumerRecord<>(batches, 0, 3, early.key(), early.value()));
+        Refusal refusal = Refusal.of(RefusalReason.IDENTITY, "batch_id", "it is another's");
+        String letters = run.topics().deadLetters();
+        List<ConsumerRecord<byte[], byte[]>> refused = List.of(
+                Objects.requireNonNull(run.of(batches).get(0L)), // before the range
+                Objects.requireNonNull(run.of(run.topics().trajectories()).get(0L)),
+                Objects.requireNonNull(run.of(batches).get(3L)),
+                Objects.requireNonNull(run.of(run.topics().trajectories()).get(1L)));
+        for (int i = 0; i < refused.size(); i++) {
+            put(run, i, DeadLetters.of(refused.get(i), refusal, run.run(), letters));
+        }
+        Path range = directory.resolve("with-letters");
+
+        new RunExport(run)
+                .to(
+                        range,
+                        new RangeSelection(run, WeightsConfig.defaults())
+                                .select(batch -> batch.getBatchId() >= 2, Long.MIN_VALUE, Long.MAX_VALUE));
+
+        try (ArchivedRun archived = new ArchivedRun(range)) {
+            assertThat(archived.refused(batches).has(new TopicPartition(batches, 0), 3))
+                    .isTrue();
+            assertThat(archived.range(new TopicPartition(letters, 0))).isEqualTo(new Range(2, 3));
         }
     }
 

@@ -1,5 +1,7 @@
 package dev.millrace.topology.batch;
 
+import dev.millrace.schemas.run.ManifestChain;
+import dev.millrace.schemas.run.ManifestChain.Link;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
@@ -7,15 +9,12 @@ import java.util.Map;
 import java.util.NavigableMap;
 import java.util.OptionalLong;
 import java.util.TreeMap;
-import org.jspecify.annotations.Nullable;
 
 /**
  * Which version was current when: the versions of the policy with their publication times, and the starved batches,
  * which made no version.
  *
- * <p>Versions are taken in order, without a gap, from the epoch's first version on, each of a later batch than the one
- * before. A version that is ahead waits: after compaction, a rewritten manifest lies behind its successors. A made-up
- * version waits until its tombstone.
+ * <p>Versions count by their {@link ManifestChain}, which is one without hashes here.
  *
  * <p>A batch is judged by the version that was current when its last trajectory was complete, independent of when it is
  * assembled. So decisions do not depend on how far ahead the versions are read, and a replay decides as the live run
@@ -23,8 +22,6 @@ import org.jspecify.annotations.Nullable;
  */
 final class VersionHistory {
     private static final long NONE = -1;
-    private static final long OF_NO_BATCH = -1;
-    private static final int MOST_AHEAD = 1 << 14;
 
     /**
      * A batch that was consumed and made no version.
@@ -42,17 +39,16 @@ final class VersionHistory {
      */
     record Publication(long batchId, long timestampMs) {}
 
-    /** The epoch's first version. */
-    private final long first;
+    private final ManifestChain<Publication> chain;
     /** Without a gap. */
     private final NavigableMap<Long, Publication> published = new TreeMap<>();
 
-    private final NavigableMap<Long, Publication> ahead = new TreeMap<>();
     /** Starved batches, by their ids. */
     private final NavigableMap<Long, Starved> starved = new TreeMap<>();
 
+    /** @param first the epoch's first version */
     VersionHistory(long first) {
-        this.first = first;
+        this.chain = ManifestChain.ofBatches(first);
     }
 
     /** True if nothing is known yet. */
@@ -67,25 +63,9 @@ final class VersionHistory {
      * @return the versions about which something new is known, in order; empty if it waits, or is known
      */
     NavigableMap<Long, Publication> add(long version, Publication publication) {
-        NavigableMap<Long, Publication> taken = new TreeMap<>();
-        Publication known = published.get(version);
-        if (version >= due()) {
-            ahead.put(version, publication);
-            for (Publication next = ahead.get(due());
-                    next != null && isBehind(published.lastEntry(), next);
-                    next = ahead.get(due())) {
-                long due = due();
-                ahead.remove(due);
-                published.put(due, next);
-                taken.put(due, next);
-            }
-        } else if (known != null
-                && known.batchId() != publication.batchId()
-                && isBehind(published.lowerEntry(version), publication)
-                && isAheadOf(publication, published.higherEntry(version))) {
-            published.put(version, publication);
-            taken.put(version, publication);
-        }
+        NavigableMap<Long, Publication> taken = chain.add(Link.ofBatch(version, publication.batchId()), publication)
+                .versions();
+        published.putAll(taken);
         return taken;
     }
 
@@ -96,34 +76,19 @@ final class VersionHistory {
                 starved.isEmpty() ? NONE : starved.lastKey());
     }
 
-    /** Each version is of a later batch than the one before it; initial weights are of none. */
-    private static boolean isBehind(Map.@Nullable Entry<Long, Publication> before, Publication version) {
-        return before == null
-                || version.batchId() > before.getValue().batchId()
-                || version.batchId() == OF_NO_BATCH && before.getValue().batchId() == OF_NO_BATCH;
-    }
-
-    private static boolean isAheadOf(Publication version, Map.@Nullable Entry<Long, Publication> after) {
-        return after == null || version.batchId() < after.getValue().batchId();
-    }
-
-    private long due() {
-        return published.isEmpty() ? first : published.lastKey() + 1;
-    }
-
     /** Whether this version waits for those before it. */
     boolean isAhead(long version) {
-        return ahead.containsKey(version);
+        return chain.isAhead(version);
     }
 
-    /** The version that is farthest ahead, if more than {@value #MOST_AHEAD} wait: it waits no longer. */
+    /** The version that is farthest ahead, if too many wait: it waits no longer. */
     OptionalLong giveUpFarthest() {
-        return ahead.size() > MOST_AHEAD ? OptionalLong.of(ahead.pollLastEntry().getKey()) : OptionalLong.empty();
+        return chain.giveUpFarthest();
     }
 
     /** The version was deleted: it is waited for no longer. One that counts stays. */
     void deleted(long version) {
-        ahead.remove(version);
+        chain.deleted(version);
     }
 
     /**
@@ -134,9 +99,10 @@ final class VersionHistory {
     List<Long> restore(NavigableMap<Long, Publication> versions) {
         List<Long> strays = new ArrayList<>();
         versions.forEach((version, publication) -> {
-            if (published.isEmpty() || version == published.lastKey() + 1) {
-                published.put(version, publication);
-            } else {
+            if (published.isEmpty()) {
+                published.putAll(chain.begin(Link.ofBatch(version, publication.batchId()), publication));
+            } else if (add(version, publication).isEmpty()) {
+                chain.deleted(version);
                 strays.add(version);
             }
         });
@@ -238,6 +204,7 @@ final class VersionHistory {
         Map<Long, Publication> older = published.headMap(current, false);
         List<Long> versions = List.copyOf(older.keySet());
         older.clear();
+        chain.forgetBefore(current);
         List<Long> batches = starved.entrySet().stream()
                 .filter(batch -> batch.getValue().version() < current)
                 .map(Map.Entry::getKey)

@@ -5,6 +5,7 @@ import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.rollout.OwnershipCheck;
 import dev.millrace.schemas.rollout.RefusalReason;
 import dev.millrace.schemas.rollout.RefusedException;
+import dev.millrace.schemas.run.ManifestChain;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.VersionKey;
 import dev.millrace.schemas.serde.AvroSerde;
@@ -41,7 +42,7 @@ public final class VersionRecordReader implements RecordReader<AssemblyArrival> 
                 throw new RefusedException(
                         RefusalReason.IDENTITY, "version", "version must be at least 0: " + version.getVersion());
             }
-            long parent = version.getParentEpoch() == null ? version.getVersion() - 1 : version.getVersion();
+            long parent = ManifestChain.Link.of(version).dueParent();
             if (version.getParentVersion() != parent) {
                 throw new RefusedException(
                         RefusalReason.IDENTITY,

@@ -11,7 +11,7 @@ import org.apache.kafka.streams.state.Stores;
 /** Builds the topology's stores: small values, changelogs that stay short, so that a restore reads little. */
 public final class StateStores {
     /** A changelog is compacted only below its active segment, which therefore must not grow large. */
-    private static final Map<String, String> CHANGELOG = Map.of(
+    public static final Map<String, String> CHANGELOG = Map.of(
             "segment.bytes", String.valueOf(16 << 20),
             "min.cleanable.dirty.ratio", "0.2",
             "delete.retention.ms", "600000");

@@ -1,0 +1,408 @@
+package dev.millrace.cli.audit;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.log.run.ClusterRuns;
+import dev.millrace.log.run.ClusterRuns.ClusterRun;
+import dev.millrace.log.run.ClusterRuns.RunTopic;
+import dev.millrace.log.run.TopicAdministration;
+import dev.millrace.log.run.TopicDifference;
+import dev.millrace.log.run.TopicSettings;
+import dev.millrace.report.Column;
+import dev.millrace.report.Lines;
+import dev.millrace.report.Table;
+import dev.millrace.report.TableText;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.config.RecordedConfiguration;
+import dev.millrace.runtime.pipeline.RunLookup;
+import java.io.PrintWriter;
+import java.time.Clock;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.Callable;
+import java.util.function.BiFunction;
+import java.util.stream.Collectors;
+import org.apache.kafka.common.config.TopicConfig;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/** {@code millrace topics}: the topics of a run on a cluster. */
+@Command(
+        name = "topics",
+        mixinStandardHelpOptions = true,
+        synopsisSubcommandLabel = "COMMAND",
+        description = "Lists, creates and checks the topics of a run on a Kafka cluster, changelogs included.",
+        subcommands = {
+            TopicsCommand.ListTopics.class,
+            TopicsCommand.CreateTopics.class,
+            TopicsCommand.DescribeTopics.class,
+            TopicsCommand.CheckTopics.class,
+            CommandLine.HelpCommand.class
+        },
+        footer = {
+            "",
+            "millrace topics list --bootstrap-servers kafka:9092 --run my-run",
+            "millrace topics create --bootstrap-servers kafka:9092 --run my-run --dry-run",
+            "millrace topics check --bootstrap-servers kafka:9092 --run my-run"
+        })
+public final class TopicsCommand implements Runnable {
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public void run() {
+        throw new CommandLine.ParameterException(spec.commandLine(), "list, create, describe or check is missing");
+    }
+
+    /** What all have in common: a run, and how its topics are printed. */
+    static final class TopicOptions {
+        @Mixin
+        private RunOptions run;
+
+        @Option(names = "--json", description = "Print JSON.")
+        private boolean json;
+
+        /** Does something with the run under the topics that were named, which need not be there. */
+        int on(BiFunction<ClusterRuns, ClusterRun, Integer> work) {
+            MillraceConfig whereabouts = run.whereabouts();
+            if (whereabouts.run().embedded()) {
+                throw new ConfigException("the run in " + run.folder()
+                        + " has a broker of its own, whose topics it makes and checks itself; give --bootstrap-servers"
+                        + " HOST:PORT and --run ID for a run on a cluster");
+            }
+            try (ClusterRuns cluster = new ClusterRuns(
+                    RunOptions.client(whereabouts),
+                    whereabouts.topics(),
+                    whereabouts.run().schemaRegistryUrl().written(),
+                    Clock.systemUTC())) {
+                ClusterRun found = cluster.at(whereabouts.run().topics());
+                DeleteCommand.requireIts(found, whereabouts.run().id());
+                return work.apply(cluster, found);
+            }
+        }
+
+        /** What the run is made with: as it is recorded, or for a run that is not, as the options say. */
+        MillraceConfig config(ClusterRun found) {
+            Optional<RecordedConfiguration> recorded = found.claim().flatMap(RunLookup::configuration);
+            MillraceConfig config = run.over(
+                            recorded.map(RecordedConfiguration::tree).orElseGet(ConfigTree::empty))
+                    .resolve();
+            recorded.ifPresent(each -> each.require(config, "leave the key out"));
+            return config;
+        }
+
+        TopicAdministration administration(MillraceConfig config) {
+            return new TopicAdministration(RunOptions.client(config), config.sizedTopics());
+        }
+    }
+
+    private static List<TopicSettings> expected(ClusterRun found, MillraceConfig config) {
+        return config.topicSettings(
+                found.claim().map(claim -> claim.run().epoch()).orElse(0));
+    }
+
+    private static List<RunTopic> there(ClusterRuns cluster, ClusterRun found) {
+        List<RunTopic> topics = cluster.topics(found);
+        if (topics.isEmpty()) {
+            throw new NotFoundException("there is no topic of a run under the prefix '"
+                    + found.topics().prefix()
+                    + "' that this client may see; 'millrace runs' lists the runs of a cluster");
+        }
+        return topics;
+    }
+
+    private static @Nullable Long known(RunTopic topic) {
+        return topic.bytes().isPresent() ? topic.bytes().getAsLong() : null;
+    }
+
+    private static ArrayNode json(List<RunTopic> topics) {
+        ArrayNode json = new ObjectMapper().createArrayNode();
+        for (RunTopic topic : topics) {
+            ObjectNode each = json.addObject()
+                    .put("topic", topic.name())
+                    .put("partitions", topic.partitions())
+                    .put("replicas", topic.replicas())
+                    .put("in_sync", topic.inSync())
+                    .put("bytes", known(topic));
+            ObjectNode settings = each.putObject("settings");
+            topic.settings().forEach(settings::put);
+        }
+        return json;
+    }
+
+    /** The topics that are there. */
+    @Command(
+            name = "list",
+            mixinStandardHelpOptions = true,
+            sortOptions = false,
+            description = "Lists the topics of a run, changelogs of the topology included: partitions, replicas, "
+                    + "retention, bytes. Bytes count all copies.",
+            footer = {
+                "",
+                "millrace topics list --bootstrap-servers kafka:9092 --run my-run",
+                "",
+                "Exit codes: 0 they are listed; 5 there are none; 1 a failure; 2 a mistake in the command line."
+            })
+    static final class ListTopics implements Callable<Integer> {
+        @Mixin
+        private TopicOptions options;
+
+        @Spec
+        private CommandSpec spec;
+
+        @Override
+        public Integer call() {
+            return options.on((cluster, found) -> {
+                List<RunTopic> topics = there(cluster, found);
+                PrintWriter out = spec.commandLine().getOut();
+                if (options.json) {
+                    out.println(json(topics).toPrettyString());
+                } else {
+                    TableText.lines(table(topics)).forEach(out::println);
+                }
+                out.flush();
+                return 0;
+            });
+        }
+
+        private static Table table(List<RunTopic> topics) {
+            return Table.of(
+                    "",
+                    List.of(
+                            Column.text("topic", RunTopic::name),
+                            Column.count("partitions", RunTopic::partitions),
+                            Column.count("replicas", RunTopic::replicas),
+                            Column.text("retention", ListTopics::retention),
+                            Column.countWhereKnown("bytes", TopicsCommand::known)),
+                    topics);
+        }
+
+        private static @Nullable String retention(RunTopic topic) {
+            Map<String, String> settings = topic.settings();
+            if (settings.isEmpty()) {
+                return null;
+            }
+            if (!TopicConfig.CLEANUP_POLICY_DELETE.equals(settings.get(TopicConfig.CLEANUP_POLICY_CONFIG))) {
+                return settings.get(TopicConfig.CLEANUP_POLICY_CONFIG);
+            }
+            long ms = Long.parseLong(settings.getOrDefault(TopicConfig.RETENTION_MS_CONFIG, "-1"));
+            String bytes = settings.getOrDefault(TopicConfig.RETENTION_BYTES_CONFIG, "-1");
+            String time = ms < 0 ? "for ever" : Lines.duration(ms);
+            return bytes.equals("-1") ? time : bytes + " bytes" + (ms < 0 ? "" : ", " + time);
+        }
+    }
+
+    /** The topics that are there, with their settings. */
+    @Command(
+            name = "describe",
+            mixinStandardHelpOptions = true,
+            sortOptions = false,
+            description = "Describes topics of a run: partitions, replicas, replicas in sync, bytes, and the settings "
+                    + "that the run depends on or that are set on the topic itself.",
+            footer = {
+                "",
+                "millrace topics describe rollouts scores --bootstrap-servers kafka:9092 --run my-run",
+                "",
+                "Exit codes: 0 they are described; 5 there are none; 1 a failure; 2 a mistake in the command line."
+            })
+    static final class DescribeTopics implements Callable<Integer> {
+        @Parameters(
+                paramLabel = "TOPIC",
+                arity = "0..*",
+                description = "Topics, with or without the run's prefix; all if none is given.")
+        private List<String> names = new ArrayList<>();
+
+        @Mixin
+        private TopicOptions options;
+
+        @Spec
+        private CommandSpec spec;
+
+        @Override
+        public Integer call() {
+            return options.on((cluster, found) -> {
+                String prefix = found.topics().prefix();
+                List<RunTopic> topics = there(cluster, found);
+                Set<String> wanted = names.stream()
+                        .map(name -> name.startsWith(prefix) ? name : prefix + name)
+                        .collect(Collectors.toSet());
+                Set<String> named = topics.stream().map(RunTopic::name).collect(Collectors.toSet());
+                wanted.stream().filter(name -> !named.contains(name)).findAny().ifPresent(name -> {
+                    throw new NotFoundException("there is no topic " + name + "; the run has " + named);
+                });
+                List<RunTopic> chosen = topics.stream()
+                        .filter(topic -> wanted.isEmpty() || wanted.contains(topic.name()))
+                        .toList();
+                PrintWriter out = spec.commandLine().getOut();
+                if (options.json) {
+                    out.println(json(chosen).toPrettyString());
+                } else {
+                    chosen.forEach(topic -> print(topic, out));
+                }
+                out.flush();
+                return 0;
+            });
+        }
+
+        private static void print(RunTopic topic, PrintWriter out) {
+            Long bytes = known(topic);
+            out.println(topic.name());
+            Lines.wrapped(
+                            "  ",
+                            topic.partitions() + " partitions, " + topic.replicas() + " replicas, " + topic.inSync()
+                                    + " in sync" + (bytes == null ? "" : ", " + bytes + " bytes"))
+                    .forEach(out::println);
+            topic.settings().forEach((key, value) -> out.println("  " + key + "=" + value));
+        }
+    }
+
+    /** Creates those that are missing. */
+    @Command(
+            name = "create",
+            mixinStandardHelpOptions = true,
+            sortOptions = false,
+            description =
+                    "Creates the topics of a run that are missing, changelogs included, and checks the others, as "
+                            + "a role that may create them does. A run that is recorded is made as it is recorded, another one "
+                            + "as --config and --set say. Repeat it for a new epoch.",
+            footer = {
+                "",
+                "millrace topics create --bootstrap-servers kafka:9092 --run my-run --config my.yaml --dry-run",
+                "millrace topics create --bootstrap-servers kafka:9092 --run my-run --config my.yaml",
+                "",
+                "Exit codes: 0 all are there, or are listed; 1 a failure, or one has settings that contradict; 2 a mistake in",
+                "the command line."
+            })
+    static final class CreateTopics implements Callable<Integer> {
+        @Mixin
+        private TopicOptions options;
+
+        @Option(names = "--dry-run", description = "Print what would be created, and create nothing.")
+        private boolean dryRun;
+
+        @Spec
+        private CommandSpec spec;
+
+        @Override
+        public Integer call() {
+            return options.on((cluster, found) -> {
+                MillraceConfig config = options.config(found);
+                List<TopicSettings> expected = expected(found, config);
+                PrintWriter out = spec.commandLine().getOut();
+                try (TopicAdministration administration = options.administration(config)) {
+                    Set<String> there = administration.existing(
+                            expected.stream().map(TopicSettings::name).toList());
+                    List<TopicSettings> missing = expected.stream()
+                            .filter(topic -> !there.contains(topic.name()))
+                            .toList();
+                    if (!dryRun) {
+                        administration.prepare(expected);
+                    }
+                    print(missing, there.size(), out);
+                }
+                out.flush();
+                return 0;
+            });
+        }
+
+        private void print(List<TopicSettings> missing, int there, PrintWriter out) {
+            if (options.json) {
+                ObjectNode json = new ObjectMapper()
+                        .createObjectNode()
+                        .put("dry_run", dryRun)
+                        .put("existing", there);
+                ArrayNode created = json.putArray("created");
+                for (TopicSettings topic : missing) {
+                    ObjectNode settings = created.addObject()
+                            .put("topic", topic.name())
+                            .put("partitions", topic.partitions())
+                            .putObject("settings");
+                    topic.configuration().forEach(settings::put);
+                }
+                out.println(json.toPrettyString());
+                return;
+            }
+            for (TopicSettings topic : missing) {
+                Lines.wrapped(
+                                "",
+                                (dryRun ? "would create " : "created ") + topic.name() + " with " + topic.partitions()
+                                        + " partitions, "
+                                        + topic.configuration().entrySet().stream()
+                                                .map(Object::toString)
+                                                .collect(Collectors.joining(" ")))
+                        .forEach(out::println);
+            }
+            out.println(
+                    there + " topics were there, " + missing.size() + (dryRun ? " would be created" : " were created"));
+        }
+    }
+
+    /** Compares them with what the run expects. */
+    @Command(
+            name = "check",
+            mixinStandardHelpOptions = true,
+            sortOptions = false,
+            description = "Compares each topic of a run with what the run expects: partitions, replicas, retention, "
+                    + "cleanup, record size, min.insync.replicas. Prints the command that mends what differs; "
+                    + "changes nothing.",
+            footer = {
+                "",
+                "millrace topics check --bootstrap-servers kafka:9092 --run my-run",
+                "",
+                "Exit codes: 0 all are as expected; 4 one differs or is missing; 1 a failure; 2 a mistake in the command line."
+            })
+    static final class CheckTopics implements Callable<Integer> {
+        private static final int DIFFERS = 4;
+
+        @Mixin
+        private TopicOptions options;
+
+        @Spec
+        private CommandSpec spec;
+
+        @Override
+        public Integer call() {
+            return options.on((cluster, found) -> {
+                MillraceConfig config = options.config(found);
+                List<TopicSettings> expected = expected(found, config);
+                PrintWriter out = spec.commandLine().getOut();
+                try (TopicAdministration administration = options.administration(config)) {
+                    List<TopicDifference> differences = administration.differences(expected);
+                    if (options.json) {
+                        print(expected.size(), differences, out);
+                    } else if (differences.isEmpty()) {
+                        out.println(expected.size() + " topics are as the run expects them.");
+                    } else {
+                        differences.forEach(difference -> out.println(difference.sentence()));
+                    }
+                    out.flush();
+                    return differences.isEmpty() ? 0 : DIFFERS;
+                }
+            });
+        }
+
+        private static void print(int topics, List<TopicDifference> differences, PrintWriter out) {
+            ObjectNode json = new ObjectMapper().createObjectNode().put("topics", topics);
+            ArrayNode array = json.putArray("differences");
+            differences.forEach(difference -> array.addObject()
+                    .put("topic", difference.topic())
+                    .put("setting", difference.setting())
+                    .put("found", difference.found())
+                    .put("expected", difference.expected())
+                    .put("sentence", difference.sentence()));
+            out.println(json.toPrettyString());
+        }
+    }
+}

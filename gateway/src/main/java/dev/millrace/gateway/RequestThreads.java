@@ -1,0 +1,196 @@
+package dev.millrace.gateway;
+
+import com.sun.net.httpserver.Filter;
+import com.sun.net.httpserver.HttpExchange;
+import java.time.Duration;
+import java.util.Iterator;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.Executor;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.ScheduledFuture;
+import java.util.concurrent.ScheduledThreadPoolExecutor;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The threads of an HTTP server, one for each request under way.
+ *
+ * <p>The JDK's server reads a request on the thread that answers it, and waits for its end. So whoever sends half a request
+ * holds a thread. When all threads are held, the request that has been unread for the longest time is closed to make room:
+ * half-open requests, however many, displace each other and nobody else. If every request is read, a new connection is
+ * closed at once.
+ *
+ * <p>A request counts as read once {@link #read()} was called on its thread, or it passed {@link #filter()}.
+ */
+public final class RequestThreads implements Executor, AutoCloseable {
+    private static final long CLOSING_MS = 1_000;
+
+    private final ExecutorService threads;
+    private final Semaphore free;
+    /** Requests that are not read to their end, the oldest first; guards them, too. */
+    private final Set<Request> unread = new LinkedHashSet<>();
+
+    private final ThreadLocal<Request> current = new ThreadLocal<>();
+    private final @Nullable Duration limit;
+    private final ScheduledThreadPoolExecutor watch;
+
+    /** A request of the server. Guarded by {@link #unread}. */
+    private static final class Request {
+        /** Null before the request begins and after it has ended. */
+        @Nullable
+        Thread thread;
+
+        boolean isClosed;
+
+        /** Interrupts the thread, which closes the channel that it reads. */
+        void close() {
+            isClosed = true;
+            if (thread != null) {
+                thread.interrupt();
+            }
+        }
+    }
+
+    /**
+     * @param name of the threads
+     * @param most requests under way
+     * @param limit how long a request may take to be sent and answered, after which it is closed; null for none
+     */
+    public RequestThreads(String name, int most, @Nullable Duration limit) {
+        this.threads = Executors.newCachedThreadPool(daemons(name));
+        this.free = new Semaphore(most);
+        this.limit = limit;
+        this.watch = new ScheduledThreadPoolExecutor(1, daemons(name + "-limit"));
+        watch.setRemoveOnCancelPolicy(true);
+    }
+
+    private static ThreadFactory daemons(String name) {
+        return task -> {
+            Thread thread = new Thread(task, name);
+            thread.setDaemon(true);
+            return thread;
+        };
+    }
+
+    /** Runs a request of the server; called by its one dispatching thread. */
+    @Override
+    public void execute(Runnable task) {
+        if (!free.tryAcquire() && !makeRoom()) {
+            throw new RejectedExecutionException("as many requests are answered as there may be at once");
+        }
+        Request request = new Request();
+        synchronized (unread) {
+            unread.add(request);
+        }
+        try {
+            threads.execute(() -> {
+                try {
+                    answer(request, task);
+                } finally {
+                    free.release();
+                }
+            });
+        } catch (RejectedExecutionException | OutOfMemoryError e) { // closed, or no thread is to be had
+            end(request);
+            free.release();
+            throw e;
+        }
+    }
+
+    /** Tells that the request of the current thread is read to its end: it is no longer closed for a newer one. */
+    public void read() {
+        synchronized (unread) {
+            if (!unread.remove(current.get())) {
+                Thread.interrupted(); // it was to be closed, and its end came first
+            }
+        }
+    }
+
+    /** Tells it of each request without a body, before its handler. */
+    public Filter filter() {
+        return Filter.beforeHandler("tells that a request is read", exchange -> {
+            if (!hasBody(exchange)) {
+                read();
+            }
+        });
+    }
+
+    private static boolean hasBody(HttpExchange exchange) {
+        List<String> length = exchange.getRequestHeaders().getOrDefault("Content-Length", List.of("0"));
+        return exchange.getRequestHeaders().containsKey("Transfer-Encoding") || !length.equals(List.of("0"));
+    }
+
+    private boolean makeRoom() {
+        try {
+            boolean isFree = false;
+            while (!isFree && closeOldest()) {
+                isFree = free.tryAcquire(CLOSING_MS, TimeUnit.MILLISECONDS);
+            }
+            return isFree;
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            return false;
+        }
+    }
+
+    /** False if every request is read. */
+    private boolean closeOldest() {
+        synchronized (unread) {
+            Iterator<Request> oldest = unread.iterator();
+            if (!oldest.hasNext()) {
+                return false;
+            }
+            oldest.next().close();
+            oldest.remove();
+            return true;
+        }
+    }
+
+    private void answer(Request request, Runnable task) {
+        ScheduledFuture<?> end =
+                limit == null ? null : watch.schedule(() -> close(request), limit.toNanos(), TimeUnit.NANOSECONDS);
+        synchronized (unread) {
+            request.thread = Thread.currentThread();
+            if (request.isClosed) {
+                request.close();
+            }
+        }
+        current.set(request);
+        try {
+            task.run();
+        } finally {
+            current.remove();
+            end(request);
+            if (end != null) {
+                end.cancel(false);
+            }
+            Thread.interrupted();
+        }
+    }
+
+    private void close(Request request) {
+        synchronized (unread) {
+            request.close();
+        }
+    }
+
+    private void end(Request request) {
+        synchronized (unread) {
+            request.thread = null;
+            unread.remove(request);
+        }
+    }
+
+    /** Interrupts what is under way. */
+    @Override
+    public void close() {
+        threads.shutdownNow();
+        watch.shutdownNow();
+    }
+}
