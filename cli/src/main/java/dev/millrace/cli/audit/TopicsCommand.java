@@ -364,6 +364,7 @@ public final class TopicsCommand implements Runnable {
                 "Exit codes: 0 all are as expected; 4 one differs or is missing; 1 a failure; 2 a mistake in the command line."
             })
     static final class CheckTopics implements Callable<Integer> {
+        /** Exit status if a topic is not as the run expects it. */
         private static final int DIFFERS = 4;
 
         @Mixin
