@@ -56,6 +56,7 @@ import org.apache.kafka.common.serialization.Deserializer;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
+import org.slf4j.MDC;
 
 /**
  * The role that scores: reads rollouts as they come and writes what the learner's engine thinks of their tokens.
@@ -228,6 +229,7 @@ public final class Scorer implements AutoCloseable {
         long monotonic = System.nanoTime(); // the clock may be set back, and who is not heard of is forgotten
         if (version != servedVersion) {
             servedVersion = version;
+            MDC.put("version", Long.toString(version));
             servingSinceMs = now;
         } else if (monotonic - lastHeartbeatNanos < config.heartbeatMs() * 1_000_000L) {
             return null;

@@ -61,7 +61,7 @@ public final class RunOptions {
             description = "One configuration key, such as kafka.security.protocol=SSL; may be given often.")
     private List<String> settings = new ArrayList<>();
 
-    @Option(names = "--verbose", description = "Show stack traces.")
+    @Option(names = "--verbose", description = "Show stack traces, and log more.")
     private boolean verbose;
 
     /** Whether the options name a run. */
@@ -143,9 +143,6 @@ public final class RunOptions {
      * @throws ConfigException if the options do not say which run
      */
     MillraceConfig whereabouts() {
-        if (verbose) {
-            System.setProperty("millrace.log.level", "debug");
-        }
         if (runDirectory != null && (bootstrapServers != null || file != null)) {
             throw new ConfigException("--run-dir says all of it; leave out "
                     + (file != null ? "--config" : "--bootstrap-servers") + ", or --run-dir");

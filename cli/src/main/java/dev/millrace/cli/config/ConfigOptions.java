@@ -49,13 +49,8 @@ public final class ConfigOptions {
             description = "Loopback HTTP port with /metrics for Prometheus and the schemas' read side.")
     private Integer metricsPort;
 
-    @Option(names = "--verbose", description = "Show stack traces, and log more into the run's millrace.log.")
+    @Option(names = "--verbose", description = "Show stack traces, and log more.")
     private boolean verbose;
-
-    /** True if {@code --verbose} was given. */
-    public boolean verbose() {
-        return verbose;
-    }
 
     /**
      * What the options say, over what a run was begun with.

@@ -1,6 +1,7 @@
 package dev.millrace.cli.run;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.cli.Logs;
 import dev.millrace.cli.StopSignals;
 import dev.millrace.cli.config.ConfigOptions;
 import dev.millrace.runtime.Millrace;
@@ -111,10 +112,7 @@ public final class TrainCommand implements Callable<Integer> {
         Path folder = runDirectory != null
                 ? runDirectory
                 : Path.of("runs", config.run().id());
-        System.setProperty("millrace.log", RunDirectory.log(folder).toString());
-        if (options.verbose()) {
-            System.setProperty("millrace.log.level", "debug");
-        }
+        Logs.ofRun(RunDirectory.log(folder));
         Millrace run = new Millrace(config)
                 .in(folder)
                 .startedAt(ManagementFactory.getRuntimeMXBean().getStartTime())

@@ -6,6 +6,7 @@ import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
+import org.slf4j.MDC;
 
 /** What the learner counts and shows. */
 final class LearnerMeters {
@@ -63,8 +64,10 @@ final class LearnerMeters {
         lastProgressNanos = System.nanoTime();
     }
 
+    /** Called by the learner's thread, whose log lines name it. */
     void version(long newest) {
         version.set(newest);
+        MDC.put("version", Long.toString(newest));
     }
 
     void committed(TrainingStep step) {

@@ -30,6 +30,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.function.Function;
 import java.util.function.Supplier;
+import org.slf4j.MDC;
 
 /** One role in a process of its own, with a line now and then that says how it does. */
 public final class SingleRole {
@@ -83,6 +84,7 @@ public final class SingleRole {
      */
     public boolean run(Function<Pipeline, Role> made) throws Exception {
         MillraceConfig config = stop.starting(this::configured);
+        MDC.put("run", config.run().id());
         try (Meters meters = new Meters(config.metrics(), config.run().id())) {
             RunMeters.bind(config, meters.registry());
             Map<String, Object> client = ClientMeters.reportingTo(meters.registry(), config.clientSettings());
@@ -91,6 +93,8 @@ public final class SingleRole {
         } catch (RuntimeException e) {
             RuntimeException own = AccountRights.explained(config, List.of(rights), e);
             throw own != e ? own : AccountRights.explained(config, List.of(rights, RoleRights.CREATOR), e);
+        } finally {
+            MDC.remove("run");
         }
     }
 

@@ -70,6 +70,7 @@ import org.apache.kafka.clients.admin.Admin;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
+import org.slf4j.MDC;
 
 /**
  * One invocation of training: starts what a run needs in order, watches it, and ends it in order.
@@ -131,6 +132,7 @@ public final class TrainRun {
         ModelSizes.sentence(config).ifPresent(this::say);
         LearnerMemory.sentence(config).ifPresent(this::say);
         config.algorithm().whyObjectiveCannotAct().ifPresent(this::say);
+        MDC.put("run", config.run().id());
         try {
             StartCheck.require(config, directory.resumed());
             if (!directory.resumed()) {
@@ -143,6 +145,8 @@ public final class TrainRun {
                 directory.discard();
             }
             throw e;
+        } finally {
+            MDC.remove("run");
         }
     }
 
