@@ -7,6 +7,7 @@ import dev.millrace.generator.sampling.PromptCheck;
 import dev.millrace.generator.sampling.SlotTurnEngine;
 import dev.millrace.generator.sampling.TurnEngine;
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.Pulse;
 import dev.millrace.log.SecretSettings;
 import dev.millrace.log.deadletter.Quarantines;
 import dev.millrace.policy.decoder.DecoderShape;
@@ -69,6 +70,7 @@ public final class Gateway implements AutoCloseable {
     private final GatewayConfig config;
     private final TurnEngine.Door door;
     private final Clock clock;
+    private final Pulse pulse;
     private final SessionTable sessions;
     private final SessionLog log;
     private final SessionFence fence;
@@ -140,6 +142,7 @@ public final class Gateway implements AutoCloseable {
         this.generator = generator;
         this.config = config;
         this.clock = clock;
+        this.pulse = connection.alarms().begin("gateway");
         this.token = GatewayToken.of(config);
         this.tls =
                 config.tls().isOn() ? Optional.of(GatewayCertificate.context(config.tls(), clock)) : Optional.empty();
@@ -160,9 +163,11 @@ public final class Gateway implements AutoCloseable {
     public void run() {
         Optional<PolicyVersion> first =
                 feed.awaitFirst(connection.limit(generator.firstVersionTimeoutMs()), () -> stopped);
+        pulse.turn();
         if (first.isEmpty() || !writer.takeOver(() -> stopped)) {
             return;
         }
+        pulse.turn();
         DecoderShape shape = PolicyFeed.shapeOf(first.get());
         PromptCheck check = new PromptCheck(
                 connection,
@@ -197,7 +202,10 @@ public final class Gateway implements AutoCloseable {
             url = server.url();
             told.accept(server.url());
             LOG.info("gateway {} listens at {}; tool calls are written as {}", generator.id(), server.url(), tools);
-            loop.run(() -> stopped);
+            loop.run(() -> {
+                feed.turned(pulse, engine.version());
+                return stopped;
+            });
         }
     }
 

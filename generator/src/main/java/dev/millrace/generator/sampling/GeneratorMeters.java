@@ -73,6 +73,11 @@ final class GeneratorMeters {
         }
     }
 
+    /** The version that is sampled with; -1 before there is one. */
+    long servedVersion() {
+        return servedVersion;
+    }
+
     /** Responses that are over and wait for whoever rewards them. */
     void unjudged(int responses) {
         unjudged = responses;

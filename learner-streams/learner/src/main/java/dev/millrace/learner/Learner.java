@@ -92,7 +92,7 @@ public final class Learner implements AutoCloseable {
         this.context = context;
         this.connection = context.connection();
         this.config = context.config();
-        this.meters = new LearnerMeters(context.registry());
+        this.meters = new LearnerMeters(context.registry(), connection.alarms().begin("learner"));
         this.patience =
                 new Patience("learner", connection.patience(), connection.alarms(), () -> TrueCause.of(connection));
         algorithm.whyObjectiveCannotAct().ifPresent(LOG::warn);
@@ -103,6 +103,7 @@ public final class Learner implements AutoCloseable {
                 config.lora().shape().map(low -> new LoraStart(low, initial.seed())),
                 config.step(),
                 algorithm);
+        optimizer.onProgress(meters::progress);
         this.restoration = new Restoration(context, optimizer, meters, stop);
     }
 
@@ -141,6 +142,7 @@ public final class Learner implements AutoCloseable {
 
     /** False if it must be found out again where training stands. */
     private boolean trainFromNewest() {
+        meters.restoring();
         ForeignManifests foreign = new ForeignManifests(connection, madeBefore, readLimit());
         try (VersionCommitter committer = newCommitter();
                 PolicyFeed feed = new PolicyFeed(connection, context.weights(), foreign::add)) {
@@ -274,6 +276,7 @@ public final class Learner implements AutoCloseable {
         /** False if it must be found out again where training stands: the log has gone another way than this learner. */
         boolean train() {
             meters.version(state.newest().getVersion());
+            meters.ready();
             while (!stop.isStopped() && !finished()) {
                 Optional<IncomingBatch> next = next();
                 if (next.isPresent()) {

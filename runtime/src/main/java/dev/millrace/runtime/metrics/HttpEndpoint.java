@@ -1,6 +1,6 @@
 package dev.millrace.runtime.metrics;
 
-import com.sun.net.httpserver.HttpContext;
+import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
 import dev.millrace.gateway.HttpDefaults;
 import dev.millrace.gateway.LocalCallers;
@@ -22,10 +22,12 @@ import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Millrace's HTTP port on loopback, for {@link LocalCallers}: {@code /metrics} for Prometheus, and what else is mounted.
+ * Millrace's HTTP port on loopback, for {@link LocalCallers}: {@code /metrics} for Prometheus, and what else is mounted; for everyone, {@code
+ * /livez} and {@code /readyz}, 200 or 503 with a line that says why.
  *
  * <p>Daemon threads answer, one for each request that is under way. A request that takes longer than {@value #LIMIT_SECONDS} s to be
  * sent or to be answered is given up; above {@value #MOST_REQUESTS} at once, connections are closed.
@@ -36,6 +38,7 @@ public final class HttpEndpoint implements AutoCloseable {
 
     private final @Nullable HttpServer server;
     private final @Nullable ExecutorService threads;
+    private volatile @Nullable Probes probes;
 
     private HttpEndpoint(@Nullable HttpServer server, @Nullable ExecutorService threads) {
         this.server = server;
@@ -68,18 +71,19 @@ public final class HttpEndpoint implements AutoCloseable {
         }
         ExecutorService threads = new RequestThreads(MOST_REQUESTS, limit);
         server.setExecutor(threads);
-        HttpContext scrapes = server.createContext("/metrics", exchange -> {
-            byte[] body = metrics.scrape().getBytes(StandardCharsets.UTF_8);
-            exchange.getResponseHeaders().set("Content-Type", "text/plain; version=0.0.4; charset=utf-8");
-            exchange.sendResponseHeaders(200, body.length);
-            try (var out = exchange.getResponseBody()) {
-                out.write(body);
-            }
-        });
-        scrapes.getFilters().add(new LocalCallers());
+        HttpEndpoint endpoint = new HttpEndpoint(server, threads);
+        server.createContext(
+                        "/metrics",
+                        exchange -> send(exchange, 200, "text/plain; version=0.0.4; charset=utf-8", metrics.scrape()))
+                .getFilters()
+                .add(new LocalCallers());
+        server.createContext("/livez", exchange -> endpoint.probe(exchange, Probes::whyDead, Optional.empty()));
+        server.createContext(
+                "/readyz",
+                exchange -> endpoint.probe(exchange, Probes::whyUnready, Optional.of("the process is starting")));
         mounts.accept(server);
         server.start();
-        return new HttpEndpoint(server, threads);
+        return endpoint;
     }
 
     /**
@@ -89,6 +93,28 @@ public final class HttpEndpoint implements AutoCloseable {
      */
     public static HttpEndpoint openIfWanted(int port, PrometheusMeterRegistry metrics) {
         return port < 0 ? new HttpEndpoint(null, null) : open(port, metrics, server -> {});
+    }
+
+    /** Answers {@code /livez} and {@code /readyz} for these roles from here on; before, the process lives and is not ready. */
+    public void answer(Probes roles) {
+        probes = roles;
+    }
+
+    /** @param before there were roles to ask */
+    private void probe(HttpExchange exchange, Function<Probes, Optional<String>> question, Optional<String> before)
+            throws IOException {
+        Probes known = probes;
+        Optional<String> why = known == null ? before : question.apply(known);
+        send(exchange, why.isEmpty() ? 200 : 503, "text/plain; charset=utf-8", why.orElse("ok") + "\n");
+    }
+
+    private static void send(HttpExchange exchange, int status, String type, String text) throws IOException {
+        byte[] body = text.getBytes(StandardCharsets.UTF_8);
+        try (exchange) {
+            exchange.getResponseHeaders().set("Content-Type", type);
+            exchange.sendResponseHeaders(status, body.length);
+            exchange.getResponseBody().write(body);
+        }
     }
 
     /** Answers for schemas too, if the port is open and they are on the log. */

@@ -16,6 +16,7 @@ import dev.millrace.runtime.config.RecordedConfiguration;
 import dev.millrace.runtime.metrics.ClientMeters;
 import dev.millrace.runtime.metrics.HttpEndpoint;
 import dev.millrace.runtime.metrics.Meters;
+import dev.millrace.runtime.metrics.Probes;
 import dev.millrace.runtime.metrics.RunMeters;
 import dev.millrace.runtime.report.StepRow;
 import dev.millrace.runtime.train.Rates;
@@ -256,6 +257,10 @@ public final class SingleRole {
             LogConnection own = connection.as(role.name());
             EpochEnd epoch = new EpochEnd(own);
             threads.start(role);
+            endpoint.answer(new Probes(
+                    connection.alarms().pulses(),
+                    ModelSizes.turnLimit(config),
+                    () -> threads.failure().isPresent()));
             threads.start(epoch.role());
             threads.start(epoch.places());
             threads.start(epoch.clock(role.name()));

@@ -32,6 +32,7 @@ import dev.millrace.runtime.evaluation.Evaluator;
 import dev.millrace.runtime.metrics.ClientMeters;
 import dev.millrace.runtime.metrics.HttpEndpoint;
 import dev.millrace.runtime.metrics.Meters;
+import dev.millrace.runtime.metrics.Probes;
 import dev.millrace.runtime.metrics.RunMeters;
 import dev.millrace.runtime.pipeline.AccountRights;
 import dev.millrace.runtime.pipeline.EndModels;
@@ -220,6 +221,7 @@ public final class TrainRun {
                             .reachedBy("--run-dir " + directory.path())
                             .syncedBy(() -> sync.accept(log.connection().scoped("learner")))
                             .withPatience(config.run().patience()),
+                    endpoint,
                     meters);
         }
     }
@@ -272,15 +274,17 @@ public final class TrainRun {
         out.flush();
     }
 
-    private RunResult trained(LogConnection connection, PrometheusMeterRegistry meters) throws Exception {
+    private RunResult trained(LogConnection connection, HttpEndpoint endpoint, PrometheusMeterRegistry meters)
+            throws Exception {
         try {
-            return trainedUnderView(connection, meters);
+            return trainedUnderView(connection, endpoint, meters);
         } finally {
             view.close();
         }
     }
 
-    private RunResult trainedUnderView(LogConnection connection, PrometheusMeterRegistry meters) throws Exception {
+    private RunResult trainedUnderView(LogConnection connection, HttpEndpoint endpoint, PrometheusMeterRegistry meters)
+            throws Exception {
         EpochEnd epoch = new EpochEnd(connection);
         EndReport report = new EndReport(config, connection, directory, summaryCopy, startedAtMs, elapsed, out, err);
         RunEnd end;
@@ -311,6 +315,10 @@ public final class TrainRun {
                 evaluations = made::evaluations;
                 threads.start(new Role("evaluator", () -> evaluating(made::run), true, made::stop));
             });
+            endpoint.answer(new Probes(
+                    connection.alarms().pulses(),
+                    ModelSizes.turnLimit(config),
+                    () -> threads.failure().isPresent()));
             RunMonitor monitor = new RunMonitor(
                     config.run().id(),
                     config.goal(),

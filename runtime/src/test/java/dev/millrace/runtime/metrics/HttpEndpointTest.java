@@ -3,6 +3,7 @@ package dev.millrace.runtime.metrics;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.log.Pulse;
 import dev.millrace.runtime.RefusedRequestException;
 import io.micrometer.prometheusmetrics.PrometheusConfig;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
@@ -17,6 +18,8 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.Optional;
 import org.junit.jupiter.api.Test;
 
 class HttpEndpointTest {
@@ -34,6 +37,27 @@ class HttpEndpointTest {
             assertThat(response.statusCode()).isEqualTo(200);
             assertThat(response.body()).contains("millrace_learner_steps_total 3.0");
         }
+    }
+
+    @Test
+    void shouldAnswerProbesWithWhyNot() throws Exception {
+        try (HttpEndpoint endpoint = HttpEndpoint.open(0, metrics, server -> {})) {
+            assertThat(probed(endpoint, "/livez")).isEqualTo("200 ok\n");
+            assertThat(probed(endpoint, "/readyz")).isEqualTo("503 the process is starting\n");
+            Pulse learner = new Pulse(() -> 1);
+            endpoint.answer(new Probes(Map.of("learner", learner), Duration.ofSeconds(1), () -> false));
+            assertThat(probed(endpoint, "/readyz")).isEqualTo("503 learner: it is starting\n");
+            learner.turn(Optional.empty());
+            assertThat(probed(endpoint, "/readyz")).isEqualTo("200 ok\n");
+            endpoint.answer(new Probes(Map.of(), Duration.ofSeconds(1), () -> true));
+            assertThat(probed(endpoint, "/livez"))
+                    .isEqualTo("503 a role has failed; the log says which, and why\n");
+        }
+    }
+
+    private static String probed(HttpEndpoint endpoint, String path) throws Exception {
+        HttpResponse<String> response = get(endpoint, path);
+        return response.statusCode() + " " + response.body();
     }
 
     @Test
@@ -85,9 +109,13 @@ class HttpEndpointTest {
     }
 
     private static HttpResponse<String> get(HttpEndpoint endpoint) throws Exception {
+        return get(endpoint, "/metrics");
+    }
+
+    private static HttpResponse<String> get(HttpEndpoint endpoint, String path) throws Exception {
         return HttpClient.newHttpClient()
                 .send(
-                        HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + endpoint.port() + "/metrics"))
+                        HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + endpoint.port() + path))
                                 .timeout(Duration.ofSeconds(60))
                                 .build(),
                         HttpResponse.BodyHandlers.ofString());
