@@ -100,19 +100,19 @@ public final class Alarms {
         return new TreeMap<>(raised);
     }
 
-    /** By role; those that begin later come to it. */
+    /** A live view of the pulses, by role. */
     public Map<String, Pulse> pulses() {
         return Collections.unmodifiableMap(pulses);
     }
 
-    /** A role begins, whose pulse is in place of an earlier one's of that name. */
+    /** Returns the pulse of a role that begins; it replaces an earlier one of that name. */
     public Pulse begin(String role) {
         Pulse pulse = new Pulse(System::nanoTime);
         pulses.put(role, pulse);
         return pulse;
     }
 
-    /** A role has ended in order, and the process goes on without it. */
+    /** Removes the pulse of a role that ended in order while its process continues. */
     public void end(String role) {
         pulses.remove(role);
     }

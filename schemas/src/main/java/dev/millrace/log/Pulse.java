@@ -5,8 +5,7 @@ import java.util.Optional;
 import java.util.function.LongSupplier;
 
 /**
- * What a role tells probes of itself: when its main loop last turned, and why it does not do its work yet, if it does not. The role writes,
- * any thread reads.
+ * Liveness and readiness of one role: when its main loop last turned, and why it is not ready. The role writes, any thread reads.
  */
 public final class Pulse {
     private final LongSupplier nanos;
@@ -69,7 +68,8 @@ public final class Pulse {
                         ? Optional.of("it serves no version yet")
                         : outdatedMs <= limitMs
                                 ? Optional.empty()
-                                : Optional.of("it serves version " + version + ", and has not taken up version " + newest
+                                : Optional.of("it serves version " + version + ", and has not taken up version "
+                                        + newest
                                         + " for " + outdatedMs / 1_000 + " s, longer than weights.unserved_alarm_ms="
                                         + limitMs));
     }

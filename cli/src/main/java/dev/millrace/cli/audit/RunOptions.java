@@ -3,6 +3,7 @@ package dev.millrace.cli.audit;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.cli.HelpHeading;
 import dev.millrace.cli.config.ClientFile;
+import dev.millrace.gateway.HttpConfig;
 import dev.millrace.log.Alarm;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigLayers;
@@ -162,6 +163,16 @@ public final class RunOptions {
                             + "; give --run ID, or --topic-prefix PREFIX if its topics have another prefix than millrace.<id>.");
         }
         return whereabouts;
+    }
+
+    /** How this command listens, as its own options say: the run's folder says how the run does. */
+    public HttpConfig http() {
+        ConfigLayers layers = new ConfigLayers();
+        if (file != null) {
+            layers.file(file);
+        }
+        settings.forEach(layers::set);
+        return layers.whereabouts().http();
     }
 
     /** Client settings with which a cluster is reached. */

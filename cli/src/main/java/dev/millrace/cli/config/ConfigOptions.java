@@ -46,7 +46,9 @@ public final class ConfigOptions {
     @Option(
             names = "--metrics-port",
             paramLabel = "PORT",
-            description = "Loopback HTTP port with /metrics for Prometheus and the schemas' read side.")
+            description =
+                    "HTTP port with /metrics for Prometheus, probes and the schemas' read side; on loopback unless "
+                            + "http.host says otherwise.")
     private Integer metricsPort;
 
     @Option(names = "--verbose", description = "Show stack traces, and log more.")

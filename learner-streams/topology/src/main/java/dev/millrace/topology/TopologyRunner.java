@@ -349,7 +349,8 @@ public final class TopologyRunner implements AutoCloseable {
         KafkaStreams.State state = streams.state();
         Optional<String> why = state != KafkaStreams.State.RUNNING
                 ? Optional.of("its engine is " + state)
-                : streams.metadataForLocalThreads().stream().allMatch(thread -> thread.activeTasks().isEmpty())
+                : streams.metadataForLocalThreads().stream()
+                                .allMatch(thread -> thread.activeTasks().isEmpty())
                         ? Optional.of("it has no partition")
                         : Optional.empty();
         pulse.turn(why, streams.metrics().values().stream().noneMatch(TopologyRunner::isSlowToPoll));

@@ -1,17 +1,13 @@
 package dev.millrace.runtime.metrics;
 
 import com.sun.net.httpserver.HttpExchange;
-import com.sun.net.httpserver.HttpServer;
-import dev.millrace.gateway.HttpDefaults;
-import dev.millrace.gateway.LocalCallers;
+import dev.millrace.gateway.HttpConfig;
+import dev.millrace.gateway.HttpListener;
 import dev.millrace.log.registry.RegistryContents;
 import dev.millrace.log.registry.RegistryHttpApi;
 import dev.millrace.runtime.RefusedRequestException;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
 import java.io.IOException;
-import java.net.BindException;
-import java.net.InetAddress;
-import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Optional;
@@ -21,13 +17,12 @@ import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
-import java.util.function.Consumer;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Millrace's HTTP port on loopback, for {@link LocalCallers}: {@code /metrics} for Prometheus, and what else is mounted; for everyone, {@code
- * /livez} and {@code /readyz}, 200 or 503 with a line that says why.
+ * Serves {@code /metrics} and the schemas' read side to callers that {@link HttpListener} admits, and {@code /livez} and {@code /readyz} to
+ * every caller: 200, or 503 with a line that says why.
  *
  * <p>Daemon threads answer, one for each request that is under way. A request that takes longer than {@value #LIMIT_SECONDS} s to be
  * sent or to be answered is given up; above {@value #MOST_REQUESTS} at once, connections are closed.
@@ -36,12 +31,12 @@ public final class HttpEndpoint implements AutoCloseable {
     private static final int MOST_REQUESTS = 1024;
     private static final int LIMIT_SECONDS = 10;
 
-    private final @Nullable HttpServer server;
+    private final @Nullable HttpListener listener;
     private final @Nullable ExecutorService threads;
     private volatile @Nullable Probes probes;
 
-    private HttpEndpoint(@Nullable HttpServer server, @Nullable ExecutorService threads) {
-        this.server = server;
+    private HttpEndpoint(@Nullable HttpListener listener, @Nullable ExecutorService threads) {
+        this.listener = listener;
         this.threads = threads;
     }
 
@@ -49,40 +44,30 @@ public final class HttpEndpoint implements AutoCloseable {
      * Opens the port and answers from then on.
      *
      * @param port 1 to 65535; 0 takes any free one
-     * @param mounts further handlers
-     * @throws RefusedRequestException if the port is taken
+     * @throws RefusedRequestException if the port is taken, or the token or certificate cannot be used
      */
-    public static HttpEndpoint open(int port, PrometheusMeterRegistry metrics, Consumer<HttpServer> mounts) {
-        return open(port, metrics, mounts, Duration.ofSeconds(LIMIT_SECONDS));
+    public static HttpEndpoint open(HttpConfig http, int port, PrometheusMeterRegistry metrics) {
+        return open(http, port, metrics, Duration.ofSeconds(LIMIT_SECONDS));
     }
 
     /** @param limit of each request */
-    static HttpEndpoint open(int port, PrometheusMeterRegistry metrics, Consumer<HttpServer> mounts, Duration limit) {
-        HttpDefaults.apply();
-        HttpServer server;
+    static HttpEndpoint open(HttpConfig http, int port, PrometheusMeterRegistry metrics, Duration limit) {
+        HttpListener listener;
         try {
-            server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), port), 0);
-        } catch (BindException e) {
-            throw new RefusedRequestException(
-                    "port " + port + " on loopback is taken; give --metrics-port another one, or 0 for any free one",
-                    e);
-        } catch (IOException e) {
-            throw new RefusedRequestException("cannot open port " + port + " on loopback: " + e.getMessage(), e);
+            listener = HttpListener.open(http, port, "--metrics-port");
+        } catch (IllegalArgumentException e) {
+            throw new RefusedRequestException(String.valueOf(e.getMessage()), e);
         }
         ExecutorService threads = new RequestThreads(MOST_REQUESTS, limit);
-        server.setExecutor(threads);
-        HttpEndpoint endpoint = new HttpEndpoint(server, threads);
-        server.createContext(
-                        "/metrics",
-                        exchange -> send(exchange, 200, "text/plain; version=0.0.4; charset=utf-8", metrics.scrape()))
-                .getFilters()
-                .add(new LocalCallers());
-        server.createContext("/livez", exchange -> endpoint.probe(exchange, Probes::whyDead, Optional.empty()));
-        server.createContext(
+        HttpEndpoint endpoint = new HttpEndpoint(listener, threads);
+        listener.serve(
+                "/metrics",
+                exchange -> send(exchange, 200, "text/plain; version=0.0.4; charset=utf-8", metrics.scrape()));
+        listener.serveEveryone("/livez", exchange -> endpoint.probe(exchange, Probes::whyDead, Optional.empty()));
+        listener.serveEveryone(
                 "/readyz",
                 exchange -> endpoint.probe(exchange, Probes::whyUnready, Optional.of("the process is starting")));
-        mounts.accept(server);
-        server.start();
+        listener.start(threads);
         return endpoint;
     }
 
@@ -91,8 +76,8 @@ public final class HttpEndpoint implements AutoCloseable {
      *
      * @param port -1 opens none
      */
-    public static HttpEndpoint openIfWanted(int port, PrometheusMeterRegistry metrics) {
-        return port < 0 ? new HttpEndpoint(null, null) : open(port, metrics, server -> {});
+    public static HttpEndpoint openIfWanted(HttpConfig http, int port, PrometheusMeterRegistry metrics) {
+        return port < 0 ? new HttpEndpoint(null, null) : open(http, port, metrics);
     }
 
     /** Answers {@code /livez} and {@code /readyz} for these roles from here on; before, the process lives and is not ready. */
@@ -119,22 +104,20 @@ public final class HttpEndpoint implements AutoCloseable {
 
     /** Answers for schemas too, if the port is open and they are on the log. */
     public void serve(Optional<RegistryContents> schemas) {
-        if (server != null) {
-            schemas.ifPresent(contents -> new RegistryHttpApi(contents)
-                    .mount(server)
-                    .forEach(context -> context.getFilters().add(new LocalCallers())));
+        if (listener != null) {
+            schemas.ifPresent(contents -> new RegistryHttpApi(contents).mount(listener::serve));
         }
     }
 
-    /** The port that is open; -1 if none is. */
-    public int port() {
-        return server == null ? -1 : server.getAddress().getPort();
+    /** Where the port is, without a slash at the end; empty if none is open. */
+    public Optional<String> url() {
+        return Optional.ofNullable(listener).map(HttpListener::url);
     }
 
     @Override
     public void close() {
-        if (server != null && threads != null) {
-            server.stop(0);
+        if (listener != null && threads != null) {
+            listener.close();
             threads.shutdownNow();
         }
     }

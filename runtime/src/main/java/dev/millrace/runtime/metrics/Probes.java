@@ -29,9 +29,9 @@ public record Probes(Map<String, Pulse> pulses, Duration bound, BooleanSupplier 
 
     /** Why the process does not do its work; empty if it does. */
     public Optional<String> whyUnready() {
-        return whyDead().or(() -> pulses.entrySet().stream()
-                .flatMap(role ->
-                        role.getValue().whyUnready().map(why -> role.getKey() + ": " + why).stream())
-                .findFirst());
+        return whyDead()
+                .or(() -> pulses.entrySet().stream()
+                        .flatMap(role -> role.getValue().whyUnready().map(why -> role.getKey() + ": " + why).stream())
+                        .findFirst());
     }
 }

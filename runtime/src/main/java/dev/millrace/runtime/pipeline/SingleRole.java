@@ -213,7 +213,8 @@ public final class SingleRole {
 
     private boolean run(Function<Pipeline, Role> made, MillraceConfig config, Map<String, Object> client, Meters meters)
             throws Exception {
-        try (HttpEndpoint endpoint = HttpEndpoint.openIfWanted(config.metrics().port(), meters.registry());
+        try (HttpEndpoint endpoint = HttpEndpoint.openIfWanted(
+                        config.http(), config.metrics().port(), meters.registry());
                 RunLog log = stop.starting(() -> reached(
                         config,
                         () -> RunLog.open(
@@ -252,7 +253,9 @@ public final class SingleRole {
             out.println(role.name() + " of run " + config.run().id() + (number == 0 ? "" : ", epoch " + number) + " on "
                     + config.run().bootstrapServers() + ", topics "
                     + config.run().topics().prefix() + "*"
-                    + (endpoint.port() < 0 ? "" : ", metrics at http://127.0.0.1:" + endpoint.port() + "/metrics"));
+                    + endpoint.url()
+                            .map(url -> ", metrics at " + url + "/metrics")
+                            .orElse(""));
             out.flush();
             LogConnection own = connection.as(role.name());
             EpochEnd epoch = new EpochEnd(own);

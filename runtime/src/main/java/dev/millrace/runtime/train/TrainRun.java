@@ -153,12 +153,10 @@ public final class TrainRun {
 
     private RunResult started() throws Exception {
         try (Meters meters = new Meters(config.metrics(), config.run().id());
-                HttpEndpoint endpoint =
-                        HttpEndpoint.openIfWanted(config.metrics().port(), meters.registry())) {
+                HttpEndpoint endpoint = HttpEndpoint.openIfWanted(
+                        config.http(), config.metrics().port(), meters.registry())) {
             RunMeters.bind(config, meters.registry());
-            if (endpoint.port() >= 0) {
-                say("metrics at http://127.0.0.1:" + endpoint.port() + "/metrics");
-            }
+            endpoint.url().ifPresent(url -> say("metrics at " + url + "/metrics"));
             if (!config.run().embedded()) {
                 say("log on " + config.run().bootstrapServers() + ", topics "
                         + config.run().topics().prefix() + "*");
