@@ -1,10 +1,11 @@
 package dev.millrace.cli;
 
-import dev.millrace.runtime.config.ConfigException;
 import java.nio.file.Path;
 import java.util.Map;
 import org.apache.logging.log4j.LogManager;
 import org.apache.logging.log4j.core.config.Configurator;
+import picocli.CommandLine;
+import picocli.CommandLine.ParameterException;
 
 /**
  * Where a command logs, and how much: a run into a file of its folder, a role to standard error, any other command nothing but
@@ -15,6 +16,7 @@ public final class Logs {
     private static final String FORMAT = "millrace.log.format";
     private static final String LEVEL = "millrace.log.level";
     private static final String OTHERS = "millrace.log.others";
+    private static final String BROKER = "millrace.log.broker";
     private static final String VARIABLE = "MILLRACE_LOG_FORMAT";
     private static final String TEXT = "text";
     private static final String JSON = "json";
@@ -25,25 +27,27 @@ public final class Logs {
     /**
      * Before any command.
      *
-     * @throws ConfigException if the environment asks for a format that is none
+     * @throws ParameterException if the environment names an unknown format
      */
-    static void ofCommand(boolean verbose, Map<String, String> environment) {
+    static void ofCommand(CommandLine command, boolean verbose, Map<String, String> environment) {
         String format = environment.getOrDefault(VARIABLE, TEXT);
         if (!format.equals(TEXT) && !format.equals(JSON)) {
-            throw new ConfigException("the environment's " + VARIABLE + " must be text or json: '" + format + "'");
+            throw new ParameterException(
+                    command, "the environment's " + VARIABLE + " must be text or json: '" + format + "'");
         }
         System.setProperty(FORMAT, format);
         if (verbose) {
-            write(DEBUG, "warn");
+            write(DEBUG);
         } else if (System.getProperty(LEVEL) == null) {
             System.setProperty(LEVEL, "warn");
             System.setProperty(OTHERS, "off");
+            System.setProperty(BROKER, "off");
         }
     }
 
     /** To standard error, what a role does and what its libraries warn of. */
     public static void ofRole() {
-        write(DEBUG.equals(System.getProperty(LEVEL)) ? DEBUG : "info", "warn");
+        write(DEBUG.equals(System.getProperty(LEVEL)) ? DEBUG : "info");
     }
 
     /** As {@link #ofRole}, into a file. */
@@ -52,9 +56,10 @@ public final class Logs {
         ofRole();
     }
 
-    private static void write(String level, String others) {
+    private static void write(String level) {
         System.setProperty(LEVEL, level);
-        System.setProperty(OTHERS, others);
+        System.setProperty(OTHERS, "warn");
+        System.setProperty(BROKER, "error");
         if (LogManager.getFactory().hasContext(Logs.class.getName(), Logs.class.getClassLoader(), false)) {
             Configurator.reconfigure();
         }

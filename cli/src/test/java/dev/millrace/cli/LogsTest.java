@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import dev.millrace.runtime.config.ConfigException;
 import java.io.IOException;
 import java.net.URISyntaxException;
 import java.nio.file.Files;
@@ -25,13 +24,14 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import picocli.CommandLine.ParameterException;
 
 /** The lines that {@code log4j2.xml} makes of the properties that {@link Logs} sets, in a logger context of its own. */
 class LogsTest {
     private static final String LEARNER = "dev.millrace.learner.Learner";
     private static final String KAFKA = "org.apache.kafka.clients.NetworkClient";
-    private static final List<String> PROPERTIES =
-            List.of("millrace.log", "millrace.log.format", "millrace.log.level", "millrace.log.others");
+    private static final List<String> PROPERTIES = List.of(
+            "millrace.log", "millrace.log.format", "millrace.log.level", "millrace.log.others", "millrace.log.broker");
 
     private final Map<String, String> before = new HashMap<>();
 
@@ -120,13 +120,15 @@ class LogsTest {
 
     @Test
     void shouldWriteOurWarningsAloneToStandardErrorForOtherCommands() throws Exception {
-        Logs.ofCommand(false, Map.of());
+        Logs.ofCommand(Main.commandLine(), false, Map.of());
         try (LoggerContext context = opened()) {
             ConsoleAppender console = context.getConfiguration().getAppender("lines");
             assertThat(console.getTarget()).isEqualTo(ConsoleAppender.Target.SYSTEM_ERR);
             assertThat(context.getLogger(LEARNER).isWarnEnabled()).isTrue();
             assertThat(context.getLogger(LEARNER).isInfoEnabled()).isFalse();
             assertThat(context.getLogger(KAFKA).isFatalEnabled()).isFalse();
+            assertThat(context.getLogger("kafka.server.BrokerServer").isFatalEnabled())
+                    .isFalse();
         }
     }
 
@@ -143,8 +145,8 @@ class LogsTest {
 
     @Test
     void shouldRefuseAFormatThatIsNone() {
-        assertThatThrownBy(() -> Logs.ofCommand(false, Map.of("MILLRACE_LOG_FORMAT", "xml")))
-                .isInstanceOf(ConfigException.class)
+        assertThatThrownBy(() -> Logs.ofCommand(Main.commandLine(), false, Map.of("MILLRACE_LOG_FORMAT", "xml")))
+                .isInstanceOf(ParameterException.class)
                 .hasMessage("the environment's MILLRACE_LOG_FORMAT must be text or json: 'xml'");
     }
 }

@@ -63,6 +63,7 @@ public final class RunOptions {
     private List<String> settings = new ArrayList<>();
 
     @Option(names = "--verbose", description = "Show stack traces, and log more.")
+    @SuppressWarnings("UnusedVariable") // the command line finds it among its arguments, before any command
     private boolean verbose;
 
     /** Whether the options name a run. */

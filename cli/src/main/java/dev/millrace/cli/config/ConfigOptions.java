@@ -52,6 +52,7 @@ public final class ConfigOptions {
     private Integer metricsPort;
 
     @Option(names = "--verbose", description = "Show stack traces, and log more.")
+    @SuppressWarnings("UnusedVariable") // the command line finds it among its arguments, before any command
     private boolean verbose;
 
     /**

@@ -94,6 +94,7 @@ public final class ImportCommand implements Callable<Integer> {
     private boolean onlyVerify;
 
     @Option(names = "--verbose", description = "Show stack traces, and log more.")
+    @SuppressWarnings("UnusedVariable") // the command line finds it among its arguments, before any command
     private boolean verbose;
 
     @Spec

@@ -136,7 +136,8 @@ public final class TrainCommand implements Callable<Integer> {
                     http, view, folder, terminal, spec.commandLine().getOut());
         } catch (RefusedRequestException e) {
             if (e.getCause() != null
-                    && e.getCause().getCause() instanceof BindException) { // the page's own command calls the option --port
+                    && e.getCause().getCause()
+                            instanceof BindException) { // the page's own command calls the option --port
                 throw new RefusedRequestException(
                         "port " + view + " on loopback is taken; give --view another one, or 0 for any free one", e);
             }
