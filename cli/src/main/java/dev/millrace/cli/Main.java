@@ -105,6 +105,10 @@ public final class Main implements Callable<Integer> {
         Main millrace = new Main();
         return OptionList.in(CommandList.in(HelpText.in(new CommandLine(millrace))))
                 .setExecutionStrategy(parsed -> {
+                    Logs.ofCommand(
+                            parsed.commandSpec().commandLine(),
+                            parsed.originalArgs().contains("--verbose"),
+                            System.getenv());
                     millrace.plugins.load(parsed.commandSpec().commandLine());
                     try {
                         return new CommandLine.RunLast().execute(parsed);

@@ -1,8 +1,6 @@
 package dev.millrace.gateway;
 
 import dev.millrace.policy.decoder.Precision;
-import java.net.InetAddress;
-import java.net.UnknownHostException;
 import java.util.Locale;
 
 /**
@@ -13,7 +11,6 @@ import java.util.Locale;
  * @param port listen port; 0 for any free one
  * @param publicUrl URL for agents, if not host and port
  * @param tokenVariable environment variable with the bearer token of all calls; empty for none, on loopback only
- * @param tls of its own listener
  * @param sessions most open sessions
  * @param calls most concurrent calls; as many bodies are read besides
  * @param bodyBytes largest call body
@@ -34,7 +31,6 @@ public record GatewayConfig(
         int port,
         String publicUrl,
         String tokenVariable,
-        GatewayTls tls,
         int sessions,
         int calls,
         int bodyBytes,
@@ -62,11 +58,7 @@ public record GatewayConfig(
         between("turn_timeout_ms", turnTimeoutMs, 10, Integer.MAX_VALUE);
         between("claim_wait_ms", claimWaitMs, 0, 60_000);
         between("prefix_cache_mb", prefixCacheMb, -1, 1 << 20);
-        if (!isLoopback(host) && tokenVariable.isEmpty()) {
-            throw new IllegalArgumentException(
-                    "host must be on loopback, such as 127.0.0.1, where token_variable is empty: '" + host
-                            + "'; name a variable of the environment that holds a token, or listen on loopback");
-        }
+        HttpConfig.requireTokenOffLoopback(host, tokenVariable);
         if (!publicUrl.isEmpty() && !publicUrl.matches("https?://\\S+[^/\\s]")) {
             throw new IllegalArgumentException(
                     "public_url must be http://... or https://... without a slash at its end: '" + publicUrl + "'");
@@ -95,14 +87,6 @@ public record GatewayConfig(
         return mb << 20;
     }
 
-    private static boolean isLoopback(String host) {
-        try {
-            return InetAddress.getByName(host).isLoopbackAddress();
-        } catch (UnknownHostException e) {
-            throw new IllegalArgumentException("host must be an address of this machine: '" + host + "'", e);
-        }
-    }
-
     private static void between(String key, long value, long least, long most) {
         if (value < least || value > most) {
             throw new IllegalArgumentException(key + " must be from " + least + " to " + most + ": " + value);
@@ -117,7 +101,6 @@ public record GatewayConfig(
                 8_090,
                 "",
                 "",
-                GatewayTls.none(),
                 2_000,
                 512,
                 4 << 20,

@@ -8,8 +8,6 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import com.sun.net.httpserver.HttpContext;
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
-import com.sun.net.httpserver.HttpsConfigurator;
-import com.sun.net.httpserver.HttpsServer;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.net.BindException;
@@ -46,7 +44,7 @@ final class GatewayServer implements AutoCloseable {
     private static final long STREAM_POLL_MS = 20;
 
     private final GatewayConfig config;
-    private final GatewayToken token;
+    private final HttpToken token;
     private final SessionDesk desk;
     private final GatewayMeters meters;
     private final CallBodies bodies;
@@ -67,13 +65,12 @@ final class GatewayServer implements AutoCloseable {
      */
     GatewayServer(
             GatewayConfig config,
-            GatewayToken token,
+            HttpToken token,
             Optional<SSLContext> tls,
             SessionDesk desk,
             GatewayMeters meters,
             CallBodies bodies,
             AnswerWrites writes) {
-        HttpDefaults.apply();
         this.config = config;
         this.token = token;
         this.desk = desk;
@@ -82,7 +79,7 @@ final class GatewayServer implements AutoCloseable {
         this.writes = writes;
         this.calls = new Semaphore(config.calls());
         try {
-            this.server = opened(new InetSocketAddress(config.host(), config.port()), tls);
+            this.server = HttpListener.server(new InetSocketAddress(config.host(), config.port()), BACKLOG, tls);
         } catch (BindException e) {
             throw new IllegalArgumentException(
                     "gateway.port " + config.port() + " on " + config.host()
@@ -106,15 +103,6 @@ final class GatewayServer implements AutoCloseable {
         }
     }
 
-    private static HttpServer opened(InetSocketAddress address, Optional<SSLContext> tls) throws IOException {
-        if (tls.isEmpty()) {
-            return HttpServer.create(address, BACKLOG);
-        }
-        HttpsServer server = HttpsServer.create(address, BACKLOG);
-        server.setHttpsConfigurator(new HttpsConfigurator(tls.get()));
-        return server;
-    }
-
     private static ThreadFactory daemons(String name) {
         return task -> {
             Thread thread = new Thread(task, name);
@@ -131,11 +119,7 @@ final class GatewayServer implements AutoCloseable {
 
     /** Where agents reach it, without a slash at the end. */
     String url() {
-        return config.publicUrl().isEmpty()
-                ? (config.tls().isOn() ? "https://" : "http://")
-                        + (config.host().contains(":") ? "[" + config.host() + "]" : config.host()) + ":"
-                        + server.getAddress().getPort()
-                : config.publicUrl();
+        return config.publicUrl().isEmpty() ? HttpListener.url(server, config.host()) : config.publicUrl();
     }
 
     private void handle(HttpExchange exchange) throws IOException {

@@ -7,15 +7,15 @@ import java.util.Iterator;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
-import java.util.concurrent.Executor;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.RejectedExecutionException;
-import java.util.concurrent.ScheduledFuture;
-import java.util.concurrent.ScheduledThreadPoolExecutor;
-import java.util.concurrent.Semaphore;
-import java.util.concurrent.ThreadFactory;
-import java.util.concurrent.TimeUnit;
+import java.util.conCURRENT.Executor;
+import java.util.conCURRENT.ExecutorService;
+import java.util.conCURRENT.Executors;
+import java.util.conCURRENT.RejectedExecutionException;
+import java.util.conCURRENT.ScheduledFuture;
+import java.util.conCURRENT.ScheduledThreadPoolExecutor;
+import java.util.conCURRENT.Semaphore;
+import java.util.conCURRENT.ThreadFactory;
+import java.util.conCURRENT.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -30,13 +30,13 @@ import org.jspecify.annotations.Nullable;
  */
 public final class RequestThreads implements Executor, AutoCloseable {
     private static final long CLOSING_MS = 1_000;
+    private static final ThreadLocal<Request> CURRENT = new ThreadLocal<>();
 
     private final ExecutorService threads;
     private final Semaphore free;
     /** Requests that are not read to their end, the oldest first; guards them, too. */
     private final Set<Request> unread = new LinkedHashSet<>();
 
-    private final ThreadLocal<Request> current = new ThreadLocal<>();
     private final @Nullable Duration limit;
     private final ScheduledThreadPoolExecutor watch;
 
@@ -106,7 +106,7 @@ public final class RequestThreads implements Executor, AutoCloseable {
     /** Tells that the request of the current thread is read to its end: it is no longer closed for a newer one. */
     public void read() {
         synchronized (unread) {
-            if (!unread.remove(current.get())) {
+            if (!unread.remove(CURRENT.get())) {
                 Thread.interrupted(); // it was to be closed, and its end came first
             }
         }
@@ -161,11 +161,11 @@ public final class RequestThreads implements Executor, AutoCloseable {
                 request.close();
             }
         }
-        current.set(request);
+        CURRENT.set(request);
         try {
             task.run();
         } finally {
-            current.remove();
+            CURRENT.remove();
             end(request);
             if (end != null) {
                 end.cancel(false);

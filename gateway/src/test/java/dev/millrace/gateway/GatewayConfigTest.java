@@ -21,7 +21,6 @@ class GatewayConfigTest {
                 d.port(),
                 d.publicUrl(),
                 tokenVariable,
-                d.tls(),
                 d.sessions(),
                 d.calls(),
                 d.bodyBytes(),
@@ -48,13 +47,14 @@ class GatewayConfigTest {
 
     @Test
     void shouldLetInWhoHasTheTokenAndNobodyElse() {
-        GatewayToken token = GatewayToken.of(with("0.0.0.0", "TOKEN"), Map.of("TOKEN", "0123456789abcdef"));
+        HttpToken token = HttpToken.of("gateway.token_variable", "TOKEN", Map.of("TOKEN", "0123456789abcdef"));
         assertThat(token.lets("Bearer 0123456789abcdef")).isTrue();
         assertThat(token.lets("Bearer 0123456789abcdeg")).isFalse();
         assertThat(token.lets(null)).isFalse();
-        assertThat(GatewayToken.of(GatewayConfig.defaults(), Map.of()).lets(null))
+        assertThat(HttpToken.of("gateway.token_variable", "", Map.of()).lets(null))
                 .isTrue();
-        assertThatThrownBy(() -> GatewayToken.of(with("0.0.0.0", "TOKEN"), Map.of("TOKEN", "short")))
+        assertThatThrownBy(() -> HttpToken.of("gateway.token_variable", "TOKEN", Map.of("TOKEN", "short")))
+                .hasMessageStartingWith("gateway.token_variable is TOKEN, and")
                 .hasMessageContaining("holds 5 characters; a token has at least 16");
     }
 

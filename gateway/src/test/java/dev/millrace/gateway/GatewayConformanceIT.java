@@ -75,6 +75,7 @@ class GatewayConformanceIT {
                     (weights, shape) -> new RepeatingEngine(tokenizer),
                     generator,
                     config(),
+                    HttpTls.none(),
                     new SimpleMeterRegistry(),
                     Clock.systemUTC())) {
                 RunningRole role = new RunningRole("gateway", gateway::run, gateway::stop);
@@ -137,7 +138,6 @@ class GatewayConformanceIT {
                 0,
                 "",
                 TOKEN_VARIABLE,
-                d.tls(),
                 d.sessions(),
                 d.calls(),
                 d.bodyBytes(),

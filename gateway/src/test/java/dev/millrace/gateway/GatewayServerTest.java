@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import dev.millrace.gateway.Gateway.GatewayCertificate;
 import dev.millrace.schemas.run.RunIdentity;
 import io.micrometer.core.instrument.Counter;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
@@ -24,7 +23,6 @@ import java.time.Clock;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
@@ -44,16 +42,16 @@ class GatewayServerTest {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final String TOKEN = "0123456789abcdef";
 
-    private static GatewayServer server(GatewayTls tls, int calls, int bodyBytes) {
+    private static GatewayServer server(HttpTls tls, int calls, int bodyBytes) {
         return server(tls, calls, bodyBytes, new SimpleMeterRegistry());
     }
 
-    private static GatewayServer server(GatewayTls tls, int calls, int bodyBytes, SimpleMeterRegistry registry) {
+    private static GatewayServer server(HttpTls tls, int calls, int bodyBytes, SimpleMeterRegistry registry) {
         return server(tls, calls, bodyBytes, registry, System::nanoTime);
     }
 
     private static GatewayServer server(
-            GatewayTls tls, int calls, int bodyBytes, SimpleMeterRegistry registry, LongSupplier nanos) {
+            HttpTls tls, int calls, int bodyBytes, SimpleMeterRegistry registry, LongSupplier nanos) {
         GatewayConfig d = GatewayConfig.defaults();
         GatewayConfig config = new GatewayConfig(
                 true,
@@ -61,7 +59,6 @@ class GatewayServerTest {
                 0,
                 "",
                 "TOKEN",
-                tls,
                 d.sessions(),
                 calls,
                 bodyBytes,
@@ -91,8 +88,8 @@ class GatewayServerTest {
                 Clock.systemUTC());
         GatewayServer server = new GatewayServer(
                 config,
-                GatewayToken.of(config, Map.of("TOKEN", TOKEN)),
-                tls.isOn() ? Optional.of(GatewayCertificate.context(tls, Clock.systemUTC())) : Optional.empty(),
+                HttpToken.of("gateway.token_variable", "TOKEN", Map.of("TOKEN", TOKEN)),
+                HttpListener.context(tls, Clock.systemUTC()),
                 desk,
                 new GatewayMeters(registry, sessions),
                 new CallBodies(config, nanos),
@@ -118,7 +115,7 @@ class GatewayServerTest {
     private static SSLContext trustingContext() throws Exception {
         KeyStore store = KeyStore.getInstance("PKCS12");
         store.load(null, null);
-        try (var in = Files.newInputStream(GatewayTlsTest.FILES.resolve("certificate.pem"))) {
+        try (var in = Files.newInputStream(HttpTlsTest.FILES.resolve("certificate.pem"))) {
             store.setCertificateEntry(
                     "gateway", CertificateFactory.getInstance("X.509").generateCertificate(in));
         }
@@ -131,7 +128,7 @@ class GatewayServerTest {
 
     @Test
     void shouldSpeakTlsWithWhoTrustsItsCertificateAndAskForTheTokenThere() throws Exception {
-        try (GatewayServer server = server(GatewayTlsTest.pem("key.pem", ""), 4, 4096)) {
+        try (GatewayServer server = server(HttpTlsTest.pem("key.pem", ""), 4, 4096)) {
             assertThat(server.url()).startsWith("https://127.0.0.1:");
             HttpClient trusting = trusting();
             assertThat(post(trusting, server.url() + "/nowhere", TOKEN, "").statusCode())
@@ -153,7 +150,7 @@ class GatewayServerTest {
 
     @Test
     void listsThePolicyAsTheOneModel() throws Exception {
-        try (GatewayServer server = server(GatewayTls.none(), 4, 4096)) {
+        try (GatewayServer server = server(HttpTls.none(), 4, 4096)) {
             String models = server.url() + "/sessions/s0-1-0/v1/models";
             JsonNode model = JSON.readTree(get(models + "/policy", 200));
             assertThat(model.get("id").asText()).isEqualTo("policy");
@@ -178,7 +175,7 @@ class GatewayServerTest {
 
     @Test
     void shouldRefuseWhatIsTooLongOrNoJsonByAnErrorThatClientsKnow() throws Exception {
-        try (GatewayServer server = server(GatewayTls.none(), 4, 4096)) {
+        try (GatewayServer server = server(HttpTls.none(), 4, 4096)) {
             HttpClient client = HttpClient.newHttpClient();
             String sessions = server.url() + "/v1/sessions";
             HttpResponse<String> tooLarge =
@@ -202,7 +199,7 @@ class GatewayServerTest {
 
     @Test
     void shouldGoOnAnsweringWhileOthersSendGarbageOrSayNothing() throws Exception {
-        try (GatewayServer server = server(GatewayTls.none(), 2, 4096)) {
+        try (GatewayServer server = server(HttpTls.none(), 2, 4096)) {
             URI at = URI.create(server.url());
             List<Socket> others = new ArrayList<>();
             try {
@@ -237,7 +234,7 @@ class GatewayServerTest {
         }
     }
 
-    private static Socket begun(GatewayServer server, GatewayTls tls) throws Exception {
+    private static Socket begun(GatewayServer server, HttpTls tls) throws Exception {
         URI at = URI.create(server.url());
         Socket socket = tls.isOn()
                 ? trustingContext().getSocketFactory().createSocket("localhost", at.getPort())
@@ -262,7 +259,7 @@ class GatewayServerTest {
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
     void shouldAnswerEveryCallThatComesInOnePieceBesideAHundredThatDoNotEnd(boolean isTls) throws Exception {
-        GatewayTls tls = isTls ? GatewayTlsTest.pem("key.pem", "") : GatewayTls.none();
+        HttpTls tls = isTls ? HttpTlsTest.pem("key.pem", "") : HttpTls.none();
         SimpleMeterRegistry registry = new SimpleMeterRegistry();
         List<Socket> slow = new ArrayList<>();
         try (GatewayServer server = server(tls, 4, 4096, registry)) {
@@ -321,8 +318,8 @@ class GatewayServerTest {
     @Test
     void shouldSayToWhoSendsALittleNowAndThenWhyItIsGivenUp() throws Exception {
         AtomicLong nanos = new AtomicLong();
-        try (GatewayServer server = server(GatewayTls.none(), 4, 4096, new SimpleMeterRegistry(), nanos::get);
-                Socket drips = begun(server, GatewayTls.none())) {
+        try (GatewayServer server = server(HttpTls.none(), 4, 4096, new SimpleMeterRegistry(), nanos::get);
+                Socket drips = begun(server, HttpTls.none())) {
             await("its body", () -> server.bodiesUnderWay() == 1);
             nanos.addAndGet(TimeUnit.SECONDS.toNanos(10));
             drips.getOutputStream().write(',');

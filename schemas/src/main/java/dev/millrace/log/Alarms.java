@@ -2,16 +2,19 @@ package dev.millrace.log;
 
 import java.time.Clock;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Consumer;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The alarms of a process. All its roles share one object, which comes with their {@link dev.millrace.log.LogConnection}.
+ * The alarms of a process, and the pulses of its roles. All of them share one object, which comes with their {@link
+ * dev.millrace.log.LogConnection}.
  * Thread-safe.
  */
 public final class Alarms {
@@ -29,6 +32,7 @@ public final class Alarms {
     private final Map<Condition, Alarm> standing = new TreeMap<>();
     private final Map<String, Long> raised = new TreeMap<>();
     private final List<Consumer<String>> listeners = new CopyOnWriteArrayList<>();
+    private final Map<String, Pulse> pulses = new ConcurrentSkipListMap<>();
 
     /** By the system's clock. */
     public Alarms() {
@@ -94,6 +98,23 @@ public final class Alarms {
     /** How often a condition began, by name; those that are over count, too. */
     public synchronized Map<String, Long> raised() {
         return new TreeMap<>(raised);
+    }
+
+    /** A live view of the pulses, by role. */
+    public Map<String, Pulse> pulses() {
+        return Collections.unmodifiableMap(pulses);
+    }
+
+    /** Returns the pulse of a role that begins; it replaces an earlier one of that name. */
+    public Pulse begin(String role) {
+        Pulse pulse = new Pulse(System::nanoTime);
+        pulses.put(role, pulse);
+        return pulse;
+    }
+
+    /** Removes the pulse of a role that ended in order while its process continues. */
+    public void end(String role) {
+        pulses.remove(role);
     }
 
     /** Has somebody told of every name that is raised for the first time, on the thread that raises it. */

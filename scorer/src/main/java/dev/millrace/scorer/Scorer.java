@@ -1,6 +1,7 @@
 package dev.millrace.scorer;
 
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.Pulse;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.session.Engine;
@@ -56,6 +57,7 @@ import org.apache.kafka.common.serialization.Deserializer;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
+import org.slf4j.MDC;
 
 /**
  * The role that scores: reads rollouts as they come and writes what the learner's engine thinks of their tokens.
@@ -84,6 +86,7 @@ public final class Scorer implements AutoCloseable {
     private final ScorerConfig config;
     private final MeterRegistry meters;
     private final Clock clock;
+    private final Pulse pulse;
     private final ScoreLog log;
     private final Counter tokens;
     private final Counter rollouts;
@@ -135,6 +138,7 @@ public final class Scorer implements AutoCloseable {
         this.config = config;
         this.meters = meters;
         this.clock = clock;
+        this.pulse = connection.alarms().begin(purpose.role());
         this.log = new ScoreLog(connection, purpose, config);
         this.tokens = Counter.builder(meter("tokens"))
                 .description("response tokens scored")
@@ -172,6 +176,7 @@ public final class Scorer implements AutoCloseable {
         if (first.isEmpty()) {
             return;
         }
+        pulse.turn();
         DecoderShape shape = PolicyFeed.shapeOf(first.get());
         ScorableCheck check = new ScorableCheck(connection, first.get().getTokenizerHash(), shape);
         try (Scoring scoring = purpose == ScorerPurpose.LEARNER
@@ -179,6 +184,11 @@ public final class Scorer implements AutoCloseable {
                 : FixedScoring.open(connection, feed, engine, purpose, config, shape)) {
             boolean isOpen = log.open(() -> stopped);
             while (isOpen && !stopped) {
+                if (scoring.newest() == Scoring.NOT_SERVING) {
+                    pulse.turn(Optional.empty());
+                } else {
+                    feed.turned(pulse, scoring.newest());
+                }
                 ConsumerRecords<byte[], byte[]> read = read();
                 List<Scorable> scorable = scorable(read, check);
                 List<Score> scores = scorable.isEmpty() ? List.of() : scoring.score(scorable, clock.millis());
@@ -228,6 +238,7 @@ public final class Scorer implements AutoCloseable {
         long monotonic = System.nanoTime(); // the clock may be set back, and who is not heard of is forgotten
         if (version != servedVersion) {
             servedVersion = version;
+            MDC.put("version", Long.toString(version));
             servingSinceMs = now;
         } else if (monotonic - lastHeartbeatNanos < config.heartbeatMs() * 1_000_000L) {
             return null;

@@ -1,6 +1,7 @@
 package dev.millrace.weights;
 
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.Pulse;
 import dev.millrace.log.scan.LogReader;
 import dev.millrace.log.scan.ReadLimit;
 import dev.millrace.policy.autodiff.AdamW;
@@ -45,6 +46,7 @@ public final class PolicyFeed implements AutoCloseable {
     private final Duration startLimit;
     private final BrokenVersionPolicy onBroken;
     private final String wayOut;
+    private final long unservedMs;
 
     /** Connects and begins to follow; returns before anything is known. */
     public PolicyFeed(LogConnection connection, WeightsConfig config) {
@@ -64,6 +66,7 @@ public final class PolicyFeed implements AutoCloseable {
         this.versions = new VersionLoader(follower::manifest, chunks, connection.registry(), config);
         this.onBroken = config.onBrokenVersion();
         this.wayOut = connection.command("repair");
+        this.unservedMs = config.unservedAlarmMs();
         this.place = connection.clientProperties().get("bootstrap.servers") + "/"
                 + connection.topics().weights() + "/" + connection.run().runId() + "/"
                 + connection.run().policyId();
@@ -101,6 +104,15 @@ public final class PolicyFeed implements AutoCloseable {
     /** The newest version seen so far; empty before the first was published or read. Never waits. */
     public Optional<PolicyVersion> newest() {
         return follower.newest();
+    }
+
+    /**
+     * The loop of a server has turned: its pulse says whether it keeps to an older version for longer than {@code unserved_alarm_ms}.
+     *
+     * @param version that it serves; -1 for none
+     */
+    public void turned(Pulse server, long version) {
+        server.turnServing(version, newest().map(PolicyVersion::getVersion).orElse(version), unservedMs);
     }
 
     /**

@@ -3,6 +3,7 @@ package dev.millrace.cli.audit;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.cli.HelpHeading;
 import dev.millrace.cli.config.ClientFile;
+import dev.millrace.gateway.HttpConfig;
 import dev.millrace.log.Alarm;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigLayers;
@@ -61,7 +62,8 @@ public final class RunOptions {
             description = "One configuration key, such as kafka.security.protocol=SSL; may be given often.")
     private List<String> settings = new ArrayList<>();
 
-    @Option(names = "--verbose", description = "Show stack traces.")
+    @Option(names = "--verbose", description = "Show stack traces, and log more.")
+    @SuppressWarnings("UnusedVariable") // the command line finds it among its arguments, before any command
     private boolean verbose;
 
     /** Whether the options name a run. */
@@ -143,9 +145,6 @@ public final class RunOptions {
      * @throws ConfigException if the options do not say which run
      */
     MillraceConfig whereabouts() {
-        if (verbose) {
-            System.setProperty("millrace.log.level", "debug");
-        }
         if (runDirectory != null && (bootstrapServers != null || file != null)) {
             throw new ConfigException("--run-dir says all of it; leave out "
                     + (file != null ? "--config" : "--bootstrap-servers") + ", or --run-dir");
@@ -165,6 +164,16 @@ public final class RunOptions {
                             + "; give --run ID, or --topic-prefix PREFIX if its topics have another prefix than millrace.<id>.");
         }
         return whereabouts;
+    }
+
+    /** How this command listens, as its own options say: the run's folder says how the run does. */
+    public HttpConfig http() {
+        ConfigLayers layers = new ConfigLayers();
+        if (file != null) {
+            layers.file(file);
+        }
+        settings.forEach(layers::set);
+        return layers.whereabouts().http();
     }
 
     /** Client settings with which a cluster is reached. */

@@ -46,16 +46,14 @@ public final class ConfigOptions {
     @Option(
             names = "--metrics-port",
             paramLabel = "PORT",
-            description = "Loopback HTTP port with /metrics for Prometheus and the schemas' read side.")
+            description =
+                    "HTTP port with /metrics for Prometheus, probes and the schemas' read side; on loopback unless "
+                            + "http.host says otherwise.")
     private Integer metricsPort;
 
-    @Option(names = "--verbose", description = "Show stack traces, and log more into the run's millrace.log.")
+    @Option(names = "--verbose", description = "Show stack traces, and log more.")
+    @SuppressWarnings("UnusedVariable") // the command line finds it among its arguments, before any command
     private boolean verbose;
-
-    /** True if {@code --verbose} was given. */
-    public boolean verbose() {
-        return verbose;
-    }
 
     /**
      * What the options say, over what a run was begun with.

@@ -93,7 +93,8 @@ public final class ImportCommand implements Callable<Integer> {
     @Option(names = "--verify", description = "Only verify the hashes.")
     private boolean onlyVerify;
 
-    @Option(names = "--verbose", description = "Show stack traces.")
+    @Option(names = "--verbose", description = "Show stack traces, and log more.")
+    @SuppressWarnings("UnusedVariable") // the command line finds it among its arguments, before any command
     private boolean verbose;
 
     @Spec
@@ -101,9 +102,6 @@ public final class ImportCommand implements Callable<Integer> {
 
     @Override
     public Integer call() {
-        if (verbose) {
-            System.setProperty("millrace.log.level", "debug");
-        }
         if (!records.isEmpty()) {
             return ofRecords();
         }

@@ -3,6 +3,7 @@ package dev.millrace.cli.run;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import dev.millrace.api.environment.TaskSettings;
+import dev.millrace.cli.Logs;
 import dev.millrace.cli.StopSignals;
 import dev.millrace.cli.audit.NotFoundException;
 import dev.millrace.cli.audit.RunOptions;
@@ -134,6 +135,7 @@ public final class EvaluateCommand implements Callable<Integer> {
             refuseBeside(way.recorded ? "--recorded" : "--follow");
         }
         if (way.follow) {
+            Logs.ofRole();
             SingleRole single = new SingleRole(run::over, RoleRights.EVALUATOR, false, false, out);
             return StopSignals.during(() -> single.run(Pipeline::evaluation), single::stop)
                     ? 0

@@ -1,5 +1,6 @@
 package dev.millrace.cli.run;
 
+import dev.millrace.cli.Logs;
 import dev.millrace.cli.StopSignals;
 import dev.millrace.cli.config.ConfigOptions;
 import dev.millrace.log.run.RoleRights;
@@ -36,9 +37,7 @@ public final class RoleCommands {
 
         /** @param creates whether the role is one of which a run has one, and which may begin it */
         int run(CommandSpec spec, RoleRights rights, boolean creates, Function<Pipeline, Role> role) throws Exception {
-            if (configuration.verbose()) {
-                System.setProperty("millrace.log.level", "debug");
-            }
+            Logs.ofRole();
             SingleRole single = new SingleRole(
                     configuration::over,
                     rights,

@@ -1,8 +1,10 @@
 package dev.millrace.cli.run;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.cli.Logs;
 import dev.millrace.cli.StopSignals;
 import dev.millrace.cli.config.ConfigOptions;
+import dev.millrace.gateway.HttpConfig;
 import dev.millrace.runtime.Millrace;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigLayers;
@@ -93,7 +95,7 @@ public final class TrainCommand implements Callable<Integer> {
             paramLabel = "PORT",
             arity = "0..1",
             fallbackValue = "8650",
-            description = "Serve the run's page on this loopback port, 0 for any free one (default 8650).")
+            description = "Serve the run's page on this port, 0 for any free one (default 8650).")
     private Integer view;
 
     @Option(names = "--plain", description = "Print lines in place of the live view.")
@@ -111,15 +113,12 @@ public final class TrainCommand implements Callable<Integer> {
         Path folder = runDirectory != null
                 ? runDirectory
                 : Path.of("runs", config.run().id());
-        System.setProperty("millrace.log", RunDirectory.log(folder).toString());
-        if (options.verbose()) {
-            System.setProperty("millrace.log.level", "debug");
-        }
+        Logs.ofRun(RunDirectory.log(folder));
         Millrace run = new Millrace(config)
                 .in(folder)
                 .startedAt(ManagementFactory.getRuntimeMXBean().getStartTime())
                 .printingTo(spec.commandLine().getOut(), spec.commandLine().getErr())
-                .showing(() -> shown(folder));
+                .showing(() -> shown(config.http(), folder));
         if (summary != null) {
             requireWritable(summary.toAbsolutePath());
             run.copyingSummaryTo(summary);
@@ -127,15 +126,18 @@ public final class TrainCommand implements Callable<Integer> {
         return StopSignals.during(run::run, run::stop).end().code();
     }
 
-    private RunView shown(Path folder) {
+    private RunView shown(HttpConfig http, Path folder) {
         RunView terminal = TerminalView.open(plain, spec.commandLine().getOut());
         if (view == null) {
             return terminal;
         }
         try {
-            return PageView.open(view, folder, terminal, spec.commandLine().getOut());
+            return PageView.open(
+                    http, view, folder, terminal, spec.commandLine().getOut());
         } catch (RefusedRequestException e) {
-            if (e.getCause() instanceof BindException) { // the page's own command calls the option --port
+            if (e.getCause() != null
+                    && e.getCause().getCause()
+                            instanceof BindException) { // the page's own command calls the option --port
                 throw new RefusedRequestException(
                         "port " + view + " on loopback is taken; give --view another one, or 0 for any free one", e);
             }
@@ -207,13 +209,13 @@ public final class TrainCommand implements Callable<Integer> {
          *
          * @param terminal shown beside it, and closed with it
          */
-        public static RunView open(int port, Path folder, RunView terminal, PrintWriter out) {
+        public static RunView open(HttpConfig http, int port, Path folder, RunView terminal, PrintWriter out) {
             ViewServer server;
             try {
                 RunSource source = new RunSource.Here(folder);
                 ViewedRuns runs =
                         new ViewedRuns(List.of(source), folder.toAbsolutePath().getParent(), ViewOptions.indexes(null));
-                server = ViewServer.open(port, runs, ViewOptions.shelf(List.of()));
+                server = ViewServer.open(http, port, runs, ViewOptions.shelf(List.of()));
                 out.println("view at " + server.address() + "#/" + source.name() + "/now");
                 out.flush();
                 return new PageView(terminal, server, runs.run(source.name()).orElseThrow());

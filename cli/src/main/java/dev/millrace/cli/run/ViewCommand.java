@@ -2,6 +2,7 @@ package dev.millrace.cli.run;
 
 import dev.millrace.cli.StopSignals;
 import dev.millrace.cli.audit.RunOptions;
+import dev.millrace.gateway.HttpConfig;
 import dev.millrace.replay.archive.ArchivedRun;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigException;
@@ -62,6 +63,7 @@ public final class ViewCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws Exception {
+        HttpConfig http = run.http();
         List<RunSource> named = named();
         if (named.isEmpty() && !Files.isDirectory(runs)) {
             throw new ConfigException(
@@ -71,7 +73,7 @@ public final class ViewCommand implements Callable<Integer> {
         CountDownLatch ended = new CountDownLatch(1);
         ViewedRuns viewed = new ViewedRuns(named, runs, view.indexes());
         named.stream().findFirst().ifPresent(first -> viewed.run(first.name())); // is read while the port opens
-        try (ViewServer server = view.open(viewed)) {
+        try (ViewServer server = view.open(http, viewed)) {
             PrintWriter out = spec.commandLine().getOut();
             out.println("view at " + server.address()
                     + (named.isEmpty() ? "" : "#/" + named.get(0).name() + "/now") + "; Ctrl-C ends it");

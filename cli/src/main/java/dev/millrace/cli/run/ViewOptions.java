@@ -1,5 +1,6 @@
 package dev.millrace.cli.run;
 
+import dev.millrace.gateway.HttpConfig;
 import dev.millrace.policy.ort.CacheFolders;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigException;
@@ -22,7 +23,7 @@ public final class ViewOptions {
             names = "--port",
             paramLabel = "N",
             defaultValue = "8650",
-            description = "Loopback port of the page; 0 for any free one (default ${DEFAULT-VALUE}).")
+            description = "Port of the page; 0 for any free one (default ${DEFAULT-VALUE}).")
     private int port;
 
     @Option(
@@ -45,9 +46,9 @@ public final class ViewOptions {
     }
 
     /** Opens the page over runs, which it closes. */
-    public ViewServer open(ViewedRuns runs) {
+    public ViewServer open(HttpConfig http, ViewedRuns runs) {
         requirePort("--port", port);
-        return ViewServer.open(port, runs, shelf(reports));
+        return ViewServer.open(http, port, runs, shelf(reports));
     }
 
     /** @param folders that were named; none for the usual ones */

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.millrace.cli.Main;
+import dev.millrace.gateway.HttpConfig;
 import dev.millrace.log.run.TopicsConfig;
 import dev.millrace.runtime.config.ConfigLayers;
 import io.micrometer.core.instrument.Tags;
@@ -21,6 +22,7 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.yaml.snakeyaml.LoaderOptions;
@@ -181,6 +183,36 @@ class DeploymentFilesTest {
         List<String> words = new ArrayList<>();
         arguments.forEach(word -> words.add(word.asText().replaceAll("\\$\\(\\w+\\)", "a-1")));
         return words;
+    }
+
+    @Test
+    void shouldProbeThePortThatTheContainerOpens() throws IOException {
+        JsonNode all = new ObjectMapper().valueToTree(documents(INFRA.resolve("kubernetes/millrace.yaml")));
+        JsonNode container = all.path(2).at("/spec/template/spec/containers/0");
+        String port = container.at("/ports/0/containerPort").asText();
+        assertThat(container.path("args").toString()).contains("\"--metrics-port\",\"" + port + "\"");
+        for (String probe : List.of("startupProbe/livez", "livenessProbe/livez", "readinessProbe/readyz")) {
+            String[] parts = probe.split("/");
+            assertThat(container.path(parts[0]).path("httpGet"))
+                    .as(probe)
+                    .isEqualTo(new ObjectMapper()
+                            .createObjectNode()
+                            .put("path", "/" + parts[1])
+                            .put("port", "http"));
+        }
+        assertThat(Files.readString(INFRA.resolve("docker/compose.yaml"))).contains("http://127.0.0.1:9464/readyz");
+    }
+
+    @Test
+    void shouldListenForProbesFromOutsideThePodWithATokenThatTheContainerHas(@TempDir Path folder) throws IOException {
+        JsonNode all = new ObjectMapper().valueToTree(documents(INFRA.resolve("kubernetes/millrace.yaml")));
+        Path file = Files.writeString(
+                folder.resolve("millrace.yaml"), all.at("/0/data/millrace.yaml").asText());
+        HttpConfig http = new ConfigLayers().file(file).resolve().http();
+        assertThat(http.host()).isEqualTo("0.0.0.0");
+        assertThat(all.path(2).at("/spec/template/spec/containers/0/env").findValuesAsText("name"))
+                .contains(http.tokenVariable());
+        assertThat(all.at("/0/data/prometheus.yml").asText()).contains("/etc/prometheus/http/token");
     }
 
     private static List<Object> documents(Path file) throws IOException {

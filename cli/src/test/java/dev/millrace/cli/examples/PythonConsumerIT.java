@@ -63,7 +63,7 @@ class PythonConsumerIT {
                         Clock.systemUTC())) {
             produce(log, topics);
             HttpServer server = HttpServer.create(new InetSocketAddress(InetAddress.getByName("127.0.0.1"), 0), 0);
-            new RegistryHttpApi(log.registryContents().orElseThrow()).mount(server);
+            new RegistryHttpApi(log.registryContents().orElseThrow()).mount(server::createContext);
             server.start();
             try {
                 List<JsonNode> read = run(

@@ -272,6 +272,7 @@ class AgentSessionsIT {
                 Engine.cpu(),
                 config.generator(),
                 config.gateway(),
+                config.http().tls(),
                 new SimpleMeterRegistry(),
                 Clock.systemUTC());
     }

@@ -128,7 +128,7 @@ class ForeignPartnersIT {
                         Optional.empty(),
                         Clock.systemUTC())) {
             HttpServer server = HttpServer.create(new InetSocketAddress(InetAddress.getByName("127.0.0.1"), 0), 0);
-            new RegistryHttpApi(log.registryContents().orElseThrow()).mount(server);
+            new RegistryHttpApi(log.registryContents().orElseThrow()).mount(server::createContext);
             server.start();
             try (Pipeline pipeline =
                             new Pipeline(config, log.connection(), new SimpleMeterRegistry(), Clock.systemUTC());

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.millrace.gateway.HttpConfig;
 import dev.millrace.view.follow.RunSource;
 import dev.millrace.view.follow.ViewedRuns;
 import dev.millrace.view.http.ReportShelf;
@@ -70,6 +71,7 @@ class KilledUnderViewIT {
         try (TrainProcess first = TrainProcess.train(run, ENDLESS)) {
             first.awaitStep(3);
             try (ViewServer server = ViewServer.open(
+                    HttpConfig.defaults(),
                     0,
                     new ViewedRuns(List.of(new RunSource.Folder(run)), null, folder.resolve("indexes")),
                     new ReportShelf(List.of()))) {

@@ -67,6 +67,7 @@ class TrainingIT {
     private String runId;
     private String metrics;
     private String subjects;
+    private String probes;
     private int status;
     private List<String> out;
     private List<String> err;
@@ -99,6 +100,7 @@ class TrainingIT {
             }
             metrics = awaitMetrics(http);
             subjects = get(http.resolve("/subjects"));
+            probes = get(http.resolve("/livez")) + get(http.resolve("/readyz"));
             status = process.awaitExit(TrainProcess.PATIENCE);
             out = process.out();
             err = process.err();
@@ -178,6 +180,18 @@ class TrainingIT {
         if (status != 0) {
             System.out.println(String.join("\n", out) + "\n" + String.join("\n", err));
         }
+    }
+
+    @Test
+    void shouldLiveAndBeReadyWhileItTrains() {
+        assertThat(probes).isEqualTo("ok\nok\n");
+    }
+
+    @Test
+    void shouldLogItsRolesAndVersionsIntoItsFolder() throws Exception {
+        assertThat(Files.readAllLines(directory.resolve("millrace.log")))
+                .anyMatch(line -> line.contains(" INFO  run=" + runId + " role=admission "))
+                .anyMatch(line -> line.contains(" INFO  run=" + runId + " role=learner version="));
     }
 
     @Test

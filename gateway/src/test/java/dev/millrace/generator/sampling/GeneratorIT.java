@@ -13,6 +13,7 @@ import dev.millrace.api.environment.Transcript;
 import dev.millrace.api.environment.VerifiedReward;
 import dev.millrace.gateway.Gateway;
 import dev.millrace.gateway.GatewayConfig;
+import dev.millrace.gateway.HttpTls;
 import dev.millrace.gateway.engine.EngineConfig;
 import dev.millrace.gateway.engine.EngineDtype;
 import dev.millrace.gateway.engine.EngineKind;
@@ -950,7 +951,6 @@ class GeneratorIT {
                         0,
                         "",
                         "",
-                        d.tls(),
                         d.sessions(),
                         d.calls(),
                         d.bodyBytes(),
@@ -963,6 +963,7 @@ class GeneratorIT {
                         30_000,
                         d.sampling(),
                         d.prefixCacheMb()),
+                HttpTls.none(),
                 meters,
                 clock(() -> System.currentTimeMillis() + laterMs.get()));
     }

@@ -3,6 +3,7 @@ package dev.millrace.generator.sampling;
 import io.micrometer.core.instrument.Counter;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
+import org.slf4j.MDC;
 
 /** What a generator counts. Thread-safe: the sampling thread and the committing one both do. */
 final class GeneratorMeters {
@@ -59,12 +60,22 @@ final class GeneratorMeters {
         idle.increment(nanos / 1e9);
     }
 
-    /** @param swapped false for the version it begins with */
+    /**
+     * Called by the sampling thread, whose log lines name the version.
+     *
+     * @param swapped false for the version it begins with
+     */
     void serving(long version, boolean swapped) {
         servedVersion = version;
+        MDC.put("version", Long.toString(version));
         if (swapped) {
             swaps.increment();
         }
+    }
+
+    /** The version that is sampled with; -1 before there is one. */
+    long servedVersion() {
+        return servedVersion;
     }
 
     /** Responses that are over and wait for whoever rewards them. */

@@ -1,6 +1,7 @@
 package dev.millrace.generator.sampling;
 
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.Pulse;
 import dev.millrace.log.deadletter.Quarantines;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.PolicyVersion;
@@ -19,6 +20,8 @@ final class SamplingRole implements AutoCloseable {
     private final LogConnection connection;
     private final PolicyFeed feed;
     private final GeneratorConfig config;
+    private final GeneratorMeters meters;
+    private final Pulse pulse;
     private final RolloutWriter writer;
     private volatile boolean stopped;
     private volatile @Nullable PromptSource source;
@@ -39,6 +42,8 @@ final class SamplingRole implements AutoCloseable {
         this.connection = connection;
         this.feed = feed;
         this.config = config;
+        this.meters = meters;
+        this.pulse = connection.alarms().begin("generator");
         this.writer = new RolloutWriter(connection, config, meters);
     }
 
@@ -51,9 +56,11 @@ final class SamplingRole implements AutoCloseable {
     void run(Sampling sampling) {
         Optional<PolicyVersion> first =
                 feed.awaitFirst(connection.limit(config.firstVersionTimeoutMs()), () -> stopped);
+        pulse.turn();
         if (first.isEmpty() || !writer.takeOver(() -> stopped)) {
             return;
         }
+        pulse.turn();
         try (Quarantines quarantines = Quarantines.of(connection)) {
             quarantines.open();
             sampling.from(first.get(), quarantines);
@@ -73,13 +80,18 @@ final class SamplingRole implements AutoCloseable {
      * Samples until {@link #stop()}.
      *
      * @param prompts is closed in the end; a wait of it ends at the stop
-     * @param loop is given whether to stop
+     * @param loop is given whether to stop, which it asks in every turn
      */
     void sample(PromptSource prompts, Consumer<BooleanSupplier> loop) {
         try (prompts) {
             source = prompts;
-            loop.accept(() -> stopped);
+            loop.accept(this::turn);
         }
+    }
+
+    private boolean turn() {
+        feed.turned(pulse, meters.servedVersion());
+        return stopped;
     }
 
     /** Makes {@link #run} finish. Thread-safe; returns at once. */

@@ -4,6 +4,7 @@ import dev.millrace.api.environment.Prompt;
 import dev.millrace.api.environment.PromptDataset;
 import dev.millrace.api.environment.Task;
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.Pulse;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.weights.PolicyFeed;
@@ -48,6 +49,7 @@ public final class StalenessController implements AutoCloseable {
     private final PromptDataset prompts;
     private final PromptRequests requests;
     private final Clock clock;
+    private final Pulse pulse;
     private final PolicyFeed feed;
     private final StalenessCapacity gate;
     private final ControllerLog log;
@@ -95,6 +97,7 @@ public final class StalenessController implements AutoCloseable {
         this.clock = clock;
         this.requests = new PromptRequests(connection.run(), task, config.sampling(), recordsRouting);
         this.gate = new StalenessCapacity(config.eta(), config.batchSequences(), config.groupSize());
+        this.pulse = connection.alarms().begin("admission");
         this.log = new ControllerLog(connection);
         this.events = new SampleEvents(connection);
         this.refusals = new RefusalPause(
@@ -120,6 +123,7 @@ public final class StalenessController implements AutoCloseable {
             if (first.isEmpty()) {
                 return;
             }
+            pulse.turn();
             PolicyVersion newest = first.get();
             if (!goesOnWith(log.open(2 * gate.room(), () -> stopped), newest)) {
                 return;
@@ -132,6 +136,7 @@ public final class StalenessController implements AutoCloseable {
                     samples.lost(),
                     samples.consumed());
             while (!stopped) {
+                pulse.turn(Optional.empty());
                 for (ConsumerRecord<byte[], byte[]> record : log.poll(POLL)) {
                     events.in(record).ifPresent(this::apply);
                     events.blame(record)

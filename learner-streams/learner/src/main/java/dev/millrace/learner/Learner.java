@@ -35,6 +35,7 @@ import java.util.concurrent.CancellationException;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
+import org.slf4j.MDC;
 
 /**
  * The learner: takes the batches in their order, makes a version of the policy of each, and commits both in one transaction.
@@ -91,7 +92,7 @@ public final class Learner implements AutoCloseable {
         this.context = context;
         this.connection = context.connection();
         this.config = context.config();
-        this.meters = new LearnerMeters(context.registry());
+        this.meters = new LearnerMeters(context.registry(), connection.alarms().begin("learner"));
         this.patience =
                 new Patience("learner", connection.patience(), connection.alarms(), () -> TrueCause.of(connection));
         algorithm.whyObjectiveCannotAct().ifPresent(LOG::warn);
@@ -102,6 +103,7 @@ public final class Learner implements AutoCloseable {
                 config.lora().shape().map(low -> new LoraStart(low, initial.seed())),
                 config.step(),
                 algorithm);
+        optimizer.onProgress(meters::progress);
         this.restoration = new Restoration(context, optimizer, meters, stop);
     }
 
@@ -140,6 +142,7 @@ public final class Learner implements AutoCloseable {
 
     /** False if it must be found out again where training stands. */
     private boolean trainFromNewest() {
+        meters.restoring();
         ForeignManifests foreign = new ForeignManifests(connection, madeBefore, readLimit());
         try (VersionCommitter committer = newCommitter();
                 PolicyFeed feed = new PolicyFeed(connection, context.weights(), foreign::add)) {
@@ -148,7 +151,6 @@ public final class Learner implements AutoCloseable {
                 return true;
             }
             TrainingState state = restored.get();
-            meters.version(state.newest().getVersion());
             try (VersionRetention retention = new VersionRetention(
                             connection, context.weights(), fixedVersions(), context.registry(), context.clock());
                     BatchReader reader = new BatchReader(connection, state.newest(), readLimit());
@@ -164,6 +166,7 @@ public final class Learner implements AutoCloseable {
                 try {
                     return new Attempt(state, feed, committer, reader, trajectories, foreign).train();
                 } finally {
+                    MDC.remove("version"); // or threads of the next attempt would begin with it
                     madeBefore.addAll(foreign.made());
                     if (stop.isStopped()) {
                         checkpoint(state, committer);
@@ -272,6 +275,8 @@ public final class Learner implements AutoCloseable {
 
         /** False if it must be found out again where training stands: the log has gone another way than this learner. */
         boolean train() {
+            meters.version(state.newest().getVersion());
+            meters.ready();
             while (!stop.isStopped() && !finished()) {
                 Optional<IncomingBatch> next = next();
                 if (next.isPresent()) {

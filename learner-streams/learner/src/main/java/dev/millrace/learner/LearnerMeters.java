@@ -1,11 +1,14 @@
 package dev.millrace.learner;
 
+import dev.millrace.log.Pulse;
 import dev.millrace.schemas.TrainingStep;
 import io.micrometer.core.instrument.Counter;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.atomic.AtomicLong;
+import org.slf4j.MDC;
 
 /** What the learner counts and shows. */
 final class LearnerMeters {
@@ -17,11 +20,12 @@ final class LearnerMeters {
     private final Counter starved;
     private final Counter idleSeconds;
     private final AtomicLong version = new AtomicLong(-1);
-    private volatile long lastProgressNanos = System.nanoTime();
+    private final Pulse pulse;
     private final List<Gauge> gauges;
 
-    LearnerMeters(MeterRegistry registry) {
+    LearnerMeters(MeterRegistry registry, Pulse pulse) {
         this.registry = registry;
+        this.pulse = pulse;
         this.steps = Counter.builder("millrace.learner.steps")
                 .description("Batches consumed and committed, starved ones included")
                 .register(registry);
@@ -52,7 +56,7 @@ final class LearnerMeters {
     }
 
     private double secondsSinceProgress() {
-        return (System.nanoTime() - lastProgressNanos) / 1e9;
+        return pulse.age().toNanos() / 1e9;
     }
 
     void idle(double seconds) {
@@ -60,11 +64,23 @@ final class LearnerMeters {
     }
 
     void progress() {
-        lastProgressNanos = System.nanoTime();
+        pulse.turn();
     }
 
+    /** Batches are trained on from here on. */
+    void ready() {
+        pulse.turn(Optional.empty());
+    }
+
+    /** Training is to be brought to where it stands on the log. */
+    void restoring() {
+        pulse.turn(Optional.of("it finds out where training stands"));
+    }
+
+    /** Called by the learner's thread, whose log lines name it. */
     void version(long newest) {
         version.set(newest);
+        MDC.put("version", Long.toString(newest));
     }
 
     void committed(TrainingStep step) {

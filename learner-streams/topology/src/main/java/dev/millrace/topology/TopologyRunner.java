@@ -4,6 +4,7 @@ import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.Patience;
 import dev.millrace.log.PatienceOverException;
+import dev.millrace.log.Pulse;
 import dev.millrace.log.deadletter.Quarantines;
 import dev.millrace.log.run.TrueCause;
 import dev.millrace.log.scan.LogReader;
@@ -40,6 +41,7 @@ import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.admin.FinalizedVersionRange;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.KafkaException;
+import org.apache.kafka.common.Metric;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.FencedInstanceIdException;
@@ -66,6 +68,8 @@ import org.slf4j.LoggerFactory;
 public final class TopologyRunner implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(TopologyRunner.class);
     private static final long LOOK_PERIOD_MS = 1_000;
+    /** Between two polls of a thread: above what any stage takes for what one poll brings. */
+    private static final Duration LONGEST_TURN = Duration.ofSeconds(60);
     /** A thread in place of one that failed has succeeded if it runs for so long. */
     private static final int LOOKS_OF_SUCCESS = 10;
 
@@ -81,6 +85,7 @@ public final class TopologyRunner implements AutoCloseable {
     private final MeterRegistry registry;
     private final WaitBoard waits;
     private final StallAlarms alarms;
+    private final Pulse pulse;
     private final String guarantee;
     /** Of the engine's life now, as the next one; the runner's own end is {@link #isStopped}. */
     private volatile CountDownLatch ended = new CountDownLatch(1);
@@ -135,6 +140,7 @@ public final class TopologyRunner implements AutoCloseable {
         this.stateDirectory = stateDirectory;
         this.meters = new TopologyMeters(registry, connection.alarms());
         this.waits = meters.waits();
+        this.pulse = connection.alarms().begin("topology");
         this.patience =
                 new Patience("topology", connection.patience(), connection.alarms(), () -> TrueCause.of(connection));
         this.alarms = new StallAlarms(config.runtime().alarmAfterMs(), connection.alarms(), registry);
@@ -329,12 +335,35 @@ public final class TopologyRunner implements AutoCloseable {
     }
 
     private void noteRunning(KafkaStreams streams) {
+        noteTurns(streams);
         synchronized (patience) {
             runningLooks = streams.state() == KafkaStreams.State.RUNNING ? runningLooks + 1 : 0;
             if (runningLooks == LOOKS_OF_SUCCESS) {
                 patience.succeeded();
             }
         }
+    }
+
+    /** The engine turns while each of its threads polls. */
+    private void noteTurns(KafkaStreams streams) {
+        KafkaStreams.State state = streams.state();
+        Optional<String> why = state != KafkaStreams.State.RUNNING
+                ? Optional.of("its engine is " + state)
+                : streams.metadataForLocalThreads().stream()
+                                .allMatch(thread -> thread.activeTasks().isEmpty())
+                        ? Optional.of("it has no partition")
+                        : Optional.empty();
+        pulse.turn(why, streams.metrics().values().stream().noneMatch(TopologyRunner::isSlowToPoll));
+    }
+
+    /** Whether this says that a thread of the engine has not polled for long. */
+    private static boolean isSlowToPoll(Metric metric) {
+        String client = metric.metricName().tags().getOrDefault("client-id", "");
+        return metric.metricName().name().equals("last-poll-seconds-ago")
+                && client.contains("StreamThread")
+                && !client.contains("restore")
+                && metric.metricValue() instanceof Number seconds
+                && seconds.doubleValue() > LONGEST_TURN.toSeconds();
     }
 
     /** Ends {@link #run} as soon as what is being done is committed; returns at once, from any thread. */

@@ -120,7 +120,7 @@ public final class ConfigLayers {
      */
     public MillraceConfig whereabouts() {
         ObjectNode part = ConfigTree.empty();
-        for (String group : List.of("run", "kafka", "topics")) {
+        for (String group : List.of("run", "kafka", "topics", "http")) {
             if (tree.has(group)) {
                 part.set(group, tree.get(group));
             }

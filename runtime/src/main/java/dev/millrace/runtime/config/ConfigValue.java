@@ -22,8 +22,8 @@ import java.util.regex.Pattern;
  */
 final class ConfigValue {
     private static final Pattern REFERENCE = Pattern.compile("\\$\\{\\w+:[^}]*}");
-    private static final Set<String> MAY_BE_SECRET = Set.of(
-            "kafka", "run.schema_registry_url", "metrics.otlp.url", "metrics.otlp.headers", "gateway.tls.password");
+    private static final Set<String> MAY_BE_SECRET =
+            Set.of("kafka", "run.schema_registry_url", "metrics.otlp.url", "metrics.otlp.headers", "http.tls.password");
 
     private ConfigValue() {}
 
@@ -73,7 +73,7 @@ final class ConfigValue {
             }
             if (REFERENCE.matcher(node.asText()).find()) {
                 throw new ConfigException(key + " takes no reference: " + show(key, node)
-                        + "; settings under kafka., run.schema_registry_url, metrics.otlp and gateway.tls.password do");
+                        + "; settings under kafka., run.schema_registry_url, metrics.otlp and http.tls.password do");
             }
             return node.asText();
         }

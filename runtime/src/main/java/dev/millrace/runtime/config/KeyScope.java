@@ -67,7 +67,6 @@ public enum KeyScope {
         put(PROCESS, "engine"); // which one stands where, and what it is called there
 
         put(PROCESS, "gateway.host", "gateway.port", "gateway.public_url", "gateway.token_variable");
-        put(PROCESS, "gateway.tls");
         put(DEFAULT, "gateway"); // agents' limits, and whether train has one
 
         put(PROCESS, "scorer.id");
@@ -124,7 +123,7 @@ public enum KeyScope {
         put(PROCESS, "observers"); // only who learns has them
         put(PROCESS, "broker");
         put(DEFAULT, "goal", "evaluation");
-        put(PROCESS, "metrics");
+        put(PROCESS, "metrics", "http");
     }
 
     private static void put(KeyScope scope, String... keys) {

@@ -3,7 +3,7 @@ package dev.millrace.runtime.config;
 /**
  * Where the meters of this process go.
  *
- * @param port loopback HTTP port for Prometheus and schemas; 0 for any free one, -1 for none
+ * @param port HTTP port for Prometheus, probes and schemas; 0 for any free one, -1 for none
  * @param tensorboard event files
  * @param otlp OpenTelemetry
  */

@@ -10,6 +10,7 @@ import dev.millrace.corrections.algorithm.StalenessRules;
 import dev.millrace.corrections.stage.Stage;
 import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.gateway.GatewayConfig;
+import dev.millrace.gateway.HttpConfig;
 import dev.millrace.gateway.engine.EngineConfig;
 import dev.millrace.generator.environment.Environments;
 import dev.millrace.generator.environment.FixedAnswer;
@@ -77,6 +78,7 @@ import java.util.Optional;
  * @param goal when training is over
  * @param evaluation of the policy on prompts that are held out
  * @param metrics the HTTP port
+ * @param http how HTTP listeners are reached
  * @param kafka Kafka client settings, such as {@code security.protocol}; prefix {@code consumer.}, {@code producer.},
  *     {@code admin.} or {@code streams.} for one kind; values may reference secrets, {@code ${env:NAME}} or
  *     {@code ${file:PATH:KEY}}
@@ -102,6 +104,7 @@ public record MillraceConfig(
         GoalConfig goal,
         EvaluationConfig evaluation,
         MetricsConfig metrics,
+        HttpConfig http,
         Map<String, SecretText> kafka) {
 
     public MillraceConfig {
@@ -322,6 +325,7 @@ public record MillraceConfig(
                 GoalConfig.defaults(),
                 EvaluationConfig.defaults(),
                 MetricsConfig.defaults(),
+                HttpConfig.defaults(),
                 Map.of());
     }
 
@@ -385,6 +389,7 @@ public record MillraceConfig(
                 goal,
                 evaluation,
                 otherMetrics,
+                http,
                 kafka);
     }
 

@@ -83,6 +83,11 @@ public record ModelSizes(long weights, long optimizer) {
                 : STOP.plusSeconds(weights.stateBytes(config.versionSize()) / STATE_BYTES_A_SECOND);
     }
 
+    /** How long a role's loop may take for one turn: as long as it waits for what is away, and as long as it may take to stop. */
+    public static Duration turnLimit(MillraceConfig config) {
+        return config.run().patience().plus(stopLimit(config));
+    }
+
     private static String kept(long bytes) {
         return bytes == -1 ? "all" : String.format(Locale.ROOT, "%,d MB", megabytes(bytes));
     }

@@ -1,8 +1,10 @@
 package dev.millrace.runtime.evaluation;
 
+import dev.millrace.log.Alarms;
 import dev.millrace.log.EvaluationLog;
 import dev.millrace.log.Evaluations;
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.Pulse;
 import dev.millrace.log.transaction.TakenOverException;
 import dev.millrace.log.transaction.TransactionalWriter;
 import dev.millrace.policy.session.Engine;
@@ -61,6 +63,8 @@ public final class Evaluator implements AutoCloseable {
     private final Counter made;
     private final Counter passedOver;
     private final Counter failed;
+    private final Alarms alarms;
+    private final Pulse pulse;
     private volatile long evaluating = -1;
     private volatile boolean takenOver;
     private volatile boolean stopped;
@@ -74,6 +78,8 @@ public final class Evaluator implements AutoCloseable {
             MeterRegistry meters,
             Clock clock) {
         this.feed = feed;
+        this.alarms = connection.alarms();
+        this.pulse = alarms.begin(EvaluationJournal.ROLE);
         this.firstVersionLimit = connection.limit(config.weights().readTimeoutMs());
         this.trial = new HeldOutTrial(connection.run(), config, config.task(), config.evaluation(), engine, clock);
         this.schedule =
@@ -123,11 +129,14 @@ public final class Evaluator implements AutoCloseable {
         } catch (TakenOverException e) {
             takenOver = true;
             throw e;
+        } finally {
+            alarms.end(EvaluationJournal.ROLE);
         }
     }
 
     private void follow() {
         while (!stopped) {
+            pulse.turn(Optional.empty());
             long newest = feed.newest().orElseThrow().getVersion();
             schedule.next(journal.log().newestOf(trial.dataSha256(), newest), newest, System.nanoTime())
                     .ifPresentOrElse(due -> evaluate(due, () -> stopped), () -> await(newest));
@@ -177,6 +186,7 @@ public final class Evaluator implements AutoCloseable {
             journal.evaluating(due.version(), givenUp); // first: what is being read is not to be removed
             VersionEvaluation evaluation =
                     trial.of(HeldOutTrial.Versions.of(feed), due.version(), due.passedOver(), () -> {
+                        pulse.turn();
                         if (givenUp.getAsBoolean()) {
                             throw new CancellationException(
                                     "the evaluation of version " + due.version() + " was stopped");

@@ -1,27 +1,23 @@
 package dev.millrace.runtime.metrics;
 
-import com.sun.net.httpserver.HttpContext;
-import com.sun.net.httpserver.HttpServer;
-import dev.millrace.gateway.HttpDefaults;
-import dev.millrace.gateway.LocalCallers;
+import com.sun.net.httpserver.HttpExchange;
+import dev.millrace.gateway.HttpConfig;
+import dev.millrace.gateway.HttpListener;
 import dev.millrace.gateway.RequestThreads;
 import dev.millrace.log.registry.RegistryContents;
 import dev.millrace.log.registry.RegistryHttpApi;
 import dev.millrace.runtime.RefusedRequestException;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
 import java.io.IOException;
-import java.net.BindException;
-import java.net.InetAddress;
-import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
-import java.util.List;
 import java.util.Optional;
-import java.util.function.Consumer;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Millrace's HTTP port on loopback, for {@link LocalCallers}: {@code /metrics} for Prometheus, and what else is mounted.
+ * Serves {@code /metrics} and the schemas' read side to callers that {@link HttpListener} admits, and {@code /livez} and {@code /readyz} to
+ * every caller: 200, or 503 with a line that says why.
  *
  * <p>{@link RequestThreads} answer, at most {@value #MOST_REQUESTS} at once. A request that takes longer than {@value #LIMIT_SECONDS} s to
  * be sent or to be answered is given up.
@@ -30,56 +26,44 @@ public final class HttpEndpoint implements AutoCloseable {
     private static final int MOST_REQUESTS = 1024;
     private static final int LIMIT_SECONDS = 10;
 
-    private final @Nullable HttpServer server;
-    private final @Nullable RequestThreads threads;
+    private final @Nullable HttpListener listener;
+    private volatile @Nullable Probes probes;
 
-    private HttpEndpoint(@Nullable HttpServer server, @Nullable RequestThreads threads) {
-        this.server = server;
-        this.threads = threads;
+    private HttpEndpoint(@Nullable HttpListener listener) {
+        this.listener = listener;
     }
 
     /**
      * Opens the port and answers from then on.
      *
      * @param port 1 to 65535; 0 takes any free one
-     * @param mounts further handlers
-     * @throws RefusedRequestException if the port is taken
+     * @throws RefusedRequestException if the port is taken, or the token or certificate cannot be used
      */
-    public static HttpEndpoint open(int port, PrometheusMeterRegistry metrics, Consumer<HttpServer> mounts) {
-        return open(port, metrics, mounts, MOST_REQUESTS, Duration.ofSeconds(LIMIT_SECONDS));
+    public static HttpEndpoint open(HttpConfig http, int port, PrometheusMeterRegistry metrics) {
+        return open(http, port, metrics, MOST_REQUESTS, Duration.ofSeconds(LIMIT_SECONDS));
     }
 
     /**
      * @param most requests at once
      * @param limit of each request
      */
-    static HttpEndpoint open(
-            int port, PrometheusMeterRegistry metrics, Consumer<HttpServer> mounts, int most, Duration limit) {
-        HttpDefaults.apply();
-        HttpServer server;
+    static HttpEndpoint open(HttpConfig http, int port, PrometheusMeterRegistry metrics, int most, Duration limit) {
+        HttpListener listener;
         try {
-            server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), port), 0);
-        } catch (BindException e) {
-            throw new RefusedRequestException(
-                    "port " + port + " on loopback is taken; give --metrics-port another one, or 0 for any free one",
-                    e);
-        } catch (IOException e) {
-            throw new RefusedRequestException("cannot open port " + port + " on loopback: " + e.getMessage(), e);
+            listener = HttpListener.open(http, port, "--metrics-port", new RequestThreads("http", most, limit));
+        } catch (IllegalArgumentException e) {
+            throw new RefusedRequestException(String.valueOf(e.getMessage()), e);
         }
-        RequestThreads threads = new RequestThreads("http", most, limit);
-        server.setExecutor(threads);
-        HttpContext scrapes = server.createContext("/metrics", exchange -> {
-            byte[] body = metrics.scrape().getBytes(StandardCharsets.UTF_8);
-            exchange.getResponseHeaders().set("Content-Type", "text/plain; version=0.0.4; charset=utf-8");
-            exchange.sendResponseHeaders(200, body.length);
-            try (var out = exchange.getResponseBody()) {
-                out.write(body);
-            }
-        });
-        scrapes.getFilters().addAll(List.of(threads.filter(), new LocalCallers()));
-        mounts.accept(server);
-        server.start();
-        return new HttpEndpoint(server, threads);
+        HttpEndpoint endpoint = new HttpEndpoint(listener);
+        listener.serve(
+                "/metrics",
+                exchange -> send(exchange, 200, "text/plain; version=0.0.4; charset=utf-8", metrics.scrape()));
+        listener.serveEveryone("/livez", exchange -> endpoint.probe(exchange, Probes::whyDead, Optional.empty()));
+        listener.serveEveryone(
+                "/readyz",
+                exchange -> endpoint.probe(exchange, Probes::whyUnready, Optional.of("the process is starting")));
+        listener.start();
+        return endpoint;
     }
 
     /**
@@ -87,29 +71,48 @@ public final class HttpEndpoint implements AutoCloseable {
      *
      * @param port -1 opens none
      */
-    public static HttpEndpoint openIfWanted(int port, PrometheusMeterRegistry metrics) {
-        return port < 0 ? new HttpEndpoint(null, null) : open(port, metrics, server -> {});
+    public static HttpEndpoint openIfWanted(HttpConfig http, int port, PrometheusMeterRegistry metrics) {
+        return port < 0 ? new HttpEndpoint(null) : open(http, port, metrics);
+    }
+
+    /** Answers {@code /livez} and {@code /readyz} for these roles from here on; before, the process lives and is not ready. */
+    public void answer(Probes roles) {
+        probes = roles;
+    }
+
+    /** @param before there were roles to ask */
+    private void probe(HttpExchange exchange, Function<Probes, Optional<String>> question, Optional<String> before)
+            throws IOException {
+        Probes known = probes;
+        Optional<String> why = known == null ? before : question.apply(known);
+        send(exchange, why.isEmpty() ? 200 : 503, "text/plain; charset=utf-8", why.orElse("ok") + "\n");
+    }
+
+    private static void send(HttpExchange exchange, int status, String type, String text) throws IOException {
+        byte[] body = text.getBytes(StandardCharsets.UTF_8);
+        try (exchange) {
+            exchange.getResponseHeaders().set("Content-Type", type);
+            exchange.sendResponseHeaders(status, body.length);
+            exchange.getResponseBody().write(body);
+        }
     }
 
     /** Answers for schemas too, if the port is open and they are on the log. */
     public void serve(Optional<RegistryContents> schemas) {
-        if (server != null && threads != null) {
-            schemas.ifPresent(contents -> new RegistryHttpApi(contents)
-                    .mount(server)
-                    .forEach(context -> context.getFilters().addAll(List.of(threads.filter(), new LocalCallers()))));
+        if (listener != null) {
+            schemas.ifPresent(contents -> new RegistryHttpApi(contents).mount(listener::serve));
         }
     }
 
-    /** The port that is open; -1 if none is. */
-    public int port() {
-        return server == null ? -1 : server.getAddress().getPort();
+    /** Where the port is, without a slash at the end; empty if none is open. */
+    public Optional<String> url() {
+        return Optional.ofNullable(listener).map(HttpListener::url);
     }
 
     @Override
     public void close() {
-        if (server != null && threads != null) {
-            server.stop(0);
-            threads.close();
+        if (listener != null) {
+            listener.close();
         }
     }
 }

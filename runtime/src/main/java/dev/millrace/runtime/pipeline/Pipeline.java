@@ -172,6 +172,7 @@ public final class Pipeline implements AutoCloseable {
                         engine(),
                         config.generator(),
                         config.gateway(),
+                        config.http().tls(),
                         meters,
                         clock));
     }
@@ -198,6 +199,7 @@ public final class Pipeline implements AutoCloseable {
                         door,
                         config.generator(),
                         config.gateway(),
+                        config.http().tls(),
                         meters,
                         clock));
     }

@@ -11,12 +11,14 @@ import java.util.Optional;
 import java.util.concurrent.atomic.AtomicReference;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
+import org.slf4j.MDC;
 
 /**
  * Runs roles, each on a thread of its own, and stops them in the order in which they were started.
  *
  * <p>The first role that fails, or ends without being asked to, is remembered; the others go on until they are
- * stopped, so that each can end its work in order. Used by one thread.
+ * stopped, so that each can end its work in order. A role logs under what the starting thread does, and its own name as {@code role}.
+ * Used by one thread.
  */
 public final class RoleThreads implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(RoleThreads.class);
@@ -33,7 +35,16 @@ public final class RoleThreads implements AutoCloseable {
 
     /** Starts a role. */
     public void start(Role role) {
-        Thread thread = new Thread(() -> run(role), role.name());
+        Map<String, String> run = MDC.getCopyOfContextMap();
+        Thread thread = new Thread(
+                () -> {
+                    if (run != null) {
+                        MDC.setContextMap(run);
+                    }
+                    MDC.put("role", role.name());
+                    run(role);
+                },
+                role.name());
         thread.setDaemon(true); // a role that does not stop is reported, and must not keep the process alive
         threads.put(role, thread);
         thread.start();

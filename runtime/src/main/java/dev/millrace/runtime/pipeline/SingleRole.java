@@ -16,6 +16,7 @@ import dev.millrace.runtime.config.RecordedConfiguration;
 import dev.millrace.runtime.metrics.ClientMeters;
 import dev.millrace.runtime.metrics.HttpEndpoint;
 import dev.millrace.runtime.metrics.Meters;
+import dev.millrace.runtime.metrics.Probes;
 import dev.millrace.runtime.metrics.RunMeters;
 import dev.millrace.runtime.report.StepRow;
 import dev.millrace.runtime.train.Rates;
@@ -30,6 +31,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.function.Function;
 import java.util.function.Supplier;
+import org.slf4j.MDC;
 
 /** One role in a process of its own, with a line now and then that says how it does. */
 public final class SingleRole {
@@ -83,6 +85,7 @@ public final class SingleRole {
      */
     public boolean run(Function<Pipeline, Role> made) throws Exception {
         MillraceConfig config = stop.starting(this::configured);
+        MDC.put("run", config.run().id());
         try (Meters meters = new Meters(config.metrics(), config.run().id())) {
             RunMeters.bind(config, meters.registry());
             Map<String, Object> client = ClientMeters.reportingTo(meters.registry(), config.clientSettings());
@@ -91,6 +94,8 @@ public final class SingleRole {
         } catch (RuntimeException e) {
             RuntimeException own = AccountRights.explained(config, List.of(rights), e);
             throw own != e ? own : AccountRights.explained(config, List.of(rights, RoleRights.CREATOR), e);
+        } finally {
+            MDC.remove("run");
         }
     }
 
@@ -208,7 +213,8 @@ public final class SingleRole {
 
     private boolean run(Function<Pipeline, Role> made, MillraceConfig config, Map<String, Object> client, Meters meters)
             throws Exception {
-        try (HttpEndpoint endpoint = HttpEndpoint.openIfWanted(config.metrics().port(), meters.registry());
+        try (HttpEndpoint endpoint = HttpEndpoint.openIfWanted(
+                        config.http(), config.metrics().port(), meters.registry());
                 RunLog log = stop.starting(() -> reached(
                         config,
                         () -> RunLog.open(
@@ -247,11 +253,17 @@ public final class SingleRole {
             out.println(role.name() + " of run " + config.run().id() + (number == 0 ? "" : ", epoch " + number) + " on "
                     + config.run().bootstrapServers() + ", topics "
                     + config.run().topics().prefix() + "*"
-                    + (endpoint.port() < 0 ? "" : ", metrics at http://127.0.0.1:" + endpoint.port() + "/metrics"));
+                    + endpoint.url()
+                            .map(url -> ", metrics at " + url + "/metrics")
+                            .orElse(""));
             out.flush();
             LogConnection own = connection.as(role.name());
             EpochEnd epoch = new EpochEnd(own, stop);
             threads.start(role);
+            endpoint.answer(new Probes(
+                    connection.alarms().pulses(),
+                    ModelSizes.turnLimit(config),
+                    () -> threads.failure().isPresent()));
             threads.start(epoch.role());
             threads.start(epoch.places());
             threads.start(epoch.clock(role.name()));

@@ -32,6 +32,7 @@ import dev.millrace.runtime.evaluation.Evaluator;
 import dev.millrace.runtime.metrics.ClientMeters;
 import dev.millrace.runtime.metrics.HttpEndpoint;
 import dev.millrace.runtime.metrics.Meters;
+import dev.millrace.runtime.metrics.Probes;
 import dev.millrace.runtime.metrics.RunMeters;
 import dev.millrace.runtime.pipeline.AccountRights;
 import dev.millrace.runtime.pipeline.EndModels;
@@ -70,6 +71,7 @@ import org.apache.kafka.clients.admin.Admin;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
+import org.slf4j.MDC;
 
 /**
  * One invocation of training: starts what a run needs in order, watches it, and ends it in order.
@@ -131,6 +133,7 @@ public final class TrainRun {
         ModelSizes.sentence(config).ifPresent(this::say);
         LearnerMemory.sentence(config).ifPresent(this::say);
         config.algorithm().whyObjectiveCannotAct().ifPresent(this::say);
+        MDC.put("run", config.run().id());
         try {
             StartCheck.require(config, directory.resumed());
             if (!directory.resumed()) {
@@ -143,17 +146,17 @@ public final class TrainRun {
                 directory.discard();
             }
             throw e;
+        } finally {
+            MDC.remove("run");
         }
     }
 
     private RunResult started() throws Exception {
         try (Meters meters = new Meters(config.metrics(), config.run().id());
-                HttpEndpoint endpoint =
-                        HttpEndpoint.openIfWanted(config.metrics().port(), meters.registry())) {
+                HttpEndpoint endpoint = HttpEndpoint.openIfWanted(
+                        config.http(), config.metrics().port(), meters.registry())) {
             RunMeters.bind(config, meters.registry());
-            if (endpoint.port() >= 0) {
-                say("metrics at http://127.0.0.1:" + endpoint.port() + "/metrics");
-            }
+            endpoint.url().ifPresent(url -> say("metrics at " + url + "/metrics"));
             if (!config.run().embedded()) {
                 say("log on " + config.run().bootstrapServers() + ", topics "
                         + config.run().topics().prefix() + "*");
@@ -216,6 +219,7 @@ public final class TrainRun {
                             .reachedBy("--run-dir " + directory.path())
                             .syncedBy(() -> sync.accept(log.connection().scoped("learner")))
                             .withPatience(config.run().patience()),
+                    endpoint,
                     meters);
         }
     }
@@ -268,15 +272,17 @@ public final class TrainRun {
         out.flush();
     }
 
-    private RunResult trained(LogConnection connection, PrometheusMeterRegistry meters) throws Exception {
+    private RunResult trained(LogConnection connection, HttpEndpoint endpoint, PrometheusMeterRegistry meters)
+            throws Exception {
         try {
-            return trainedUnderView(connection, meters);
+            return trainedUnderView(connection, endpoint, meters);
         } finally {
             view.close();
         }
     }
 
-    private RunResult trainedUnderView(LogConnection connection, PrometheusMeterRegistry meters) throws Exception {
+    private RunResult trainedUnderView(LogConnection connection, HttpEndpoint endpoint, PrometheusMeterRegistry meters)
+            throws Exception {
         EpochEnd epoch = new EpochEnd(connection, stop);
         EndReport report = new EndReport(config, connection, directory, summaryCopy, startedAtMs, elapsed, out, err);
         RunEnd end;
@@ -307,6 +313,10 @@ public final class TrainRun {
                 evaluations = made::evaluations;
                 threads.start(new Role("evaluator", () -> evaluating(made::run), true, made::stop));
             });
+            endpoint.answer(new Probes(
+                    connection.alarms().pulses(),
+                    ModelSizes.turnLimit(config),
+                    () -> threads.failure().isPresent()));
             RunMonitor monitor = new RunMonitor(
                     config.run().id(),
                     config.goal(),

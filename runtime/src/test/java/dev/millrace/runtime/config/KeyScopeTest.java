@@ -68,10 +68,6 @@ class KeyScopeTest {
                         "gateway.port",
                         "gateway.public_url",
                         "gateway.token_variable",
-                        "gateway.tls.certificate",
-                        "gateway.tls.key",
-                        "gateway.tls.key_store",
-                        "gateway.tls.password",
                         "scorer.id",
                         "topology.runtime.threads",
                         "topology.runtime.instance_id",
@@ -87,7 +83,13 @@ class KeyScopeTest {
                         "metrics.tensorboard.directory",
                         "metrics.otlp.url",
                         "metrics.otlp.headers",
-                        "metrics.otlp.period_ms");
+                        "metrics.otlp.period_ms",
+                        "http.host",
+                        "http.token_variable",
+                        "http.tls.certificate",
+                        "http.tls.key",
+                        "http.tls.key_store",
+                        "http.tls.password");
     }
 
     /** Who writes to the log has no command started and no address asked by those who read it. */

@@ -280,16 +280,16 @@ class MillraceConfigTest {
     }
 
     @Test
-    void shouldShowNoPasswordOfTheGatewaysKeyAndRefuseHalfOfItsTls() {
-        MillraceConfig config = bind("gateway.tls.key_store=gateway.p12", "gateway.tls.password=hunter2");
-        assertThat(config.gateway().tls().password().written()).isEqualTo("hunter2");
-        assertThat(config.gateway().toString()).contains("gateway.p12").doesNotContain("hunter2");
-        assertThatThrownBy(() -> bind("gateway.tls.password=[hunter2]"))
-                .hasMessage("gateway.tls.password must be text: [hidden]");
-        assertThatThrownBy(() -> bind("gateway.tls.certificate=chain.pem"))
-                .hasMessageContaining("gateway.tls")
+    void shouldShowNoPasswordOfAListenersKeyAndRefuseHalfOfItsTls() {
+        MillraceConfig config = bind("http.tls.key_store=gateway.p12", "http.tls.password=hunter2");
+        assertThat(config.http().tls().password().written()).isEqualTo("hunter2");
+        assertThat(config.http().toString()).contains("gateway.p12").doesNotContain("hunter2");
+        assertThatThrownBy(() -> bind("http.tls.password=[hunter2]"))
+                .hasMessage("http.tls.password must be text: [hidden]");
+        assertThatThrownBy(() -> bind("http.tls.certificate=chain.pem"))
+                .hasMessageContaining("http.tls")
                 .hasMessageContaining("must be given both or neither, and only certificate is: 'chain.pem'");
-        assertThatThrownBy(() -> bind("gateway.tls.key_store=gateway.p12"))
+        assertThatThrownBy(() -> bind("http.tls.key_store=gateway.p12"))
                 .hasMessageContaining("password must be given for key_store 'gateway.p12'");
     }
 
@@ -297,7 +297,7 @@ class MillraceConfigTest {
     void shouldRefuseAReferenceWhereNobodyFollowsIt() {
         assertThatThrownBy(() -> bind("model.checkpoint=\"${env:CHECKPOINT}\""))
                 .hasMessage("model.checkpoint takes no reference: '${env:CHECKPOINT}'; settings under kafka.,"
-                        + " run.schema_registry_url, metrics.otlp and gateway.tls.password do");
+                        + " run.schema_registry_url, metrics.otlp and http.tls.password do");
     }
 
     @Test

@@ -4,9 +4,8 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import com.sun.net.httpserver.HttpContext;
 import com.sun.net.httpserver.HttpExchange;
-import com.sun.net.httpserver.HttpServer;
+import com.sun.net.httpserver.HttpHandler;
 import dev.millrace.log.registry.RegistryContents.Registration;
 import dev.millrace.schemas.registry.SchemaRegistryException;
 import java.io.IOException;
@@ -15,6 +14,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.List;
 import java.util.SortedMap;
+import java.util.function.BiConsumer;
 
 /**
  * The read side of Confluent's REST protocol, for stock clients that decode our topics.
@@ -35,11 +35,13 @@ public final class RegistryHttpApi {
         this.contents = contents;
     }
 
-    /** Adds the protocol's paths to a server. */
-    public List<HttpContext> mount(HttpServer server) {
-        return ROOTS.stream()
-                .map(root -> server.createContext(root, this::handle))
-                .toList();
+    /**
+     * Adds the protocol's paths to a server.
+     *
+     * @param server is given each path and what answers there
+     */
+    public void mount(BiConsumer<String, HttpHandler> server) {
+        ROOTS.forEach(root -> server.accept(root, this::handle));
     }
 
     private void handle(HttpExchange exchange) throws IOException {

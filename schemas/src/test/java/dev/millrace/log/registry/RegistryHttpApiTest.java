@@ -35,7 +35,7 @@ class RegistryHttpApiTest {
         accept(new Registration("millrace.serving-value", 2, 4, TEXT));
         accept(new Registration("odd/ subject+1", 1, 3, "\"string\""));
         server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
-        new RegistryHttpApi(state).mount(server);
+        new RegistryHttpApi(state).mount(server::createContext);
         server.start();
         address = "http://127.0.0.1:" + server.getAddress().getPort();
     }

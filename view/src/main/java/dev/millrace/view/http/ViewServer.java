@@ -3,9 +3,8 @@ package dev.millrace.view.http;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.sun.net.httpserver.HttpExchange;
-import com.sun.net.httpserver.HttpServer;
-import dev.millrace.gateway.HttpDefaults;
-import dev.millrace.gateway.LocalCallers;
+import dev.millrace.gateway.HttpConfig;
+import dev.millrace.gateway.HttpListener;
 import dev.millrace.gateway.RequestThreads;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.view.follow.Events;
@@ -14,9 +13,6 @@ import dev.millrace.view.follow.ViewedRun;
 import dev.millrace.view.follow.ViewedRuns;
 import java.io.IOException;
 import java.io.OutputStream;
-import java.net.BindException;
-import java.net.InetAddress;
-import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -30,7 +26,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Serves the page on loopback. It answers GET alone, and {@link LocalCallers} alone.
+ * Serves the page to callers that {@link HttpListener} admits. It answers GET alone.
  *
  * <p>{@link RequestThreads} answer, at most {@value #MOST} at once, of which each open page holds one for its events.
  */
@@ -38,15 +34,13 @@ public final class ViewServer implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(ViewServer.class);
     private static final int MOST = 1024;
 
-    private final HttpServer server;
-    private final RequestThreads threads;
+    private final HttpListener listener;
     private final ViewedRuns runs;
     private final PageFile page = PageFile.read();
     private final Answers answers;
 
-    private ViewServer(HttpServer server, RequestThreads threads, ViewedRuns runs, ReportShelf reports) {
-        this.server = server;
-        this.threads = threads;
+    private ViewServer(HttpListener listener, ViewedRuns runs, ReportShelf reports) {
+        this.listener = listener;
         this.runs = runs;
         this.answers = new Answers(runs, reports);
     }
@@ -57,30 +51,24 @@ public final class ViewServer implements AutoCloseable {
      * @param port 1 to 65535; 0 takes any free one
      * @param runs closed with the server
      * @param reports beside those in the folders of runs
-     * @throws RefusedRequestException if the port is taken
+     * @throws RefusedRequestException if the port is taken, or the token or certificate cannot be used
      */
-    public static ViewServer open(int port, ViewedRuns runs, ReportShelf reports) {
-        HttpDefaults.apply();
-        HttpServer server;
+    public static ViewServer open(HttpConfig http, int port, ViewedRuns runs, ReportShelf reports) {
+        HttpListener listener;
         try {
-            server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), port), 0);
-        } catch (BindException e) {
-            throw new RefusedRequestException(
-                    "port " + port + " on loopback is taken; give --port another one, or 0 for any free one", e);
-        } catch (IOException e) {
-            throw new RefusedRequestException("cannot open port " + port + " on loopback: " + e.getMessage(), e);
+            listener = HttpListener.open(http, port, "--port", new RequestThreads("view-http", MOST, null));
+        } catch (IllegalArgumentException e) {
+            throw new RefusedRequestException(String.valueOf(e.getMessage()), e);
         }
-        RequestThreads threads = new RequestThreads("view-http", MOST, null);
-        server.setExecutor(threads);
-        ViewServer view = new ViewServer(server, threads, runs, reports);
-        server.createContext("/", view::handle).getFilters().addAll(List.of(threads.filter(), new LocalCallers()));
-        server.start();
+        ViewServer view = new ViewServer(listener, runs, reports);
+        listener.serve("/", view::handle);
+        listener.start();
         return view;
     }
 
     /** Where the page is. */
     public String address() {
-        return "http://127.0.0.1:" + server.getAddress().getPort() + "/";
+        return listener.url() + "/";
     }
 
     /** The runs that it shows. */
@@ -165,8 +153,7 @@ public final class ViewServer implements AutoCloseable {
 
     @Override
     public void close() {
-        server.stop(0);
-        threads.close();
+        listener.close();
         runs.close();
     }
 

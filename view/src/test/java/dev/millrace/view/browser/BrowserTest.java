@@ -3,6 +3,7 @@ package dev.millrace.view.browser;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import dev.millrace.gateway.HttpConfig;
 import dev.millrace.report.Axis;
 import dev.millrace.report.Chart;
 import dev.millrace.report.Column;
@@ -51,7 +52,7 @@ class BrowserTest {
                 program.isPresent(),
                 "no Chromium is installed here, such as Debian's package chromium: the pages are not driven");
         ViewedRuns runs = RecordedArchive.runs(folder.resolve("indexes"));
-        server = ViewServer.open(0, runs, new ReportShelf(List.of(folder.resolve("reports"))));
+        server = ViewServer.open(HttpConfig.defaults(), 0, runs, new ReportShelf(List.of(folder.resolve("reports"))));
         RecordedArchive.indexed(runs);
         browser = new Browser(program.get(), folder.resolve("browser"));
     }
@@ -130,7 +131,7 @@ class BrowserTest {
     @Test
     void shouldShowHowTheRunEndedAndAskNobodyAnyMore() throws Exception {
         ViewedRuns runs = RecordedArchive.runs(folder.resolve("ended"));
-        try (ViewServer own = ViewServer.open(0, runs, new ReportShelf(List.of()))) {
+        try (ViewServer own = ViewServer.open(HttpConfig.defaults(), 0, runs, new ReportShelf(List.of()))) {
             ViewedRun run = RecordedArchive.indexed(runs);
             browser.window(1400, 900, "light");
             browser.open(own.address() + RUN + "now");

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.millrace.gateway.HttpConfig;
 import dev.millrace.view.RecordedArchive;
 import dev.millrace.view.follow.ViewedRun;
 import dev.millrace.view.follow.ViewedRuns;
@@ -39,7 +40,7 @@ class ViewServerTest {
     @BeforeAll
     static void open() throws Exception {
         ViewedRuns runs = RecordedArchive.runs(indexes);
-        server = ViewServer.open(0, runs, new ReportShelf(List.of()));
+        server = ViewServer.open(HttpConfig.defaults(), 0, runs, new ReportShelf(List.of()));
         RecordedArchive.indexed(runs);
     }
 
@@ -221,7 +222,7 @@ class ViewServerTest {
     @Test
     void shouldTellTheOpenPageHowTheRunEndedAsItsLastEvent(@TempDir Path own) throws Exception {
         ViewedRuns runs = RecordedArchive.runs(own);
-        try (ViewServer view = ViewServer.open(0, runs, new ReportShelf(List.of()))) {
+        try (ViewServer view = ViewServer.open(HttpConfig.defaults(), 0, runs, new ReportShelf(List.of()))) {
             ViewedRun run = RecordedArchive.indexed(runs);
             HttpResponse<Stream<String>> events = CLIENT.send(
                     HttpRequest.newBuilder(URI.create(view.address() + "api/runs/contract-3/events"))

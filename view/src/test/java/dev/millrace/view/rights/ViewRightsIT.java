@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.millrace.gateway.HttpConfig;
 import dev.millrace.log.run.TopicsConfig;
 import dev.millrace.replay.archive.ArchivedRun;
 import dev.millrace.runtime.config.ConfigLayers;
@@ -143,6 +144,7 @@ class ViewRightsIT {
 
     private static ViewServer view(String indexes) {
         return ViewServer.open(
+                HttpConfig.defaults(),
                 0,
                 new ViewedRuns(
                         List.of(new RunSource.Cluster(RUN, ViewRightsIT::opened, "--run " + RUN)),

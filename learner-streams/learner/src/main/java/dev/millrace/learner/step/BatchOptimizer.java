@@ -466,6 +466,11 @@ public final class BatchOptimizer implements AutoCloseable {
         starts.departFromRecord(departed);
     }
 
+    /** Has somebody told of every part of a step that is done, by the thread that trains. */
+    public void onProgress(Runnable listener) {
+        shards.onProgress(listener);
+    }
+
     /** Gives up the batch being trained on, and every later one; from any thread. */
     public void cancel() {
         shards.cancel();

@@ -51,6 +51,7 @@ final class GradientShards implements AutoCloseable {
     private final List<Gradients> own = new ArrayList<>();
 
     private final ExecutorService threads;
+    private Runnable progress = () -> {};
     private volatile boolean cancelled;
     private volatile List<Future<?>> running = List.of();
 
@@ -309,6 +310,7 @@ final class GradientShards implements AutoCloseable {
         for (int i = 0; i < futures.size(); i++) {
             try {
                 results.add(futures.get(i).get());
+                progress.run();
             } catch (ExecutionException | CancellationException e) {
                 RuntimeException found = unwrapped(e, shardOf.get(i));
                 failure = failure == null || failure instanceof CancellationException ? found : failure;
@@ -339,6 +341,11 @@ final class GradientShards implements AutoCloseable {
         return e.getCause() instanceof RuntimeException cause
                 ? cause
                 : new CancellationException("the step was given up");
+    }
+
+    /** Has somebody told of every part of a pass that is done, by the thread that uses it. */
+    void onProgress(Runnable listener) {
+        progress = listener;
     }
 
     /** Ends the pass under way, and every later one, with a {@link CancellationException}; from any thread. */

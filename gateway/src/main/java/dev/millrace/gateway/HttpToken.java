@@ -6,32 +6,34 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /** The token that calls must carry, if they must carry one. */
-final class GatewayToken {
+final class HttpToken {
     private static final int LEAST = 16;
 
     private final byte @Nullable [] expected;
 
-    private GatewayToken(byte @Nullable [] expected) {
+    private HttpToken(byte @Nullable [] expected) {
         this.expected = expected;
     }
 
-    /** @throws IllegalArgumentException if the configuration names a variable that is not there, or too short a token */
-    static GatewayToken of(GatewayConfig config) {
-        return of(config, System.getenv());
-    }
-
-    static GatewayToken of(GatewayConfig config, Map<String, String> environment) {
-        if (config.tokenVariable().isEmpty()) {
-            return new GatewayToken(null);
+    /**
+     * The token that the environment has.
+     *
+     * @param key that names the variable, for messages
+     * @param variable empty for none
+     * @throws IllegalArgumentException if the variable is not there, or holds too short a token
+     */
+    static HttpToken of(String key, String variable, Map<String, String> environment) {
+        if (variable.isEmpty()) {
+            return new HttpToken(null);
         }
-        String token = environment.getOrDefault(config.tokenVariable(), "");
+        String token = environment.getOrDefault(variable, "");
         if (token.length() < LEAST) {
-            throw new IllegalArgumentException("gateway.token_variable is " + config.tokenVariable()
+            throw new IllegalArgumentException(key + " is " + variable
                     + ", and that variable of the environment holds " + token.length()
                     + " characters; a token has at least "
                     + LEAST + ", so set it before the start: openssl rand -hex 32");
         }
-        return new GatewayToken(("Bearer " + token).getBytes(StandardCharsets.UTF_8));
+        return new HttpToken(("Bearer " + token).getBytes(StandardCharsets.UTF_8));
     }
 
     /** Whether calls must carry one. */

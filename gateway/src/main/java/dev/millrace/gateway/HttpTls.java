@@ -3,16 +3,16 @@ package dev.millrace.gateway;
 import dev.millrace.log.SecretText;
 
 /**
- * With what a gateway's own listener speaks TLS: a certificate and its key in PEM, or both in a key store. Nothing of it is no TLS.
+ * With what listeners speak TLS: a certificate and its key in PEM, or both in a key store. Nothing of it is no TLS.
  *
  * @param certificate PEM file of the certificate chain; empty for none
  * @param key PEM file of the PKCS#8 key, may be the same file; empty for none
  * @param keyStore PKCS12 file in place of both; empty for none
  * @param password password of key store or key, or a reference such as {@code ${env:NAME}}; never shown
  */
-public record GatewayTls(String certificate, String key, String keyStore, SecretText password) {
+public record HttpTls(String certificate, String key, String keyStore, SecretText password) {
 
-    public GatewayTls {
+    public HttpTls {
         if (certificate.isEmpty() != key.isEmpty()) {
             throw new IllegalArgumentException("certificate and key must be given both or neither, and only "
                     + (key.isEmpty() ? "certificate is: '" + certificate : "key is: '" + key)
@@ -33,8 +33,8 @@ public record GatewayTls(String certificate, String key, String keyStore, Secret
     }
 
     /** No TLS. */
-    public static GatewayTls none() {
-        return new GatewayTls("", "", "", SecretText.ofSetting("password", ""));
+    public static HttpTls none() {
+        return new HttpTls("", "", "", SecretText.ofSetting("password", ""));
     }
 
     /** Whether there is any. */

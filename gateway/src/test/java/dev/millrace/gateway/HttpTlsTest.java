@@ -3,7 +3,7 @@ package dev.millrace.gateway;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.millrace.gateway.Gateway.GatewayCertificate;
+import dev.millrace.gateway.HttpListener.Certificate;
 import dev.millrace.log.SecretText;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -14,31 +14,29 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /** The files are of OpenSSL; the certificate is of localhost, from 2020 to 2120. */
-class GatewayTlsTest {
+class HttpTlsTest {
     static final Path FILES = Path.of("src", "test", "resources", "tls");
     private static final Clock NOW = Clock.fixed(Instant.parse("2026-07-01T00:00:00Z"), ZoneOffset.UTC);
 
-    static GatewayTls pem(String key, String password) {
-        return new GatewayTls(
+    static HttpTls pem(String key, String password) {
+        return new HttpTls(
                 FILES.resolve("certificate.pem").toString(),
                 FILES.resolve(key).toString(),
                 "",
                 SecretText.ofSetting("password", password));
     }
 
-    private static GatewayTls store(String file, String password) {
-        return new GatewayTls("", "", FILES.resolve(file).toString(), SecretText.ofSetting("password", password));
+    private static HttpTls store(String file, String password) {
+        return new HttpTls("", "", FILES.resolve(file).toString(), SecretText.ofSetting("password", password));
     }
 
     @Test
     void shouldReadAKeyAsPemPlainOrEncryptedAndAsPkcs12() {
-        assertThat(GatewayCertificate.context(pem("key.pem", ""), NOW).getProtocol())
-                .isEqualTo("TLS");
-        assertThat(GatewayCertificate.context(pem("encrypted-key.pem", "changeit-now"), NOW)
+        assertThat(Certificate.context(pem("key.pem", ""), NOW).getProtocol()).isEqualTo("TLS");
+        assertThat(Certificate.context(pem("encrypted-key.pem", "changeit-now"), NOW)
                         .getProtocol())
                 .isEqualTo("TLS");
-        assertThat(GatewayCertificate.context(store("store.p12", "changeit-now"), NOW)
-                        .getProtocol())
+        assertThat(Certificate.context(store("store.p12", "changeit-now"), NOW).getProtocol())
                 .isEqualTo("TLS");
     }
 
@@ -46,39 +44,39 @@ class GatewayTlsTest {
     void shouldRefuseWhatIsHalfConfigured() {
         SecretText none = SecretText.ofSetting("password", "");
         SecretText some = SecretText.ofSetting("password", "x");
-        assertThatThrownBy(() -> new GatewayTls("a.pem", "", "", none))
+        assertThatThrownBy(() -> new HttpTls("a.pem", "", "", none))
                 .hasMessage("certificate and key must be given both or neither, and only certificate is: 'a.pem';"
                         + " they may name the same file");
-        assertThatThrownBy(() -> new GatewayTls("", "k.pem", "", none)).hasMessageContaining("only key is: 'k.pem'");
-        assertThatThrownBy(() -> new GatewayTls("a.pem", "k.pem", "s.p12", some))
+        assertThatThrownBy(() -> new HttpTls("", "k.pem", "", none)).hasMessageContaining("only key is: 'k.pem'");
+        assertThatThrownBy(() -> new HttpTls("a.pem", "k.pem", "s.p12", some))
                 .hasMessageStartingWith("key_store must be empty where certificate and key are given: 's.p12'");
-        assertThatThrownBy(() -> new GatewayTls("", "", "s.p12", none))
+        assertThatThrownBy(() -> new HttpTls("", "", "s.p12", none))
                 .hasMessageStartingWith("password must be given for key_store 's.p12'");
-        assertThatThrownBy(() -> new GatewayTls("", "", "", some))
+        assertThatThrownBy(() -> new HttpTls("", "", "", some))
                 .hasMessageStartingWith("password must be empty where there is neither key_store nor key");
-        assertThat(GatewayTls.none().isOn()).isFalse();
+        assertThat(HttpTls.none().isOn()).isFalse();
     }
 
     @Test
     void shouldSayWhatIsWrongWithAFile(@TempDir Path folder) throws Exception {
-        assertThatThrownBy(() -> GatewayCertificate.context(pem("nowhere.pem", ""), NOW))
+        assertThatThrownBy(() -> Certificate.context(pem("nowhere.pem", ""), NOW))
                 .isInstanceOf(IllegalArgumentException.class)
-                .hasMessageContaining("gateway.tls.key names '")
+                .hasMessageContaining("http.tls.key names '")
                 .hasMessageContaining("no such file can be read");
-        assertThatThrownBy(() -> GatewayCertificate.context(pem("other-key.pem", ""), NOW))
+        assertThatThrownBy(() -> Certificate.context(pem("other-key.pem", ""), NOW))
                 .hasMessageEndingWith("the key is not that of the certificate of CN=localhost; name the key that it was"
                         + " made with");
-        assertThatThrownBy(() -> GatewayCertificate.context(store("store.p12", "wrong-one"), NOW))
-                .hasMessageContaining("gateway.tls.password must be its password")
+        assertThatThrownBy(() -> Certificate.context(store("store.p12", "wrong-one"), NOW))
+                .hasMessageContaining("http.tls.password must be its password")
                 .hasMessageNotContaining("wrong-one");
-        assertThatThrownBy(() -> GatewayCertificate.context(pem("encrypted-key.pem", "wrong-one"), NOW))
+        assertThatThrownBy(() -> Certificate.context(pem("encrypted-key.pem", "wrong-one"), NOW))
                 .hasMessageContaining("cannot be read")
                 .hasMessageNotContaining("wrong-one");
-        assertThatThrownBy(() -> GatewayCertificate.context(store("key.pem", "changeit-now"), NOW))
+        assertThatThrownBy(() -> Certificate.context(store("key.pem", "changeit-now"), NOW))
                 .hasMessageContaining("it must be PKCS12");
         Path garbage = Files.writeString(folder.resolve("garbage.pem"), "not a key");
-        assertThatThrownBy(() -> GatewayCertificate.context(
-                        new GatewayTls(
+        assertThatThrownBy(() -> Certificate.context(
+                        new HttpTls(
                                 FILES.resolve("certificate.pem").toString(),
                                 garbage.toString(),
                                 "",
@@ -86,7 +84,7 @@ class GatewayTlsTest {
                         NOW))
                 .hasMessageContaining("a key is PEM in PKCS#8");
         Clock late = Clock.fixed(Instant.parse("2126-01-01T00:00:00Z"), ZoneOffset.UTC);
-        assertThatThrownBy(() -> GatewayCertificate.context(pem("key.pem", ""), late))
+        assertThatThrownBy(() -> Certificate.context(pem("key.pem", ""), late))
                 .hasMessageContaining("is valid from 2020-01-01T00:00:00Z to 2120-01-01T00:00:00Z and not now");
     }
 }

@@ -1,0 +1,37 @@
+package dev.millrace.runtime.metrics;
+
+import dev.millrace.log.Pulse;
+import java.time.Duration;
+import java.util.Map;
+import java.util.Optional;
+import java.util.function.BooleanSupplier;
+
+/**
+ * What {@code /livez} and {@code /readyz} say of the roles of a process.
+ *
+ * @param pulses by role
+ * @param bound longest time between two turns of a role's loop; above every wait that ends by itself
+ * @param hasFailed whether a role's thread has ended that should not have
+ */
+public record Probes(Map<String, Pulse> pulses, Duration bound, BooleanSupplier hasFailed) {
+
+    /** Why the process should be started again; empty if it should not. Names no address, and nothing that a failure says. */
+    public Optional<String> whyDead() {
+        if (hasFailed.getAsBoolean()) {
+            return Optional.of("a role has failed; the log says which, and why");
+        }
+        return pulses.entrySet().stream()
+                .filter(role -> role.getValue().age().compareTo(bound) > 0)
+                .findFirst()
+                .map(role -> role.getKey() + ": its loop has not turned for "
+                        + role.getValue().age().toSeconds() + " s, more than " + bound.toSeconds() + " s");
+    }
+
+    /** Why the process does not do its work; empty if it does. */
+    public Optional<String> whyUnready() {
+        return whyDead()
+                .or(() -> pulses.entrySet().stream()
+                        .flatMap(role -> role.getValue().whyUnready().map(why -> role.getKey() + ": " + why).stream())
+                        .findFirst());
+    }
+}
