@@ -7,15 +7,15 @@ import java.util.Iterator;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
-import java.util.conCURRENT.Executor;
-import java.util.conCURRENT.ExecutorService;
-import java.util.conCURRENT.Executors;
-import java.util.conCURRENT.RejectedExecutionException;
-import java.util.conCURRENT.ScheduledFuture;
-import java.util.conCURRENT.ScheduledThreadPoolExecutor;
-import java.util.conCURRENT.Semaphore;
-import java.util.conCURRENT.ThreadFactory;
-import java.util.conCURRENT.TimeUnit;
+import java.util.concurrent.Executor;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.ScheduledFuture;
+import java.util.concurrent.ScheduledThreadPoolExecutor;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**

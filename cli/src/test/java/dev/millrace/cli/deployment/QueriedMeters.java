@@ -15,7 +15,7 @@ import java.util.stream.Stream;
 /** What the dashboards and the alert rules ask for. */
 public final class QueriedMeters {
     private static final Path INFRA = Path.of("..", "infra");
-    private static final Pattern METER = Pattern.compile("\\b(millrace|kafka_stream|jvm|process)_[a-z0-9_]+");
+    private static final Pattern METER = Pattern.compile("\\b(millrace|kafka|jvm|process)_[a-z0-9_]+");
     private static final Pattern RULE = Pattern.compile("(?m)^ *expr: (.*)$");
 
     private QueriedMeters() {}

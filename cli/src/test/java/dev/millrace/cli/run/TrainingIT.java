@@ -488,11 +488,17 @@ class TrainingIT {
         assertThat(metrics)
                 .contains(
                         "jvm_memory_used_bytes",
-                        "millrace_kafka_records_lag_max{client=",
-                        "millrace_kafka_txn_commit_time_seconds_total",
+                        "kafka_consumer_fetch_manager_records_lag_max{client_id=",
+                        "kafka_producer_txn_commit_time_ns_total",
+                        "kafka_consumergroup_lag_sum{consumergroup=\"millrace.generator\"}",
                         "kafka_stream_thread_process_rate")
-                .contains("client=\"learner-batches\"", "client=\"learner-commits\"", "client=\"admission-manifests\"")
-                .doesNotContain("client=\"consumer-", "client=\"producer-", "client=\"adminclient-");
+                .containsPattern(
+                        "kafka_consumer_fetch_manager_records_lag\\{client_id=\"[^\"]+\",partition=\"\\d+\",topic=\"")
+                .contains(
+                        "client_id=\"learner-batches\"",
+                        "client_id=\"learner-commits\"",
+                        "client_id=\"admission-manifests\"")
+                .doesNotContain("client_id=\"consumer-", "client_id=\"producer-", "client_id=\"adminclient-");
     }
 
     @Test

@@ -4,7 +4,7 @@ import io.micrometer.core.instrument.FunctionCounter;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.Meter;
 import io.micrometer.core.instrument.MeterRegistry;
-import io.micrometer.core.instrument.Tags;
+import io.micrometer.core.instrument.Tag;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -14,41 +14,54 @@ import org.apache.kafka.common.MetricName;
 import org.apache.kafka.common.metrics.JmxReporter;
 import org.apache.kafka.common.metrics.KafkaMetric;
 import org.apache.kafka.common.metrics.MetricsReporter;
-import org.jspecify.annotations.Nullable;
 
 /**
- * Brings the few metrics of Kafka's clients that a person reads into the run's meters, whoever makes the client.
+ * Brings the metrics of Kafka's clients that dashboards query into the run's meters, whoever makes the client, under the names, values
+ * and types that Micrometer's {@code KafkaClientMetrics} gives them.
  *
- * <p>Kafka makes one object per client, by the setting {@code metric.reporters}, and closes it with the client; its
- * meters go with it. A metric {@code records-lag-max} becomes {@code millrace.kafka.records.lag.max} with the client's
- * id and kind (consumer, producer, admin) as tags; totals are counters, times are in seconds.
+ * <p>Kafka makes one object per client, by the setting {@code metric.reporters}, and closes it with the client; its meters go with
+ * it. A metric {@code records-lag-max} of {@code consumer-fetch-manager-metrics} becomes
+ * {@code kafka.consumer.fetch.manager.records.lag.max} with the tag {@code client.id}; {@code records-lag} has topic and partition too.
  */
 public final class ClientMeters implements MetricsReporter {
     /** The setting that holds the registry, an object. */
     static final String REGISTRY = "millrace.meter.registry";
 
-    private static final double NONE = 1;
-    private static final double MILLISECONDS = 1e-3;
-    private static final double NANOSECONDS = 1e-9;
+    private static final String PER_PARTITION = "records-lag";
 
-    /** By Kafka's name: what a value is multiplied with to be in seconds, or 1. */
-    private static final Map<String, Double> READ = Map.ofEntries(
-            Map.entry("records-lag-max", NONE),
-            Map.entry("records-consumed-rate", NONE),
-            Map.entry("bytes-consumed-rate", NONE),
-            Map.entry("fetch-latency-avg", MILLISECONDS),
-            Map.entry("fetch-throttle-time-avg", MILLISECONDS),
-            Map.entry("poll-idle-ratio-avg", NONE),
-            Map.entry("commit-latency-avg", MILLISECONDS),
-            Map.entry("rebalance-total", NONE),
-            Map.entry("record-send-rate", NONE),
-            Map.entry("record-queue-time-avg", MILLISECONDS),
-            Map.entry("produce-throttle-time-avg", MILLISECONDS),
-            Map.entry("outgoing-byte-rate", NONE),
-            Map.entry("request-latency-avg", MILLISECONDS),
-            Map.entry("record-retry-total", NONE),
-            Map.entry("record-error-total", NONE),
-            Map.entry("txn-commit-time-ns-total", NANOSECONDS));
+    /** By Kafka's names, of whichever kind of client. */
+    private static final Set<String> READ = Set.of(
+            "assigned-partitions",
+            "batch-size-avg",
+            "buffer-available-bytes",
+            "bytes-consumed-rate",
+            "bytes-consumed-total",
+            "commit-latency-avg",
+            "connection-count",
+            "fetch-latency-avg",
+            "fetch-rate",
+            "fetch-throttle-time-avg",
+            "incoming-byte-rate",
+            "last-heartbeat-seconds-ago",
+            "outgoing-byte-rate",
+            "poll-idle-ratio-avg",
+            "produce-throttle-time-avg",
+            "rebalance-latency-avg",
+            "rebalance-total",
+            "record-error-total",
+            "record-queue-time-avg",
+            "record-retry-total",
+            "record-send-rate",
+            "record-send-total",
+            "records-consumed-rate",
+            "records-consumed-total",
+            "records-lag-max",
+            "records-per-request-avg",
+            "request-latency-avg",
+            "request-rate",
+            "requests-in-flight",
+            "time-between-poll-avg",
+            "txn-commit-time-ns-total");
 
     private final Map<MetricName, Meter> meters = new ConcurrentHashMap<>();
     private MeterRegistry registry;
@@ -78,34 +91,29 @@ public final class ClientMeters implements MetricsReporter {
     @Override
     public void metricChange(KafkaMetric metric) {
         MetricName name = metric.metricName();
-        Double factor = READ.get(name.name());
+        Set<String> tags = name.tags().keySet();
         // the same name stands again for each topic, partition and node, with more tags than the client's id
-        if (factor != null && name.tags().keySet().equals(Set.of("client-id"))) {
-            meters.put(name, meter(metric, factor));
+        if (READ.contains(name.name()) && tags.equals(Set.of("client-id"))
+                || name.name().equals(PER_PARTITION) && tags.equals(Set.of("client-id", "topic", "partition"))) {
+            meters.put(name, meter(metric));
         }
     }
 
-    private Meter meter(KafkaMetric metric, double factor) {
+    private Meter meter(KafkaMetric metric) {
         MetricName name = metric.metricName();
-        boolean isTotal = name.name().endsWith("-total");
-        String meter = "millrace.kafka."
-                + name.name().replaceFirst("(-ns)?(-total)?$", "").replace('-', '.');
-        // a role's consumer and its producer may have one id
-        Tags tags = Tags.of(
-                "client",
-                name.tags().getOrDefault("client-id", ""),
-                "kind",
-                name.group().replaceFirst("-.*", ""));
-        @Nullable String unit = factor == NONE ? null : "seconds";
-        return isTotal
-                ? FunctionCounter.builder(meter, metric, of -> value(of) * factor)
+        String meter = ("kafka." + name.group() + "." + name.name())
+                .replace("-metrics", "")
+                .replace('-', '.');
+        List<Tag> tags = name.tags().entrySet().stream()
+                .map(tag -> Tag.of(tag.getKey().replace('-', '.'), tag.getValue()))
+                .toList();
+        return name.name().endsWith("-total")
+                ? FunctionCounter.builder(meter, metric, ClientMeters::value)
                         .tags(tags)
-                        .baseUnit(unit)
                         .description(name.description())
                         .register(registry)
-                : Gauge.builder(meter, metric, of -> value(of) * factor)
+                : Gauge.builder(meter, metric, ClientMeters::value)
                         .tags(tags)
-                        .baseUnit(unit)
                         .description(name.description())
                         .register(registry);
     }

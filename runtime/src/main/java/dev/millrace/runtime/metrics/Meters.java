@@ -34,12 +34,20 @@ import org.slf4j.LoggerFactory;
 public final class Meters implements AutoCloseable {
     /** Of the hundreds of meters of Kafka Streams, those that a person reads when something is slow; clients': {@link ClientMeters}. */
     private static final Set<String> STREAMS = Set.of(
+            "kafka.stream.alive.stream.threads",
+            "kafka.stream.failed.stream.threads",
+            "kafka.stream.thread.commit.rate",
+            "kafka.stream.thread.poll.rate",
             "kafka.stream.thread.process.rate",
+            "kafka.stream.thread.process.total",
             "kafka.stream.thread.process.latency.avg",
             "kafka.stream.thread.commit.latency.avg",
             "kafka.stream.thread.poll.latency.avg",
             "kafka.stream.task.dropped.records.total",
             "kafka.stream.state.restore.records.total");
+
+    /** The tag of Micrometer's binder of streams, which also brings every metric of the engine's clients. */
+    private static final String BINDER = "kafka.version";
 
     private final PrometheusMeterRegistry registry = new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);
     private final JvmGcMetrics collector = new JvmGcMetrics();
@@ -57,7 +65,7 @@ public final class Meters implements AutoCloseable {
         registry.config().meterFilter(new MeterFilter() {
             @Override
             public MeterFilterReply accept(Meter.Id id) {
-                return id.getName().startsWith("kafka.") && !STREAMS.contains(id.getName())
+                return id.getTag(BINDER) != null && !STREAMS.contains(id.getName())
                         ? MeterFilterReply.DENY
                         : MeterFilterReply.NEUTRAL;
             }

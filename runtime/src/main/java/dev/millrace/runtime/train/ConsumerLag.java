@@ -1,8 +1,14 @@
 package dev.millrace.runtime.train;
 
+import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.MultiGauge;
+import io.micrometer.core.instrument.Tags;
+import io.micrometer.core.instrument.composite.CompositeMeterRegistry;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.TreeMap;
@@ -25,13 +31,22 @@ public final class ConsumerLag {
 
     private final Admin admin;
     private final Map<String, String> groups;
+    private final MultiGauge lagOfGroups;
 
     /**
      * @param admin stays the caller's
      * @param groups what to call each group, by group id, in the order of the answer
      */
     public ConsumerLag(Admin admin, Map<String, String> groups) {
+        this(admin, groups, new CompositeMeterRegistry());
+    }
+
+    /** @param meters show what was read last, by group id, under the name that exporters of Kafka give it */
+    public ConsumerLag(Admin admin, Map<String, String> groups, MeterRegistry meters) {
         this.admin = admin;
+        this.lagOfGroups = MultiGauge.builder("kafka.consumergroup.lag.sum")
+                .description("records between the committed offsets of a group and the ends of their partitions")
+                .register(meters);
         this.groups = new LinkedHashMap<>(groups);
     }
 
@@ -42,6 +57,7 @@ public final class ConsumerLag {
      */
     public Map<String, Long> read() throws InterruptedException, ExecutionException, TimeoutException {
         Map<String, Long> lags = new TreeMap<>();
+        List<MultiGauge.Row<?>> rows = new ArrayList<>();
         for (Map.Entry<String, String> group : groups.entrySet()) {
             Map<TopicPartition, OffsetAndMetadata> committed = admin.listConsumerGroupOffsets(group.getKey())
                     .partitionsToOffsetAndMetadata()
@@ -67,7 +83,9 @@ public final class ConsumerLag {
                                         .offset());
             }
             lags.put(group.getValue(), lag);
+            rows.add(MultiGauge.Row.of(Tags.of("consumergroup", group.getKey()), lag));
         }
+        lagOfGroups.register(rows, true);
         return lags;
     }
 }

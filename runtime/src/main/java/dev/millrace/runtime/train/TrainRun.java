@@ -323,7 +323,7 @@ public final class TrainRun {
                     config.learner().maxSteps(),
                     stepLog.steps(),
                     meters,
-                    lag(admin, connection),
+                    lag(admin, connection, meters),
                     () -> connection.alarms().standing(),
                     stepLog::idleStages,
                     evaluations);
@@ -358,12 +358,12 @@ public final class TrainRun {
         }
     }
 
-    private static ConsumerLag lag(Admin admin, LogConnection connection) {
+    private static ConsumerLag lag(Admin admin, LogConnection connection, MeterRegistry meters) {
         Map<String, String> groups = new LinkedHashMap<>();
         for (String role : List.of("generator", "scorer", "topology", "learner")) {
             groups.put(connection.group(role), role);
         }
-        return new ConsumerLag(admin, groups);
+        return new ConsumerLag(admin, groups, meters);
     }
 
     private RunEnd watch(
