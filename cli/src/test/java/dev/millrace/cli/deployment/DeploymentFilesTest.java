@@ -200,7 +200,7 @@ class DeploymentFilesTest {
                             .put("path", "/" + parts[1])
                             .put("port", "http"));
         }
-        assertThat(Files.readString(INFRA.resolve("docker/compose.yaml"))).contains("http://127.0.0.1:9464/readyz");
+        assertThat(Files.readString(INFRA.resolve("docker/compose.yaml"))).contains("/127.0.0.1/9464 ", "GET /readyz ");
     }
 
     @Test
