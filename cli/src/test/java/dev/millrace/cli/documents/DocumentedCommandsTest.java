@@ -83,15 +83,13 @@ class DocumentedCommandsTest {
 
     @Test
     void shouldUnderstandEveryCommandInASentenceOrATable() throws IOException {
-        Pattern inline = Pattern.compile("`\\./millrace( [^`]*)?`");
         int found = 0;
         for (Path document : DocumentPages.all()) {
-            String text =
-                    DocumentPages.FENCE.matcher(DocumentPages.text(document)).replaceAll("");
-            for (Matcher command = inline.matcher(text); command.find(); ) {
-                String written = command.group(1) == null
-                        ? ""
-                        : command.group(1).split("[>|;]")[0].strip();
+            for (String command : DocumentPages.inSentences(document)) {
+                String written = command.substring("./millrace".length())
+                        .split("[>|;]")[0]
+                        .replaceFirst(" N$", " 1")
+                        .strip();
                 found++;
                 assertThatCode(() -> understand(written))
                         .as(document + ": ./millrace " + written)
