@@ -1,40 +1,34 @@
 package dev.millrace.topology.task;
 
+import java.util.Optional;
+
 /**
- * Decides when the tasks of one stream thread commit; they commit together, in one transaction.
+ * Decides when a commit need not wait for its interval: somebody waits for a record that was just made, and it was made of what
+ * had just come.
  *
- * <ul>
- *   <li>A record that somebody waits for, made of what had just come, is committed at once. A task that lags behind its input has no
- *       such reader to please: there, more commits would only cost throughput, and make it lag more.
- *   <li>Rollouts and scores come in bursts, one per transaction: what a burst made is committed when nothing has followed for a
- *       while, not in two parts.
- *   <li>Where records never stop, what was made waits for its commit no longer than the interval.
- * </ul>
- *
- * <p>Not thread-safe: each thread has its own.
+ * <p>Both hops of the topology commit together. What the first makes visible with one commit, the second would make visible
+ * with the next, a whole interval later; a commit of its own saves that. A task that lags behind its input has no such reader to
+ * please: there, more commits would only cost throughput, and make it lag more.
  */
-public final class PromptCommit {
-    /** Between two questions whether a burst is over. */
-    static final long SETTLING_MS = 10;
-
+final class PromptCommit {
     private static final int FRESH_INTERVALS = 2;
-    private static final long NOTHING = Long.MAX_VALUE;
 
-    private final long intervalMs;
-    private long firstMadeMs = NOTHING;
-    private long arrivedMs;
-    private long committedMs;
-    private boolean isAwaited;
+    private final Optional<String> awaited;
+    private final long freshMs;
+    private boolean made;
 
-    /** @param intervalMs longest time that a record waits for its commit */
-    public PromptCommit(long intervalMs) {
-        this.intervalMs = intervalMs;
+    /**
+     * @param awaited topic on which somebody waits for records
+     * @param commitIntervalMs of the engine
+     */
+    PromptCommit(Optional<String> awaited, long commitIntervalMs) {
+        this.awaited = awaited;
+        this.freshMs = FRESH_INTERVALS * commitIntervalMs;
     }
 
-    /** A record was made, for which somebody waits or not. */
-    void made(boolean isAwaited, long nowMs) {
-        this.isAwaited |= isAwaited;
-        firstMadeMs = Math.min(firstMadeMs, nowMs);
+    /** A record went to a topic. */
+    void made(String topic) {
+        made |= awaited.isPresent() && awaited.get().equals(topic);
     }
 
     /**
@@ -42,29 +36,9 @@ public final class PromptCommit {
      *
      * @param ageMs of that record, since it was written
      */
-    boolean isDue(long ageMs, long nowMs) {
-        arrivedMs = nowMs;
-        boolean isHurried = isAwaited && ageMs <= FRESH_INTERVALS * intervalMs;
-        isAwaited = false;
-        return (isHurried || waited(nowMs)) && committed(nowMs);
-    }
-
-    /**
-     * Whether to commit now, asked every {@link #SETTLING_MS}: what was made is all there will be for a while. Single records that
-     * come again and again are committed twice in an interval at most.
-     */
-    boolean isSettled(long nowMs) {
-        boolean isQuiet = firstMadeMs != NOTHING && nowMs - arrivedMs >= SETTLING_MS;
-        return (isQuiet && nowMs - committedMs >= intervalMs / 2 || waited(nowMs)) && committed(nowMs);
-    }
-
-    private boolean waited(long nowMs) {
-        return firstMadeMs != NOTHING && nowMs - firstMadeMs >= intervalMs;
-    }
-
-    private boolean committed(long nowMs) {
-        firstMadeMs = NOTHING;
-        committedMs = nowMs;
-        return true;
+    boolean isDue(long ageMs) {
+        boolean due = made && ageMs <= freshMs;
+        made = false;
+        return due;
     }
 }

@@ -22,21 +22,21 @@ import org.apache.kafka.streams.state.StoreBuilder;
 /** Puts tasks of one kind, with their stores and journals, into a topology. */
 public final class TaskSupplier<A extends Observation> implements ProcessorSupplier<Object, A, Object, Object> {
     private static final Duration TICK = Duration.ofSeconds(1);
-    private static final Duration SETTLING = Duration.ofMillis(PromptCommit.SETTLING_MS);
+
     private final TaskFactory<A> factory;
     private final String journalStore;
     private final CanonicalSettings settings;
     private final Map<String, String> nodes;
     private final StateStores.Kind kind;
     private final WaitBoard board;
-    private final ThreadLocal<PromptCommit> commits;
+    private final long commitIntervalMs;
 
     /**
      * @param journal name of the journal's store
      * @param settings all settings that the tasks' decisions depend on
      * @param nodes by topic: the node that writes to it
      * @param board where each task says every second what it waits for
-     * @param commits of each stream thread, shared by the tasks of all kinds
+     * @param commitIntervalMs of the engine
      */
     public TaskSupplier(
             TaskFactory<A> factory,
@@ -45,7 +45,7 @@ public final class TaskSupplier<A extends Observation> implements ProcessorSuppl
             Map<String, String> nodes,
             StateStores.Kind kind,
             WaitBoard board,
-            ThreadLocal<PromptCommit> commits) {
+            long commitIntervalMs) {
         if (!nodes.keySet().containsAll(factory.outputs())) {
             throw new IllegalArgumentException(
                     "every output needs a node: outputs " + factory.outputs() + ", nodes for " + nodes.keySet());
@@ -56,7 +56,7 @@ public final class TaskSupplier<A extends Observation> implements ProcessorSuppl
         this.nodes = Map.copyOf(nodes);
         this.kind = kind;
         this.board = board;
-        this.commits = commits;
+        this.commitIntervalMs = commitIntervalMs;
     }
 
     @Override
@@ -78,6 +78,7 @@ public final class TaskSupplier<A extends Observation> implements ProcessorSuppl
      * decisions with the {@link SeenHeader}.
      */
     private final class TaskProcessor extends ContextualProcessor<Object, A, Object, Object> {
+        private final PromptCommit promptCommit = new PromptCommit(factory.awaited(), commitIntervalMs);
         private Journal journal;
         private IdleTime idleTime;
         private DecisionTask<A> task;
@@ -92,7 +93,6 @@ public final class TaskSupplier<A extends Observation> implements ProcessorSuppl
             idleTime = new IdleTime(factory.maxGapMs(), context.currentSystemTimeMs());
             task = factory.opening().open(context.taskId().partition(), context::getStateStore, this::forward);
             context.schedule(TICK, PunctuationType.WALL_CLOCK_TIME, this::tick);
-            context.schedule(SETTLING, PunctuationType.WALL_CLOCK_TIME, this::commitWhatSettled);
         }
 
         @Override
@@ -100,14 +100,7 @@ public final class TaskSupplier<A extends Observation> implements ProcessorSuppl
             idleTime.arrived();
             journal.arrived(record.value());
             task.take(record.value(), record.timestamp());
-            long nowMs = context().currentSystemTimeMs();
-            if (commits.get().isDue(nowMs - record.timestamp(), nowMs)) {
-                context().commit();
-            }
-        }
-
-        private void commitWhatSettled(long wallClockMs) {
-            if (commits.get().isSettled(wallClockMs)) {
+            if (promptCommit.isDue(context().currentSystemTimeMs() - record.timestamp())) {
                 context().commit();
             }
         }
@@ -128,12 +121,11 @@ public final class TaskSupplier<A extends Observation> implements ProcessorSuppl
             Headers headers = new RecordHeaders(decision.headers());
             headers.remove(SeenHeader.HEADER); // of a dead letter that was redriven and is refused again
             headers.add(SeenHeader.HEADER, journal.seen(task.nowMs()));
-            long nowMs = context().currentSystemTimeMs();
-            commits.get()
-                    .made(factory.awaited().filter(decision.topic()::equals).isPresent(), nowMs);
+            promptCommit.made(decision.topic());
             context()
                     .forward(
-                            new Record<>(decision.key(), decision.value(), nowMs, headers),
+                            new Record<>(
+                                    decision.key(), decision.value(), context().currentSystemTimeMs(), headers),
                             nodes.get(decision.topic()));
         }
 
