@@ -16,8 +16,11 @@ import dev.millrace.topology.task.StallAlarms;
 import dev.millrace.topology.task.TopologyMeters;
 import dev.millrace.topology.task.Wait;
 import dev.millrace.topology.task.WaitBoard;
+import io.micrometer.core.instrument.Clock;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.binder.kafka.KafkaStreamsMetrics;
+import io.micrometer.core.instrument.composite.CompositeMeterRegistry;
+import io.micrometer.core.instrument.config.MeterFilter;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -295,7 +298,7 @@ public final class TopologyRunner implements AutoCloseable {
         engine = streams;
         try (KafkaStreamsMetrics metrics = new KafkaStreamsMetrics(streams);
                 StallWatch stalls = new StallWatch(config, connection, waits, alarms)) {
-            metrics.bindTo(registry);
+            metrics.bindTo(engineMeters());
             stalls.lookAtLog(); // before missing records are skipped
             streams.start();
             sentence = awaitEnd(streams, stalls);
@@ -311,6 +314,18 @@ public final class TopologyRunner implements AutoCloseable {
             throw sentence;
         }
         return failure.get();
+    }
+
+    /**
+     * The part of the registry that is the engine's. Micrometer's binder also brings the metrics of the engine's clients, and takes
+     * out whatever meter has the name of one and fewer tags, those of every other client among them.
+     */
+    private MeterRegistry engineMeters() {
+        CompositeMeterRegistry engineMeters = new CompositeMeterRegistry(Clock.SYSTEM, List.of(registry));
+        engineMeters
+                .config()
+                .meterFilter(MeterFilter.denyUnless(id -> id.getName().startsWith("kafka.stream.")));
+        return engineMeters;
     }
 
     /** Waits for a stop or a failure; returns the error to report, or null. */

@@ -46,9 +46,6 @@ public final class Meters implements AutoCloseable {
             "kafka.stream.task.dropped.records.total",
             "kafka.stream.state.restore.records.total");
 
-    /** The tag of Micrometer's binder of streams, which also brings every metric of the engine's clients. */
-    private static final String BINDER = "kafka.version";
-
     private final PrometheusMeterRegistry registry = new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);
     private final JvmGcMetrics collector = new JvmGcMetrics();
 
@@ -65,7 +62,7 @@ public final class Meters implements AutoCloseable {
         registry.config().meterFilter(new MeterFilter() {
             @Override
             public MeterFilterReply accept(Meter.Id id) {
-                return id.getTag(BINDER) != null && !STREAMS.contains(id.getName())
+                return id.getName().startsWith("kafka.stream.") && !STREAMS.contains(id.getName())
                         ? MeterFilterReply.DENY
                         : MeterFilterReply.NEUTRAL;
             }

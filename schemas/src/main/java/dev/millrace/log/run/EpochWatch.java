@@ -14,6 +14,7 @@ import java.util.Objects;
 import java.util.Optional;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.Deserializer;
 import org.jspecify.annotations.Nullable;
 
@@ -57,6 +58,8 @@ public final class EpochWatch {
                     log.stop();
                 }
             });
+        } catch (WakeupException e) {
+            // stopped before it followed; nothing else wakes it
         }
     }
 
