@@ -7,7 +7,6 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Objects;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
@@ -21,8 +20,6 @@ final class DocumentPages {
     private static final Pattern SHELL = Pattern.compile("(sh|bash)?");
     private static final Pattern COMMAND = Pattern.compile("(\\./|infra/|\\(cd |[A-Z_a-z]+=\"?[^ ]"
             + "|(python3?|pip|curl|echo|cd|export|java|for|node|cat|vllm|kafka-acls) ).*");
-
-    private static final Pattern IN_A_SENTENCE = Pattern.compile("`(?:\\./millrace|millrace(?= ))( [^`]*)?`");
 
     private DocumentPages() {}
 
@@ -56,17 +53,6 @@ final class DocumentPages {
             }
         }
         return blocks;
-    }
-
-    /** The commands in a page's sentences and tables, each once, as {@code ./millrace} and what follows. */
-    static List<String> inSentences(Path page) {
-        return IN_A_SENTENCE
-                .matcher(FENCE.matcher(text(page)).replaceAll(""))
-                .results()
-                .map(command -> "./millrace"
-                        + Objects.requireNonNullElse(command.group(1), "").replaceAll("\\s+", " "))
-                .distinct()
-                .toList();
     }
 
     /** The page as it is written. */

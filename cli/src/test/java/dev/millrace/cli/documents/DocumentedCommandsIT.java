@@ -36,10 +36,9 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
- * Every command in a block of a page, and then those in its sentences and tables, is executed, page by page, by one shell in a folder
- * that looks like a fresh clone with a run, its archive and a small model in it. Models and counts are made small, and {@code kafka:9092}
- * is a broker of the test; all else is as written. What differs, what is not executed, and what a sentence only names, is in
- * {@code documented-commands.yaml}. The tutorials have a test of their own.
+ * Every command in a block of a page is executed, page by page, by one shell in a folder that looks like a fresh clone with a run,
+ * its archive and a small model in it. Models and counts are made small, and {@code kafka:9092} is a broker of the test; all else is as
+ * written. What differs, and what is not executed, is in {@code documented-commands.yaml}. The tutorials have a test of their own.
  */
 @Tag("smoke")
 class DocumentedCommandsIT {
@@ -66,8 +65,6 @@ class DocumentedCommandsIT {
             Pattern.compile("^\\./millrace (train|ledger|trace|doctor|config|conformance) ?");
 
     private static final Set<String> SEEN = ConcurrentHashMap.newKeySet();
-    private static final Set<String> IN_SENTENCES = ConcurrentHashMap.newKeySet();
-    private static final Set<String> APPENDED = ConcurrentHashMap.newKeySet();
     private static final Pattern PORT = Pattern.compile("\\b807\\d\\b");
     private static final Map<String, Integer> PORTS = new ConcurrentHashMap<>();
     private static final Map<String, String> PYTHONS = new ConcurrentHashMap<>();
@@ -101,8 +98,7 @@ class DocumentedCommandsIT {
     static List<Path> pages() throws IOException {
         return DocumentPages.all().stream()
                 .filter(page -> !page.startsWith(DocumentPages.ROOT.resolve("docs/tutorials")))
-                .filter(page -> !DocumentPages.blocks(page).isEmpty()
-                        || !DocumentPages.inSentences(page).isEmpty())
+                .filter(page -> !DocumentPages.blocks(page).isEmpty())
                 .toList();
     }
 
@@ -123,18 +119,6 @@ class DocumentedCommandsIT {
         assertThat(USED).isEqualTo(listed);
     }
 
-    @Test
-    void shouldExecuteElsewhereWhatASentenceOnlyNames() {
-        for (Future<?> executed : EXECUTED.values()) {
-            assertThat(executed).succeedsWithin(60, TimeUnit.MINUTES);
-        }
-        LIST.path("named")
-                .forEach(entry -> assertThat(APPENDED)
-                        .as(entry.toString())
-                        .anyMatch(
-                                Pattern.compile(entry.path("executed").asText()).asPredicate()));
-    }
-
     private static void execute(Path page) throws Exception {
         String name = DocumentPages.ROOT
                 .relativize(page)
@@ -151,12 +135,6 @@ class DocumentedCommandsIT {
             }
             script.append("all_ready\n");
         }
-        for (String command : DocumentPages.inSentences(page)) {
-            if (listed("named", command) == null && IN_SENTENCES.add(command)) {
-                commands += append(script, small(command, name));
-            }
-        }
-        script.append("all_ready\n");
         if (commands == 0) {
             return;
         }
@@ -196,7 +174,6 @@ class DocumentedCommandsIT {
                 || REPEATABLE.matcher(command).find() && !SEEN.add(command)) {
             return 0;
         }
-        APPENDED.add(command);
         String quoted = "'" + command.replace("'", "'\\''") + "'";
         JsonNode serving = listed("serving", command);
         JsonNode exits = listed("exits", command);
@@ -270,7 +247,6 @@ class DocumentedCommandsIT {
                 .replace(" /tmp/", " state/")
                 .replace("millrace view", "millrace view --port 0")
                 .replace("train --view", "train --view 0")
-                .replaceAll("millrace broker$", "millrace broker --port 0")
                 .replace("in 1 2 3 4 5;", "in 1 2;")
                 .replace(
                         "millrace gateway ",
@@ -310,11 +286,7 @@ class DocumentedCommandsIT {
 
     /** Pages that start a learner begin a run; others ask about the one that is there. */
     private static String runOf(String page) {
-        return Set.of(
-                                "docs-how-to-several-machines",
-                                "docs-how-to-own-generator",
-                                "docs-how-to-own-trainer",
-                                "docs-how-to-resume")
+        return Set.of("docs-how-to-several-machines", "docs-how-to-own-generator", "docs-how-to-own-trainer")
                         .contains(page)
                 ? page
                 : "my-run";
