@@ -11,7 +11,6 @@ import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.schemas.run.RunTopics;
 import java.io.PrintWriter;
-import java.time.Clock;
 import java.util.Collection;
 import java.util.List;
 import java.util.OptionalLong;
@@ -58,17 +57,8 @@ public final class DeleteCommand implements Callable<Integer> {
                     + " has nothing outside its folder, where its broker is too; remove the folder instead");
         }
         RunTopics topics = whereabouts.run().topics();
-        try (ClusterRuns cluster = new ClusterRuns(
-                RunOptions.client(whereabouts),
-                whereabouts.topics(),
-                whereabouts.run().schemaRegistryUrl().written(),
-                Clock.systemUTC())) {
-            ClusterRun found = cluster.at(topics);
-            if (found.holdings().isEmpty()) {
-                throw new NotFoundException("there is nothing of a run under the topic prefix '" + topics.prefix()
-                        + "' that this client may see; 'millrace runs' lists the runs of a cluster");
-            }
-            requireIts(found, whereabouts.run().id());
+        try (ClusterRuns cluster = RunOptions.cluster(whereabouts)) {
+            ClusterRun found = found(cluster, whereabouts);
             PrintWriter out = spec.commandLine().getOut();
             out.println(title(found));
             if (yes) {
@@ -88,6 +78,22 @@ public final class DeleteCommand implements Callable<Integer> {
             out.flush();
             return 0;
         }
+    }
+
+    /**
+     * The run that the options name.
+     *
+     * @throws NotFoundException if nothing is there
+     */
+    static ClusterRun found(ClusterRuns cluster, MillraceConfig whereabouts) {
+        RunTopics topics = whereabouts.run().topics();
+        ClusterRun found = cluster.at(topics);
+        if (found.holdings().isEmpty()) {
+            throw new NotFoundException("there is nothing of a run under the topic prefix '" + topics.prefix()
+                    + "' that this client may see; 'millrace runs' lists the runs of a cluster");
+        }
+        requireIts(found, whereabouts.run().id());
+        return found;
     }
 
     static void requireIts(ClusterRun found, String id) {

@@ -5,6 +5,7 @@ import dev.millrace.cli.HelpHeading;
 import dev.millrace.cli.config.ClientFile;
 import dev.millrace.gateway.HttpConfig;
 import dev.millrace.log.Alarm;
+import dev.millrace.log.run.ClusterRuns;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.ConfigTree;
@@ -13,6 +14,7 @@ import dev.millrace.runtime.report.AuditedRun;
 import dev.millrace.runtime.train.AlarmFile;
 import dev.millrace.runtime.train.RunDirectory;
 import java.nio.file.Path;
+import java.time.Clock;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -181,6 +183,15 @@ public final class RunOptions {
         Map<String, Object> client = new HashMap<>(whereabouts.clientSettings());
         client.put("bootstrap.servers", whereabouts.run().bootstrapServers());
         return client;
+    }
+
+    /** The runs of the cluster that is named. */
+    static ClusterRuns cluster(MillraceConfig whereabouts) {
+        return new ClusterRuns(
+                client(whereabouts),
+                whereabouts.topics(),
+                whereabouts.run().schemaRegistryUrl().written(),
+                Clock.systemUTC());
     }
 
     /** What is said here and in the run's folder, over what is recorded of the run. */

@@ -23,7 +23,6 @@ import java.io.PrintWriter;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.Clock;
 import java.util.List;
 import java.util.OptionalLong;
 import java.util.concurrent.Callable;
@@ -110,11 +109,7 @@ public final class RunsCommand implements Callable<Integer> {
     }
 
     private List<Row> onCluster(MillraceConfig whereabouts) {
-        try (ClusterRuns cluster = new ClusterRuns(
-                RunOptions.client(whereabouts),
-                whereabouts.topics(),
-                whereabouts.run().schemaRegistryUrl().written(),
-                Clock.systemUTC())) {
+        try (ClusterRuns cluster = RunOptions.cluster(whereabouts)) {
             return cluster.all().stream().map(RunsCommand::row).toList();
         }
     }

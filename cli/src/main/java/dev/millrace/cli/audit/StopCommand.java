@@ -17,7 +17,6 @@ import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.view.follow.RunSource;
 import java.io.PrintWriter;
 import java.nio.file.Path;
-import java.time.Clock;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
@@ -105,17 +104,8 @@ public final class StopCommand implements Callable<Integer> {
 
     private int onCluster(MillraceConfig whereabouts) throws InterruptedException {
         RunTopics topics = whereabouts.run().topics();
-        try (ClusterRuns cluster = new ClusterRuns(
-                RunOptions.client(whereabouts),
-                whereabouts.topics(),
-                whereabouts.run().schemaRegistryUrl().written(),
-                Clock.systemUTC())) {
-            ClusterRun found = cluster.at(topics);
-            if (found.holdings().isEmpty()) {
-                throw new NotFoundException("there is nothing of a run under the topic prefix '" + topics.prefix()
-                        + "' that this client may see; 'millrace runs' lists the runs of a cluster");
-            }
-            DeleteCommand.requireIts(found, whereabouts.run().id());
+        try (ClusterRuns cluster = RunOptions.cluster(whereabouts)) {
+            ClusterRun found = DeleteCommand.found(cluster, whereabouts);
             Optional<RecordedConfiguration> recorded = found.claim().flatMap(RunLookup::configuration);
             Duration limit =
                     limit(run.over(recorded.map(RecordedConfiguration::tree).orElseGet(ConfigTree::empty))

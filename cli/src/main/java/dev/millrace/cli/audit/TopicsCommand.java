@@ -19,7 +19,6 @@ import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.config.RecordedConfiguration;
 import dev.millrace.runtime.pipeline.RunLookup;
 import java.io.PrintWriter;
-import java.time.Clock;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -82,11 +81,7 @@ public final class TopicsCommand implements Runnable {
                         + " has a broker of its own, whose topics it makes and checks itself; give --bootstrap-servers"
                         + " HOST:PORT and --run ID for a run on a cluster");
             }
-            try (ClusterRuns cluster = new ClusterRuns(
-                    RunOptions.client(whereabouts),
-                    whereabouts.topics(),
-                    whereabouts.run().schemaRegistryUrl().written(),
-                    Clock.systemUTC())) {
+            try (ClusterRuns cluster = RunOptions.cluster(whereabouts)) {
                 ClusterRun found = cluster.at(whereabouts.run().topics());
                 DeleteCommand.requireIts(found, whereabouts.run().id());
                 return work.apply(cluster, found);
@@ -94,7 +89,7 @@ public final class TopicsCommand implements Runnable {
         }
 
         /** What the run is made with: as it is recorded, or for a run that is not, as the options say. */
-        MillraceConfig config(ClusterRun found) {
+        private MillraceConfig config(ClusterRun found) {
             Optional<RecordedConfiguration> recorded = found.claim().flatMap(RunLookup::configuration);
             MillraceConfig config = run.over(
                             recorded.map(RecordedConfiguration::tree).orElseGet(ConfigTree::empty))
@@ -103,14 +98,18 @@ public final class TopicsCommand implements Runnable {
             return config;
         }
 
-        TopicAdministration administration(MillraceConfig config) {
-            return new TopicAdministration(RunOptions.client(config), config.sizedTopics());
+        /** Does something with the topics that the run is made with. */
+        int onExpected(BiFunction<TopicAdministration, List<TopicSettings>, Integer> work) {
+            return on((cluster, found) -> {
+                MillraceConfig config = config(found);
+                List<TopicSettings> expected = config.topicSettings(
+                        found.claim().map(claim -> claim.run().epoch()).orElse(0));
+                try (TopicAdministration administration =
+                        new TopicAdministration(RunOptions.client(config), config.sizedTopics())) {
+                    return work.apply(administration, expected);
+                }
+            });
         }
-    }
-
-    private static List<TopicSettings> expected(ClusterRun found, MillraceConfig config) {
-        return config.topicSettings(
-                found.claim().map(claim -> claim.run().epoch()).orElse(0));
     }
 
     private static List<RunTopic> there(ClusterRuns cluster, ClusterRun found) {
@@ -297,21 +296,17 @@ public final class TopicsCommand implements Runnable {
 
         @Override
         public Integer call() {
-            return options.on((cluster, found) -> {
-                MillraceConfig config = options.config(found);
-                List<TopicSettings> expected = expected(found, config);
-                PrintWriter out = spec.commandLine().getOut();
-                try (TopicAdministration administration = options.administration(config)) {
-                    Set<String> there = administration.existing(
-                            expected.stream().map(TopicSettings::name).toList());
-                    List<TopicSettings> missing = expected.stream()
-                            .filter(topic -> !there.contains(topic.name()))
-                            .toList();
-                    if (!dryRun) {
-                        administration.prepare(expected);
-                    }
-                    print(missing, there.size(), out);
+            return options.onExpected((administration, expected) -> {
+                Set<String> there = administration.existing(
+                        expected.stream().map(TopicSettings::name).toList());
+                List<TopicSettings> missing = expected.stream()
+                        .filter(topic -> !there.contains(topic.name()))
+                        .toList();
+                if (!dryRun) {
+                    administration.prepare(expected);
                 }
+                PrintWriter out = spec.commandLine().getOut();
+                print(missing, there.size(), out);
                 out.flush();
                 return 0;
             });
@@ -375,22 +370,18 @@ public final class TopicsCommand implements Runnable {
 
         @Override
         public Integer call() {
-            return options.on((cluster, found) -> {
-                MillraceConfig config = options.config(found);
-                List<TopicSettings> expected = expected(found, config);
+            return options.onExpected((administration, expected) -> {
+                List<TopicDifference> differences = administration.differences(expected);
                 PrintWriter out = spec.commandLine().getOut();
-                try (TopicAdministration administration = options.administration(config)) {
-                    List<TopicDifference> differences = administration.differences(expected);
-                    if (options.json) {
-                        print(expected.size(), differences, out);
-                    } else if (differences.isEmpty()) {
-                        out.println(expected.size() + " topics are as the run expects them.");
-                    } else {
-                        differences.forEach(difference -> out.println(difference.sentence()));
-                    }
-                    out.flush();
-                    return differences.isEmpty() ? 0 : DIFFERS;
+                if (options.json) {
+                    print(expected.size(), differences, out);
+                } else if (differences.isEmpty()) {
+                    out.println(expected.size() + " topics are as the run expects them.");
+                } else {
+                    differences.forEach(difference -> out.println(difference.sentence()));
                 }
+                out.flush();
+                return differences.isEmpty() ? 0 : DIFFERS;
             });
         }
 
