@@ -2,14 +2,24 @@ package dev.millrace.policy.autodiff;
 
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.TensorSpec;
+import dev.millrace.policy.onnx.Dim;
+import dev.millrace.policy.onnx.ElementType;
+import dev.millrace.policy.onnx.GraphBuilder;
+import dev.millrace.policy.onnx.GraphPart;
+import dev.millrace.policy.onnx.Operators;
+import dev.millrace.policy.onnx.Shape;
+import dev.millrace.policy.onnx.Value;
 import dev.millrace.policy.weights.Bfloat16;
+import dev.millrace.policy.weights.DeviceValues;
 import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.Parameters;
 import dev.millrace.policy.weights.TensorSet;
 import dev.millrace.policy.weights.Weights;
 import java.nio.FloatBuffer;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
@@ -22,12 +32,21 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>Minimises: the gradient is of a loss. Decay applies to matrices, the embedding among them; norms and biases are not
  * decayed. The arithmetic is float32 in a fixed order, so that the same state, weights and gradients give the same bits; each value
- * is stepped by itself, so that any number of processors may share the work. Not thread-safe: one owner.
+ * is stepped by itself, so that any number of processors may share the work. Where the gradient is on a device, so are state and
+ * weights from the first step on. Not thread-safe: one owner.
  */
 public final class AdamW {
     private static final int CHUNK = 4096;
     /** What one processor steps at once; less is not worth a second one. */
     private static final int PIECE = 1 << 18;
+
+    private static final String WEIGHT = "weight";
+    private static final String FIRST = "first";
+    private static final String SECOND = "second";
+    private static final String ROUNDED = "rounded";
+    private static final String STEP_SIZE = "step_size";
+    private static final String ROOT_CORRECTION = "root_correction";
+    private static final String KEEP = "keep";
 
     private static final ThreadLocal<Scratch> SCRATCH = ThreadLocal.withInitial(Scratch::new);
 
@@ -181,10 +200,15 @@ public final class AdamW {
         refuseNonFinite(gradients);
         TensorSet stepped = stepped(trained);
         steps++;
-        float stepSize = (float) (learningRate / (1 - Math.pow(config.beta1, steps)));
-        float rootCorrection = (float) (1 / Math.sqrt(1 - Math.pow(config.beta2, steps)));
+        Optional<DeviceValues> there = gradients.tensors().newer();
+        if (there.isPresent()) {
+            stepThere(there.get(), stepped, trained, learningRate);
+            weights.merge();
+            return;
+        }
+        float stepSize = stepSize(learningRate);
+        float rootCorrection = rootCorrection();
         for (TensorSpec spec : specs) {
-            float keep = (float) (1 - (spec.dims().size() > 1 ? learningRate * config.weightDecay : 0));
             update(
                     stepped.tensor(spec.name()),
                     first().tensor(spec.name()),
@@ -192,12 +216,66 @@ public final class AdamW {
                     gradients.tensor(spec.name()),
                     stepSize,
                     rootCorrection,
-                    keep);
+                    keep(spec, learningRate));
             if (trained.dtype() == Dtype.BF16) {
                 round(stepped.tensor(spec.name()), trained.tensor(spec.name()));
             }
         }
         weights.merge();
+    }
+
+    /** The same arithmetic where the gradient is. */
+    private void stepThere(DeviceValues gradient, TensorSet stepped, Parameters trained, double learningRate) {
+        boolean rounds = trained.dtype() == Dtype.BF16;
+        Map<String, TensorSet> sets = new LinkedHashMap<>(Map.of(WEIGHT, stepped, FIRST, first(), SECOND, second()));
+        if (rounds) {
+            sets.put(ROUNDED, trained.tensors());
+        }
+        double stepSize = stepSize(learningRate);
+        double rootCorrection = rootCorrection();
+        gradient.update(
+                graph(rounds),
+                sets,
+                Map.of(
+                        STEP_SIZE, spec -> stepSize,
+                        ROOT_CORRECTION, spec -> rootCorrection,
+                        KEEP, spec -> keep(spec, learningRate)));
+    }
+
+    private GraphPart graph(boolean rounds) {
+        Shape flat = Shape.of(Dim.symbol("N"));
+        GraphBuilder graph = new GraphBuilder("adamw", true);
+        Operators o = new Operators(graph);
+        Value g = graph.input(DeviceValues.VALUES, ElementType.FLOAT, flat);
+        Value w = graph.input(WEIGHT, ElementType.FLOAT, flat);
+        Value m = graph.input(FIRST, ElementType.FLOAT, flat);
+        Value v = graph.input(SECOND, ElementType.FLOAT, flat);
+        Value stepSize = graph.input(STEP_SIZE, ElementType.FLOAT, Shape.of(Dim.ONE));
+        Value rootCorrection = graph.input(ROOT_CORRECTION, ElementType.FLOAT, Shape.of(Dim.ONE));
+        Value keep = graph.input(KEEP, ElementType.FLOAT, Shape.of(Dim.ONE));
+        Value moment = o.add(o.mul(m, (float) config.beta1), o.mul(g, (float) (1 - config.beta1)));
+        Value square = o.add(o.mul(v, (float) config.beta2), o.mul(o.mul(g, (float) (1 - config.beta2)), g));
+        Value root = o.add(o.mul(o.sqrt(square), rootCorrection), graph.scalar((float) config.epsilon));
+        Value next = o.sub(o.mul(w, keep), o.div(o.mul(moment, stepSize), root));
+        graph.output(DeviceValues.next(FIRST), moment);
+        graph.output(DeviceValues.next(SECOND), square);
+        graph.output(DeviceValues.next(WEIGHT), next);
+        if (rounds) {
+            graph.output(DeviceValues.next(ROUNDED), o.cast(o.cast(next, ElementType.BFLOAT16), ElementType.FLOAT));
+        }
+        return graph.whole();
+    }
+
+    private float stepSize(double learningRate) {
+        return (float) (learningRate / (1 - Math.pow(config.beta1, steps)));
+    }
+
+    private float rootCorrection() {
+        return (float) (1 / Math.sqrt(1 - Math.pow(config.beta2, steps)));
+    }
+
+    private float keep(TensorSpec spec, double learningRate) {
+        return (float) (1 - (spec.dims().size() > 1 ? learningRate * config.weightDecay : 0));
     }
 
     /** What is stepped from: the trained values themselves, or their masters. */
@@ -284,6 +362,9 @@ public final class AdamW {
     }
 
     private static void refuseNonFinite(Gradients gradients) {
+        if (gradients.tensors().newer().isPresent() && Double.isFinite(gradients.l2Norm())) {
+            return;
+        }
         for (TensorSpec spec : gradients.specs()) {
             FloatBuffer gradient = gradients.tensors().values(spec.name());
             IntStream.range(0, (gradient.limit() + PIECE - 1) / PIECE)

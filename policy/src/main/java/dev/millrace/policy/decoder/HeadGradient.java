@@ -19,8 +19,8 @@ import java.util.Objects;
  * Forward and backward pass through the last norm and the head, for some wanted rows. Inputs:
  * {@link LayerGradient#INPUT} [B*L, hidden], the last layer's output; {@link SequenceGraph#ROWS} int64 [S]; and the
  * inputs of {@link SequenceGraph} for S rows. Outputs: those of {@link SequenceGraph} for these rows, and
- * {@link #ROW_GRADIENT} [S, hidden]. The pass adds to the gradients of the {@link #trained} tensors like
- * {@link LayerGradient}.
+ * {@link #ROW_GRADIENT} [S, hidden], or on a device {@link LayerGradient#INPUT_GRADIENT} [B*L, hidden], which is {@link #SUM} plus the
+ * rows' parts. The pass adds to the gradients of the {@link #trained} tensors like {@link LayerGradient}.
  *
  * <p>Rows that do not fit into memory are processed in chunks: logits, and all values as wide, exist for one chunk at a
  * time.
@@ -28,6 +28,8 @@ import java.util.Objects;
 public final class HeadGradient {
     /** What flows into each wanted row. */
     public static final String ROW_GRADIENT = "gradient.rows";
+    /** What has flowed into the last layer's output from other rows. */
+    public static final String SUM = LayerGradient.sumOf(LayerGradient.INPUT);
 
     private static final Dim OF_A_CHUNK = Dim.symbol("S");
 
@@ -39,14 +41,18 @@ public final class HeadGradient {
         this.graph = graph;
     }
 
-    /** @param isTrained whether norm and head are differentiated by */
-    public static HeadGradient of(DecoderShape shape, boolean isTrained, Vocabulary vocabulary) {
-        GraphBuilder graph = new GraphBuilder("head");
+    /**
+     * @param isTrained whether norm and head are differentiated by
+     * @param onDevice whether it is for a device other than the CPU
+     */
+    public static HeadGradient of(DecoderShape shape, boolean isTrained, Vocabulary vocabulary, boolean onDevice) {
+        GraphBuilder graph = new GraphBuilder("head", onDevice);
         Transformer transformer = Transformer.declare(shape, graph);
         Operators ops = transformer.ops();
         Dim all = Dim.symbol("B").times(Dim.symbol("L"));
         Value x = graph.input(LayerGradient.INPUT, ElementType.FLOAT, Shape.of(all, Dim.of(shape.hiddenSize())));
-        Value rows = ops.gather(x, graph.input(SequenceGraph.ROWS, ElementType.INT64, Shape.of(OF_A_CHUNK)));
+        Value indices = graph.input(SequenceGraph.ROWS, ElementType.INT64, Shape.of(OF_A_CHUNK));
+        Value rows = ops.gather(x, indices);
         RowSoftmax softmax = RowSoftmax.append(
                 ops,
                 transformer.logits(transformer.finalNorm(rows)),
@@ -74,7 +80,13 @@ public final class HeadGradient {
         outputs.put(SequenceGraph.LOG_PROBS, softmax.logProbs());
         outputs.put(SequenceGraph.ENTROPIES, softmax.entropies());
         outputs.put(SequenceGraph.SUM_SQUARED_PROBS, softmax.sumSquaredProbs());
-        outputs.put(ROW_GRADIENT, Objects.requireNonNull(found.get(rows), ROW_GRADIENT));
+        Value ofRows = Objects.requireNonNull(found.get(rows), ROW_GRADIENT);
+        if (onDevice) {
+            Value sum = graph.input(SUM, ElementType.FLOAT, x.shape());
+            outputs.put(LayerGradient.INPUT_GRADIENT, ops.scatterNdAdd(sum, ops.unsqueeze(indices, -1), ofRows));
+        } else {
+            outputs.put(ROW_GRADIENT, ofRows);
+        }
         names.forEach(name -> outputs.put(
                 LayerGradient.gradientOf(name), Objects.requireNonNull(found.get(transformer.weight(name)), name)));
         return new HeadGradient(List.copyOf(names), graph.part("head", outputs));

@@ -58,9 +58,13 @@ public final class LayerGradient {
         RECOMPUTED
     }
 
-    /** @param lora shape of the adapters to differentiate by; empty for all weights of a layer */
-    public static LayerGradient of(DecoderShape shape, Optional<LoraShape> lora, Activations activations) {
-        GraphBuilder graph = new GraphBuilder("layer");
+    /**
+     * @param lora shape of the adapters to differentiate by; empty for all weights of a layer
+     * @param onDevice whether it is for a device other than the CPU
+     */
+    public static LayerGradient of(
+            DecoderShape shape, Optional<LoraShape> lora, Activations activations, boolean onDevice) {
+        GraphBuilder graph = new GraphBuilder("layer", onDevice);
         Transformer transformer = Transformer.declare(shape, graph);
         Dim rows = BATCH.times(LENGTH);
         Value x = graph.input(INPUT, ElementType.FLOAT, Shape.of(rows, Dim.of(shape.hiddenSize())));

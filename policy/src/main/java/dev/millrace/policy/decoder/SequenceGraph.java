@@ -91,8 +91,8 @@ public final class SequenceGraph {
     private final RowSoftmax.Inputs inputs;
 
     /** @param rows the wanted tokens: {@code [R]} one after the other, or cut into parts */
-    private SequenceGraph(DecoderShape shape, String name, Shape rows, Vocabulary vocabulary) {
-        this.graph = new GraphBuilder(name);
+    private SequenceGraph(DecoderShape shape, String name, Shape rows, Vocabulary vocabulary, boolean onDevice) {
+        this.graph = new GraphBuilder(name, onDevice);
         this.transformer = Transformer.declare(shape, graph);
         Operators ops = transformer.ops();
         Dim count = rows.product();
@@ -113,9 +113,10 @@ public final class SequenceGraph {
         routing.addOutputs();
     }
 
-    private static SequenceGraph of(DecoderShape shape, String name, Vocabulary vocabulary, Rows rows) {
+    private static SequenceGraph of(
+            DecoderShape shape, String name, Vocabulary vocabulary, Rows rows, boolean onDevice) {
         Shape wanted = rows == Rows.AT_ONCE ? Shape.of(Dim.symbol("R")) : Shape.of(CHUNKS, OF_A_CHUNK);
-        return new SequenceGraph(shape, name, wanted, vocabulary);
+        return new SequenceGraph(shape, name, wanted, vocabulary, onDevice);
     }
 
     /** What the softmax says of all rows at once, with its outputs. */
@@ -193,7 +194,8 @@ public final class SequenceGraph {
 
     /** The forward pass alone. */
     public static ModelProto scoring(DecoderShape shape, Vocabulary vocabulary, Rows rows) {
-        SequenceGraph sequence = of(shape, "scoring", vocabulary, rows);
+        SequenceGraph sequence =
+                of(shape, "scoring", vocabulary, rows, false); // nothing in it depends on where it runs
         if (rows == Rows.AT_ONCE) {
             sequence.atOnce();
         } else {
@@ -206,9 +208,12 @@ public final class SequenceGraph {
      * The forward pass with what it says of k tokens at each position: further input {@link #ENTRIES} int64 [R, k], ids or places
      * as {@link #TARGETS}, all of a row different; further outputs {@link #ENTRY_LOG_PROBS} [R, k] and
      * {@link #ENTRY_REMAINDERS} [R], the log of the probability of all others together.
+     *
+     * @param onDevice whether it is for a device other than the CPU
      */
-    public static ModelProto scoringEntries(DecoderShape shape, Vocabulary vocabulary, Rows rows, int k) {
-        SequenceGraph sequence = of(shape, "scoring-entries", vocabulary, rows);
+    public static ModelProto scoringEntries(
+            DecoderShape shape, Vocabulary vocabulary, Rows rows, int k, boolean onDevice) {
+        SequenceGraph sequence = of(shape, "scoring-entries", vocabulary, rows, onDevice);
         GraphBuilder graph = sequence.graph;
         Value entries = graph.input(
                 ENTRIES, ElementType.INT64, Shape.of(sequence.inputs.targets().dim(0), Dim.of(k)));
@@ -244,7 +249,7 @@ public final class SequenceGraph {
                             + " rows are not one sequence's after the other; take another baseline than opob");
         }
         Dim scored = Dim.symbol("P");
-        SequenceGraph sequence = new SequenceGraph(shape, "gradient-norms", Shape.of(BATCH, scored), vocabulary);
+        SequenceGraph sequence = new SequenceGraph(shape, "gradient-norms", Shape.of(BATCH, scored), vocabulary, false);
         Value logProbs = sequence.atOnce().logProbs();
         Value coefficients = sequence.graph.input(LOG_PROB_COEFFICIENTS, ElementType.FLOAT, logProbs.shape());
         sequence.graph.output(

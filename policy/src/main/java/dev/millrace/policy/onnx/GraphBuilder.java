@@ -36,6 +36,7 @@ public final class GraphBuilder {
 
     private final String name;
     private final GraphBuilder root;
+    private final boolean onDevice;
     private final List<Value> inputs = new ArrayList<>();
     private final List<Node> nodes = new ArrayList<>();
     private final Map<String, Value> outputs = new LinkedHashMap<>();
@@ -46,13 +47,24 @@ public final class GraphBuilder {
     private int nextName;
 
     public GraphBuilder(String name) {
+        this(name, false);
+    }
+
+    /** @param onDevice whether it is to run on a device other than the CPU: {@link Operators} writes what is fast there */
+    public GraphBuilder(String name, boolean onDevice) {
         this.name = name;
+        this.onDevice = onDevice;
         this.root = this;
     }
 
     private GraphBuilder(String name, GraphBuilder outer) {
         this.name = name;
+        this.onDevice = outer.onDevice;
         this.root = outer.root;
+    }
+
+    public boolean onDevice() {
+        return onDevice;
     }
 
     /** A graph inside this one, for the body of a loop. */

@@ -28,6 +28,7 @@ public final class Session implements AutoCloseable {
      * How a graph is compiled.
      *
      * @param cuda the device's ordinal; empty for the CPU
+     * @param tf32 whether products of float32 on the device may use TF32
      * @param threads inside one operator
      * @param plansMemory whether memory is planned for each size of the inputs that is seen
      * @param cpuArena whether freed memory of the host is kept for later calls
@@ -36,6 +37,7 @@ public final class Session implements AutoCloseable {
      */
     public record Options(
             OptionalInt cuda,
+            boolean tf32,
             int threads,
             boolean plansMemory,
             boolean cpuArena,
@@ -81,17 +83,18 @@ public final class Session implements AutoCloseable {
             ort.call(Ort.ADD_EXTERNAL_INITIALIZERS, into, Ort.array(names), Ort.array(values), (long) names.size());
         }
         if (options.cuda().isPresent()) {
-            appendCuda(ort, into, options.cuda().getAsInt());
+            appendCuda(ort, into, options.cuda().getAsInt(), options.tf32());
         }
     }
 
-    private static void appendCuda(Ort ort, Pointer into, int ordinal) {
+    private static void appendCuda(Ort ort, Pointer into, int ordinal, boolean tf32) {
         Pointer cuda = ort.create(Ort.CREATE_CUDA_OPTIONS);
         try {
-            // products of float32 are of float32, and the arena takes what is asked for, not the next power of two
+            // products of float32 are of float32 unless it is asked for, and the arena takes what is asked for, not the
+            // next power of two
             Map<String, String> settings = new LinkedHashMap<>();
             settings.put("device_id", Integer.toString(ordinal));
-            settings.put("use_tf32", "0");
+            settings.put("use_tf32", tf32 ? "1" : "0");
             settings.put("arena_extend_strategy", "kSameAsRequested");
             ort.call(
                     Ort.UPDATE_CUDA_OPTIONS,

@@ -369,12 +369,7 @@ public final class DecodeSession implements AutoCloseable {
                 features,
                 absent -> prepared.graph(
                         engine,
-                        DecodeGraph.model(
-                                shape,
-                                capacityTokens,
-                                features,
-                                prepared.precision(),
-                                !engine.place().isHost()),
+                        DecodeGraph.model(shape, capacityTokens, features, prepared.precision(), !engine.isInPlace()),
                         true));
     }
 

@@ -4,39 +4,55 @@ import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.onnx.Dim;
 import dev.millrace.policy.onnx.ElementType;
 import dev.millrace.policy.onnx.GraphBuilder;
+import dev.millrace.policy.onnx.GraphPart;
 import dev.millrace.policy.onnx.Operators;
 import dev.millrace.policy.onnx.Shape;
 import dev.millrace.policy.onnx.Value;
+import dev.millrace.policy.onnx.proto.ModelProto;
 import dev.millrace.policy.ort.Place;
 import dev.millrace.policy.ort.Session;
 import dev.millrace.policy.ort.Tensor;
+import dev.millrace.policy.weights.DeviceValues;
 import dev.millrace.policy.weights.TensorSet;
 import java.lang.ref.WeakReference;
+import java.nio.FloatBuffer;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Function;
+import java.util.function.ToDoubleFunction;
 import org.jspecify.annotations.Nullable;
 
 /**
  * The memory of a device other than the host: what is made there, what is copied in and out.
  *
  * <p>Sets of tensors are copied in once for all who read them there: roles of one process share their weights. The last ones
- * stay, for who comes back to them. A set that was written meanwhile ({@link TensorSet#writes}) is copied in anew. Thread-safe.
+ * stay, for who comes back to them. A set that was written meanwhile ({@link TensorSet#writes}) is copied in anew. What was written
+ * here stays for as long as its set is there and is not written elsewhere. Thread-safe.
  */
 final class DeviceMemory {
     /** Sets that stay without a reader: the version that generates, the next, and the learner's own. */
     private static final int KEPT = 3;
+    /** Of a copy that is no longer its set's: writes are counted from 0. */
+    private static final long SPOILED = -1;
 
+    private final Engine engine;
     private final Place place;
     private final Session zeros;
     private final Session same;
     private final Session narrowing;
+    private final Session squares;
+    private final Session scaled;
+    private final Map<ModelProto, Session> updates = new ConcurrentHashMap<>();
     private final List<Copy> copies = new ArrayList<>(); // the last used at the end
 
     /** Compiles its graphs on an engine. */
     DeviceMemory(Engine engine) {
+        this.engine = engine;
         this.place = engine.place();
         GraphBuilder zero = new GraphBuilder("zeros");
         Shape four = Shape.of(Dim.symbol("A"), Dim.symbol("B"), Dim.symbol("C"), Dim.symbol("D"));
@@ -50,6 +66,16 @@ final class DeviceMemory {
         Value wide = cast.input("in", ElementType.FLOAT, Shape.of(Dim.symbol("A")));
         cast.output("out", new Operators(cast).cast(wide, ElementType.BFLOAT16));
         this.narrowing = engine.compileForAnySize(cast.model());
+        GraphBuilder norms = new GraphBuilder("squares", true);
+        Value rows = norms.input("in", ElementType.FLOAT, Shape.of(Dim.symbol("A"), Dim.symbol("B")));
+        Operators ofNorms = new Operators(norms);
+        norms.output("out", ofNorms.reduceSum(ofNorms.mul(rows, rows), false, 1));
+        this.squares = engine.compileForAnySize(norms.model());
+        GraphBuilder scale = new GraphBuilder("scaled");
+        Value all = scale.input("in", ElementType.FLOAT, Shape.of(Dim.symbol("A")));
+        Value factor = scale.input("factor", ElementType.FLOAT, Shape.of(Dim.ONE));
+        scale.output("out", new Operators(scale).mul(all, factor));
+        this.scaled = engine.compileForAnySize(scale.model());
     }
 
     /** A tensor of four axes; the caller closes it. */
@@ -60,35 +86,31 @@ final class DeviceMemory {
         }
     }
 
-    /** Zeros in the shape of a set; the caller closes the tensors. */
-    Map<String, Tensor> zeros(TensorSet like) {
-        Map<String, Tensor> made = new LinkedHashMap<>();
-        for (TensorSpec spec : like.specs()) {
-            made.put(spec.name(), zeros(spec.elementCount(), 1, 1, 1).shaped(spec.dimsArray()));
-        }
-        return made;
-    }
-
     /** A copy of a host's tensor of float32; the caller closes it. */
     private Tensor copyIn(Session graph, Tensor host) {
         return graph.run(Map.of("in", host), List.of("out"), Map.of(), place).tensor("out");
     }
 
-    /** Writes a set's copy over the set. */
-    void copyOut(Map<String, Tensor> copy, TensorSet into) {
-        for (TensorSpec spec : into.specs()) {
-            Tensor device = Objects.requireNonNull(copy.get(spec.name()));
-            try (Tensor flat = device.view(spec.elementCount());
-                    Tensor host = Tensor.of(into.tensor(spec.name()), spec.elementCount())) {
-                same.run(Map.of("in", flat), List.of(), Map.of("out", host), place)
-                        .close();
-            }
+    /** Values of a set that are to be written here; close them, or make them the set's with {@link Copy#own}. */
+    Copy forWriting(TensorSet set, boolean zero) {
+        synchronized (copies) {
+            tidy(); // those of what the set was before
         }
+        Copy copy = new Copy(set, false);
+        if (zero) {
+            copy.tensors = zeros(set);
+        } else {
+            copy.tensors(set);
+        }
+        return copy;
     }
 
-    /** A copy of a set as it is now, to be written; the caller closes the tensors. */
-    Map<String, Tensor> copyOf(TensorSet set) {
-        return copyOf(set, false);
+    private Map<String, Tensor> zeros(TensorSet like) {
+        Map<String, Tensor> made = new LinkedHashMap<>();
+        for (TensorSpec spec : like.specs()) {
+            made.put(spec.name(), zeros(spec.elementCount(), 1, 1, 1).shaped(spec.dimsArray()));
+        }
+        return made;
     }
 
     private Map<String, Tensor> copyOf(TensorSet set, boolean narrow) {
@@ -115,7 +137,7 @@ final class DeviceMemory {
     Lease of(TensorSet set, boolean narrow) {
         Copy copy;
         synchronized (copies) {
-            copies.stream().filter(Copy::isForgotten).toList().forEach(this::drop);
+            tidy();
             copy = copies.stream()
                     .filter(known -> known.isOf(set, narrow))
                     .findFirst()
@@ -123,9 +145,9 @@ final class DeviceMemory {
             copies.remove(copy);
             copies.add(copy);
             copy.readers++;
-            long unread = copies.stream().filter(known -> known.readers == 0).count();
+            long unread = copies.stream().filter(Copy::isSpare).count();
             for (Copy old : List.copyOf(copies)) {
-                if (unread > KEPT - 1 && old.readers == 0) {
+                if (unread > KEPT - 1 && old.isSpare()) {
                     drop(old);
                     unread--;
                 }
@@ -137,6 +159,10 @@ final class DeviceMemory {
             release(copy);
             throw e;
         }
+    }
+
+    private void tidy() {
+        copies.stream().filter(Copy::isForgotten).toList().forEach(this::drop);
     }
 
     private void drop(Copy copy) {
@@ -171,17 +197,20 @@ final class DeviceMemory {
         }
     }
 
-    /** One set as it was at one time. */
-    private final class Copy {
+    /** One set as it was at one time, or, where it was written here, as it is. */
+    final class Copy implements DeviceValues, AutoCloseable {
         private final WeakReference<TensorSet> of;
-        private final long writes;
+        private final List<TensorSpec> specs;
         private final boolean narrow;
+        private volatile long writes;
+        private volatile boolean owned;
         private @Nullable Map<String, Tensor> tensors;
         private int readers;
 
         Copy(TensorSet set, boolean narrow) {
             this.narrow = narrow;
             this.of = new WeakReference<>(set);
+            this.specs = set.specs();
             this.writes = set.writes();
         }
 
@@ -190,7 +219,12 @@ final class DeviceMemory {
         }
 
         boolean isForgotten() {
-            return readers == 0 && of.get() == null;
+            TensorSet set = of.get();
+            return readers == 0 && (set == null || owned && writes != set.writes());
+        }
+
+        boolean isSpare() {
+            return readers == 0 && !owned;
         }
 
         synchronized Map<String, Tensor> tensors(TensorSet set) {
@@ -200,11 +234,136 @@ final class DeviceMemory {
             return tensors;
         }
 
-        synchronized void close() {
+        /** Its tensors, which are there. */
+        Map<String, Tensor> tensors() {
+            return Objects.requireNonNull(tensors);
+        }
+
+        private Tensor flat(TensorSpec spec) {
+            return Objects.requireNonNull(tensors().get(spec.name())).view(spec.elementCount());
+        }
+
+        /** What is written here is the set's from now on. */
+        void own() {
+            TensorSet set = Objects.requireNonNull(of.get());
+            synchronized (copies) { // nobody takes it for a stale one meanwhile
+                set.isNewerOn(this);
+                writes = set.writes();
+                owned = true;
+                if (!copies.contains(this)) {
+                    copies.add(this);
+                }
+            }
+        }
+
+        @Override
+        public void writeTo(Function<String, FloatBuffer> buffers) {
+            for (TensorSpec spec : specs) {
+                try (Tensor flat = flat(spec);
+                        Tensor host = Tensor.of(buffers.apply(spec.name()), spec.elementCount())) {
+                    same.run(Map.of("in", flat), List.of(), Map.of("out", host), place)
+                            .close();
+                }
+            }
+        }
+
+        @Override
+        public double squaredNorm() {
+            double sum = 0;
+            for (TensorSpec spec : specs) {
+                List<Long> dims = spec.dims();
+                long width = dims.get(dims.size() - 1);
+                try (Tensor rows = Objects.requireNonNull(tensors().get(spec.name()))
+                                .view(spec.elementCount() / width, width);
+                        Session.Result result = squares.run(Map.of("in", rows))) {
+                    for (float row : result.floats("out")) {
+                        sum += row;
+                    }
+                }
+            }
+            return sum;
+        }
+
+        @Override
+        public void scale(float factor) {
+            try (Tensor host = Tensor.of(new float[] {factor}, 1);
+                    Tensor by = copyIn(same, host)) {
+                for (TensorSpec spec : specs) {
+                    try (Tensor flat = flat(spec)) {
+                        scaled.run(Map.of("in", flat, "factor", by), List.of(), Map.of("out", flat), place)
+                                .close();
+                    }
+                }
+            }
+            own();
+        }
+
+        @Override
+        public void update(
+                GraphPart graph, Map<String, TensorSet> sets, Map<String, ToDoubleFunction<TensorSpec>> scalars) {
+            Session session = updates.computeIfAbsent(graph.model(), engine::compileForAnySize);
+            Map<String, Copy> copiesOfSets = new LinkedHashMap<>();
+            Map<Float, Tensor> values = new HashMap<>();
+            try {
+                sets.forEach((name, set) -> copiesOfSets.put(name, toWrite(set)));
+                for (TensorSpec spec : specs) {
+                    Map<String, Tensor> flat = new HashMap<>();
+                    Map<String, Tensor> fed = new HashMap<>();
+                    Map<String, Tensor> written = new HashMap<>();
+                    try {
+                        flat.put(VALUES, flat(spec));
+                        copiesOfSets.forEach((name, copy) -> flat.put(name, copy.flat(spec)));
+                        fed.putAll(flat);
+                        scalars.forEach((name, value) ->
+                                fed.put(name, values.computeIfAbsent((float) value.applyAsDouble(spec), this::scalar)));
+                        fed.keySet().retainAll(graph.inputs());
+                        for (String output : session.outputs()) {
+                            written.put(
+                                    output,
+                                    Objects.requireNonNull(flat.get(output.substring(
+                                            DeviceValues.next("").length()))));
+                        }
+                        session.run(fed, List.of(), written, place).close();
+                    } finally {
+                        flat.values().forEach(Tensor::close);
+                    }
+                }
+                copiesOfSets.values().forEach(Copy::own);
+            } catch (RuntimeException e) {
+                copiesOfSets.values().forEach(copy -> copy.writes = SPOILED);
+                throw e;
+            } finally {
+                values.values().forEach(Tensor::close);
+                copiesOfSets.values().forEach(DeviceMemory.this::release);
+            }
+        }
+
+        private Tensor scalar(float value) {
+            try (Tensor host = Tensor.of(new float[] {value}, 1)) {
+                return copyIn(same, host);
+            }
+        }
+
+        @Override
+        public synchronized void close() {
             if (tensors != null) {
                 tensors.values().forEach(Tensor::close);
                 tensors = null;
             }
         }
+    }
+
+    /** A set's copy that nobody else reads; to be released. */
+    private Copy toWrite(TensorSet set) {
+        Lease lease = of(set, false);
+        synchronized (copies) {
+            if (lease.copy.readers == 1) {
+                return lease.copy;
+            }
+        }
+        Copy alone = forWriting(set, false);
+        alone.readers++;
+        lease.close();
+        return alone;
     }
 }

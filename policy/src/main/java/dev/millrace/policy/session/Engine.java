@@ -36,10 +36,11 @@ public final class Engine {
      */
     private static final boolean GIVES_BACK = System.getenv("MALLOC_MMAP_THRESHOLD_") != null;
 
-    private static final Map<Device, DeviceMemory> MEMORIES = new ConcurrentHashMap<>();
+    private static final Map<Place, DeviceMemory> MEMORIES = new ConcurrentHashMap<>();
 
     private final Device device;
     private final int intraOpThreads;
+    private final boolean inPlace;
 
     /**
      * @param intraOpThreads threads inside one operator; above 1 the batch composition shows in the last bits
@@ -56,6 +57,19 @@ public final class Engine {
         }
         this.device = device;
         this.intraOpThreads = intraOpThreads;
+        this.inPlace = device.kind() == Device.Kind.CPU;
+    }
+
+    /** The CPU, used as if its memory were a device's own. */
+    private Engine() {
+        this.device = Device.CPU;
+        this.intraOpThreads = 1;
+        this.inPlace = false;
+    }
+
+    /** The CPU, with values copied in and out and kept as on a device: what is done there can be tried without one. */
+    static Engine cpuAsDevice() {
+        return new Engine();
     }
 
     /** The CPU with one thread per call. */
@@ -94,12 +108,18 @@ public final class Engine {
 
     /** A set where the graphs run: in place in the host's memory, else the copy of it as it is now that all readers share. */
     Bound bound(TensorSet set) {
-        return place().isHost() ? new Feeds().set(set, "") : memory().of(set, false);
+        return inPlace ? new Feeds().set(set, "") : memory().of(set, false);
+    }
+
+    /** Whether graphs read the host's memory, and nothing has to be copied. */
+    boolean isInPlace() {
+        return inPlace;
     }
 
     /** The device's own memory; there is none of the host's. */
     DeviceMemory memory() {
-        return MEMORIES.computeIfAbsent(device, absent -> new DeviceMemory(this));
+        return MEMORIES.computeIfAbsent(
+                place(), absent -> new DeviceMemory(device.tf32() ? new Engine(device.exact(), intraOpThreads) : this));
     }
 
     /** Where its graphs compute, and leave what is not for the host. */
@@ -143,7 +163,13 @@ public final class Engine {
             return Session.compile(
                     model.toByteArray(),
                     new Session.Options(
-                            cuda, intraOpThreads, plansMemory, plansMemory || !GIVES_BACK, entries, inside));
+                            cuda,
+                            device.tf32(),
+                            intraOpThreads,
+                            plansMemory,
+                            plansMemory || !GIVES_BACK,
+                            entries,
+                            inside));
         } catch (OrtException e) {
             throw new InferenceException(
                     "ONNX Runtime could not load the graph " + model.getGraph().getName()

@@ -10,6 +10,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 
 /**
  * One gradient, found in pieces: micro-batches of several batches, taken in turns from these. Each piece goes all the way by itself, and adds to a
@@ -24,15 +25,16 @@ public final class GradientPass implements AutoCloseable {
     private final LengthTables tables;
     private final Engine engine;
     private final Weights weights;
-    private final Gradients into;
     private final List<Part> parts;
     private final List<TokenScores> scores;
     private final List<Piece> pieces = new ArrayList<>();
     private final AdditionOrder order;
-    private final EmbeddingRows embedded;
+    private final @Nullable EmbeddingRows embedded;
     private final List<Engine.Bound> read = new ArrayList<>();
+    private final DeviceMemory.@Nullable Copy onDevice;
     private final Map<String, Tensor> sums;
     private final Map<String, Tensor> fixed = new HashMap<>();
+    private boolean finished; // then what was summed on the device is the gradient
 
     /**
      * A batch with its coefficients, as {@link GradientSession#accumulate} takes them.
@@ -60,13 +62,11 @@ public final class GradientPass implements AutoCloseable {
         this.graphs = graphs;
         this.tables = tables;
         this.weights = weights;
-        this.into = into;
         this.parts = List.copyOf(parts);
         this.scores = parts.stream()
                 .map(part -> TokenScores.allocate(part.batch().scoredCount()))
                 .toList();
         this.order = new AdditionOrder(shape.layers() + 2);
-        this.embedded = new EmbeddingRows(shape.hiddenSize());
         List<List<MicroBatch>> plans =
                 parts.stream().map(part -> plan.apply(part.batch())).toList();
         int longest = plans.stream().mapToInt(List::size).max().orElse(0);
@@ -82,12 +82,14 @@ public final class GradientPass implements AutoCloseable {
             this.read.add(engine.bound(weights.trained().tensors()));
         }
         this.read.forEach(bound -> fixed.putAll(bound.tensors()));
-        this.sums = engine.place().isHost()
-                ? inPlace(into)
-                : into.isZero()
-                        ? engine.memory().zeros(into.tensors())
-                        : engine.memory().copyOf(into.tensors());
+        this.onDevice = engine.isInPlace() ? null : engine.memory().forWriting(into.tensors(), into.isZero());
+        this.sums = onDevice == null ? inPlace(into) : onDevice.tensors();
         this.sums.forEach((name, tensor) -> fixed.put(LayerGradient.sumOf(name), tensor));
+        this.embedded = weights.adapter().isPresent()
+                ? null
+                : onDevice == null
+                        ? new EmbeddingRows.OnHost(shape, into)
+                        : new EmbeddingRows.OnDevice(shape, graphs.embeddingSums(), engine.place(), sums);
     }
 
     private static Map<String, Tensor> inPlace(Gradients into) {
@@ -125,7 +127,7 @@ public final class GradientPass implements AutoCloseable {
                             of.micro(),
                             parts.get(of.part()),
                             scores.get(of.part()),
-                            weights.adapter().isPresent() ? null : embedded)
+                            embedded)
                     .run(weights);
         } catch (RuntimeException | Error e) {
             order.fail();
@@ -135,11 +137,12 @@ public final class GradientPass implements AutoCloseable {
 
     /** Completes the sum; after all pieces. */
     public void finish() {
-        if (!engine.place().isHost()) {
-            engine.memory().copyOut(sums, into.tensors());
+        if (embedded != null) {
+            embedded.addToGradient();
         }
-        if (weights.adapter().isEmpty()) {
-            embedded.addTo(into, shape.embedding());
+        if (onDevice != null) {
+            onDevice.own();
+            finished = true;
         }
     }
 
@@ -151,7 +154,14 @@ public final class GradientPass implements AutoCloseable {
     /** Frees what the pieces were fed with; after the last has ended. */
     @Override
     public void close() {
-        sums.values().forEach(Tensor::close);
+        if (embedded != null) {
+            embedded.close();
+        }
+        if (onDevice == null) {
+            sums.values().forEach(Tensor::close);
+        } else if (!finished) {
+            onDevice.close();
+        }
         read.forEach(Engine.Bound::close);
     }
 }

@@ -37,7 +37,7 @@ final class KeyValueCache implements AutoCloseable {
     private @Nullable Session giving;
 
     KeyValueCache(Engine engine, DecoderShape shape, int slots, int capacity) {
-        this(engine, shape, slots, capacity, engine.place().isHost());
+        this(engine, shape, slots, capacity, engine.isInPlace());
     }
 
     /** @param inHost whether rows are moved in the host's memory, and not by graphs */
@@ -55,7 +55,7 @@ final class KeyValueCache implements AutoCloseable {
                     + "; take fewer slots per session");
         }
         for (int i = 0; i < 2 * shape.layers(); i++) {
-            if (engine.place().isHost()) {
+            if (engine.isInPlace()) {
                 FloatBuffer buffer = PositionTables.direct((int) floats);
                 buffers.add(buffer);
                 parts.add(Tensor.of(buffer, dims(slots)));

@@ -79,11 +79,23 @@ final class MicroBatchGradient {
             tables.feedAngles(micro.length(), common);
             tables.feedMasks(micro.length(), common);
             micro.feedReplayed(shape, common);
-            ends.floats(LayerGradient.INPUT, looked(weights), tokens(), shape.hiddenSize());
-            Tensor first = Objects.requireNonNull(ends.map().get(LayerGradient.INPUT));
-            forward(common.map(), first);
-            ends.floats(LayerGradient.OUTPUT_GRADIENT, head(), tokens(), shape.hiddenSize());
-            backward(common.map(), first, Objects.requireNonNull(ends.map().get(LayerGradient.OUTPUT_GRADIENT)));
+            if (engine.isInPlace()) {
+                ends.floats(LayerGradient.INPUT, looked(weights), tokens(), shape.hiddenSize());
+                Tensor first = Objects.requireNonNull(ends.map().get(LayerGradient.INPUT));
+                forward(common.map(), first);
+                ends.floats(LayerGradient.OUTPUT_GRADIENT, head(), tokens(), shape.hiddenSize());
+                backward(common.map(), first, Objects.requireNonNull(ends.map().get(LayerGradient.OUTPUT_GRADIENT)));
+            } else {
+                try (Session.Result looked = lookedUpThere();
+                        Tensor flows = engine.memory()
+                                .zeros(tokens(), shape.hiddenSize(), 1, 1)
+                                .shaped(tokens(), shape.hiddenSize())) {
+                    Tensor first = looked.tensor(LayerGradient.INPUT);
+                    forward(common.map(), first);
+                    head(flows);
+                    backward(common.map(), first, flows);
+                }
+            }
         } catch (OrtException e) {
             throw new InferenceException(
                     "ONNX Runtime failed on " + micro.sequences().length + " sequences of " + micro.length()
@@ -111,6 +123,15 @@ final class MicroBatchGradient {
         return rows.flip();
     }
 
+    /** The same rows, on the device. */
+    private Session.Result lookedUpThere() {
+        try (Feeds feeds = new Feeds().longs(SequenceGraph.TOKENS, micro.tokens(), tokens())) {
+            Map<String, Tensor> all = new HashMap<>(feeds.map());
+            shape.embedding().pieces().forEach(piece -> all.put(piece.name(), fixed(piece.name())));
+            return graphs.lookup().run(all, List.of(LayerGradient.INPUT), Map.of(), engine.place());
+        }
+    }
+
     private void forward(Map<String, Tensor> common, Tensor first) {
         Tensor x = first;
         for (int layer = 0; layer < shape.layers(); layer++) {
@@ -124,17 +145,50 @@ final class MicroBatchGradient {
 
     /** Scores, adds to the head's gradient, and returns what flows into the last layer's result. */
     private FloatBuffer head() {
-        GradientGraphs.Head head = graphs.head(micro.vocabulary());
-        boolean adds = !head.gradient().trained().isEmpty();
-        Map<String, Tensor> pinned = sums(head.gradient().trained(), 0);
-        Set<String> outputs = new HashSet<>(ScoringSession.OUTPUTS);
-        outputs.add(HeadGradient.ROW_GRADIENT);
         int width = shape.hiddenSize();
         FloatBuffer gradient = PositionTables.direct(Math.multiplyExact(tokens(), width));
         long[] rows = micro.rows();
         int wanted = micro.scoredCount();
+        head(Map.of(), Map.of(), Set.of(HeadGradient.ROW_GRADIENT), (result, from) -> {
+            float[] ofRows = result.floats(HeadGradient.ROW_GRADIENT);
+            for (int row = from; row < Math.min(from + micro.rowsAtOnce(), wanted); row++) {
+                gradient.put(Math.multiplyExact((int) rows[row], width), ofRows, (row - from) * width, width);
+            }
+        });
+        return gradient;
+    }
+
+    /** The same, which adds to what flows on the device. */
+    private void head(Tensor flows) {
+        head(
+                Map.of(HeadGradient.SUM, flows),
+                Map.of(LayerGradient.INPUT_GRADIENT, flows),
+                Set.of(),
+                (result, from) -> {});
+    }
+
+    /** Takes what a chunk of the rows left in the results. */
+    private interface ChunkReader {
+        void read(Session.Result result, int from);
+    }
+
+    /**
+     * @param fed beside the head's own inputs
+     * @param written beside the gradients
+     * @param more outputs beside the scores
+     */
+    private void head(Map<String, Tensor> fed, Map<String, Tensor> written, Set<String> more, ChunkReader reader) {
+        GradientGraphs.Head head = graphs.head(micro.vocabulary());
+        boolean adds = !head.gradient().trained().isEmpty();
+        Map<String, Tensor> pinned = sums(head.gradient().trained(), 0);
+        pinned.putAll(written);
+        Set<String> outputs = new HashSet<>(ScoringSession.OUTPUTS);
+        outputs.addAll(more);
+        long[] rows = micro.rows();
         int atOnce = micro.rowsAtOnce();
         HeadInputs inputs = new HeadInputs(rows);
+        Map<String, Tensor> flows = new HashMap<>(fed);
+        flows.put(LayerGradient.INPUT, tensor(made.getFirst(), LayerGradient.OUTPUT));
         TokenScores found = TokenScores.allocate(rows.length);
         if (adds) {
             order.await(shape.layers(), ticket);
@@ -144,21 +198,14 @@ final class MicroBatchGradient {
             try (Feeds chunk = inputs.chunk(from, from + atOnce);
                     Session.Result result = head.session()
                             .run(
-                                    feeds(
-                                            head.gradient().graph().inputs(),
-                                            0,
-                                            chunk.map(),
-                                            Map.of(LayerGradient.INPUT, tensor(made.getFirst(), LayerGradient.OUTPUT))),
+                                    feeds(head.gradient().graph().inputs(), 0, chunk.map(), flows),
                                     outputs,
                                     pinned,
                                     Place.HOST)) {
                 put(result, SequenceGraph.LOG_PROBS, from, found.logProbs());
                 put(result, SequenceGraph.ENTROPIES, from, found.entropies());
                 put(result, SequenceGraph.SUM_SQUARED_PROBS, from, found.sumSquaredProbs());
-                float[] ofRows = result.floats(HeadGradient.ROW_GRADIENT);
-                for (int row = from; row < Math.min(from + atOnce, wanted); row++) {
-                    gradient.put(Math.multiplyExact((int) rows[row], width), ofRows, (row - from) * width, width);
-                }
+                reader.read(result, from);
             }
         }
         if (adds) {
@@ -168,7 +215,6 @@ final class MicroBatchGradient {
         micro.put(found.entropies(), scores.entropies());
         micro.put(found.sumSquaredProbs(), scores.sumSquaredProbs());
         micro.refuseNonFinite(scores);
-        return gradient;
     }
 
     /** What the head is fed with, of all rows; cut into chunks. */
@@ -241,7 +287,7 @@ final class MicroBatchGradient {
                                     feeds(layers.backward().inputs(), layer, common, flows),
                                     Set.of(LayerGradient.INPUT_GRADIENT),
                                     sums(layers.trained(), layer),
-                                    layer == 0 ? Place.HOST : engine.place());
+                                    engine.place());
                     order.added(layer);
                     if (above != null) {
                         above.close();
@@ -250,11 +296,11 @@ final class MicroBatchGradient {
                     dy = tensor(result, LayerGradient.INPUT_GRADIENT);
                 }
             }
-            if (embedded != null) {
-                float[] rows = dy.floats();
+            if (embedded != null && above != null) {
                 order.await(shape.layers() + 1, ticket);
-                embedded.add(micro, rows);
+                boolean kept = embedded.add(micro, above);
                 order.added(shape.layers() + 1);
+                above = kept ? null : above;
             }
         } finally {
             if (above != null) {

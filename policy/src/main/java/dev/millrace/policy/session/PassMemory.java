@@ -31,8 +31,8 @@ public final class PassMemory {
             DecoderShape shape, Optional<LoraShape> lora, Activations activations, LogitsMemory logits) {
         return new PassMemory(
                 shape,
-                LayerGradient.of(shape, lora, activations),
-                HeadGradient.of(shape, lora.isEmpty(), Vocabulary.WHOLE),
+                LayerGradient.of(shape, lora, activations, false),
+                HeadGradient.of(shape, lora.isEmpty(), Vocabulary.WHOLE, false),
                 logits);
     }
 

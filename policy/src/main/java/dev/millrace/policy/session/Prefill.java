@@ -57,10 +57,7 @@ final class Prefill {
                 return known;
             }
             WeightedGraph made = prepared.graph(
-                    engine,
-                    PrefillGraph.model(
-                            shape, prepared.precision(), !engine.place().isHost(), hasPast),
-                    false);
+                    engine, PrefillGraph.model(shape, prepared.precision(), !engine.isInPlace(), hasPast), false);
             if (hasPast) {
                 extending = made;
             } else {

@@ -99,7 +99,7 @@ public final class PreparedWeights {
      * @param plansMemory whether its inputs have few sizes
      */
     WeightedGraph graph(Engine engine, ModelProto model, boolean plansMemory) {
-        if (precision == Precision.INT8 && !engine.place().isHost()) {
+        if (precision == Precision.INT8 && !engine.isInPlace()) {
             throw new IllegalArgumentException("precision int8 is for the cpu: device=" + engine.device());
         }
         WeightedGraph graph = packed
@@ -114,7 +114,7 @@ public final class PreparedWeights {
         if (precision == Precision.INT8) {
             return inHost(weights);
         }
-        return precision == Precision.BF16 && !engine.place().isHost()
+        return precision == Precision.BF16 && !engine.isInPlace()
                 ? engine.memory().of(floats(weights), true)
                 : engine.bound(floats(weights));
     }

@@ -90,7 +90,8 @@ public final class ScoringSession implements AutoCloseable {
                                 shape,
                                 tokenBudget,
                                 mostRows,
-                                (vocabulary, rows) -> SequenceGraph.scoringEntries(shape, vocabulary, rows, k)))
+                                (vocabulary, rows) ->
+                                        SequenceGraph.scoringEntries(shape, vocabulary, rows, k, !engine.isInPlace())))
                 .run(
                         weights,
                         batch,

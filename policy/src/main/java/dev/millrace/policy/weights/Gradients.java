@@ -8,7 +8,7 @@ import java.util.List;
 /**
  * One float per parameter that is trained, all of a decoder's or an adapter's: the sum of what gradient sessions added to it.
  *
- * <p>In direct buffers, which the engine adds to in place. One owner, no synchronisation.
+ * <p>In direct buffers, which the engine adds to in place, or on the device that found them. One owner, no synchronisation.
  */
 public final class Gradients {
     private static final int CHUNK = 4096;
@@ -51,13 +51,7 @@ public final class Gradients {
     }
 
     public void zero() {
-        float[] zeros = new float[CHUNK];
-        for (TensorSpec spec : specs()) {
-            FloatBuffer tensor = tensor(spec.name());
-            while (tensor.hasRemaining()) {
-                tensor.put(zeros, 0, Math.min(CHUNK, tensor.remaining()));
-            }
-        }
+        tensors.clear();
         zeroAt = tensors.writes();
     }
 
@@ -67,6 +61,10 @@ public final class Gradients {
     }
 
     public void scale(float factor) {
+        if (tensors.newer().isPresent()) {
+            tensors.newer().get().scale(factor);
+            return;
+        }
         float[] block = new float[CHUNK];
         for (TensorSpec spec : specs()) {
             FloatBuffer tensor = tensor(spec.name());
@@ -104,8 +102,12 @@ public final class Gradients {
         }
     }
 
-    /** {@code sqrt(sum g^2)} over all parameters, summed in double; NaN or infinite if any element is. */
+    /** {@code sqrt(sum g^2)} over all parameters, summed in double; on a device of each row in float32. NaN or infinite if any element is. */
     public double l2Norm() {
+        return Math.sqrt(tensors.newer().map(DeviceValues::squaredNorm).orElseGet(this::squaredNorm));
+    }
+
+    private double squaredNorm() {
         double sum = 0;
         float[] block = new float[CHUNK];
         for (TensorSpec spec : specs()) {
@@ -118,6 +120,6 @@ public final class Gradients {
                 }
             }
         }
-        return Math.sqrt(sum);
+        return sum;
     }
 }

@@ -7,18 +7,32 @@ import java.nio.FloatBuffer;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 
 /**
- * Named float32 tensors, each in one direct little-endian buffer that ONNX Runtime reads in place.
+ * Named float32 tensors, each in one direct little-endian buffer that ONNX Runtime reads in place. Newer values may be on a device
+ * ({@link #isNewerOn}); the first to ask for a tensor here brings all of them.
  *
  * <p>The set owns its buffers and never replaces them; views handed out share the memory. A writer must have exclusive
  * use of the set: nothing here synchronises, and a concurrent reader sees partly written tensors. To share tensors with
  * another thread and continue writing, share a {@link #copy()}.
  */
 public final class TensorSet {
+    private static final int ZEROS = 4096;
+
     private final List<TensorSpec> specs;
     private final Map<String, ByteBuffer> buffers = new LinkedHashMap<>();
     private volatile long writes;
+    private volatile @Nullable Pending pending;
+
+    /** Values that the buffers do not have yet. */
+    interface Pending {
+        /** @param buffers of the set, by name; all are written */
+        void writeTo(Function<String, FloatBuffer> buffers);
+    }
 
     /** All zeros. */
     public TensorSet(List<TensorSpec> specs) {
@@ -44,13 +58,55 @@ public final class TensorSet {
     /** A writable view of one tensor, row-major, with its own position. Ask for it anew for each writing: see {@link #writes}. */
     @SuppressWarnings("NonAtomicVolatileUpdate") // one writer at a time
     public FloatBuffer tensor(String name) {
+        FloatBuffer view = values(name); // first fetches what is newer elsewhere
         writes++;
-        return values(name);
+        return view;
     }
 
     /** The same, for reading alone. */
     public FloatBuffer values(String name) {
-        return buffer(name).duplicate().order(ByteOrder.LITTLE_ENDIAN).asFloatBuffer();
+        return floats(buffer(name));
+    }
+
+    private static FloatBuffer floats(ByteBuffer buffer) {
+        return buffer.duplicate().order(ByteOrder.LITTLE_ENDIAN).asFloatBuffer();
+    }
+
+    /** From now on the set has these values, which are fetched when they are asked for here. */
+    @SuppressWarnings("NonAtomicVolatileUpdate") // one writer at a time
+    public void isNewerOn(DeviceValues values) {
+        pending = values;
+        writes++;
+    }
+
+    /** The values on a device, while they are newer than those here. */
+    public Optional<DeviceValues> newer() {
+        return pending instanceof DeviceValues there ? Optional.of(there) : Optional.empty();
+    }
+
+    /** Makes every value 0. */
+    @SuppressWarnings("NonAtomicVolatileUpdate") // one writer at a time
+    void clear() {
+        pending = buffers -> specs.parallelStream().forEach(spec -> {
+            FloatBuffer tensor = buffers.apply(spec.name());
+            float[] zeros = new float[Math.min(ZEROS, tensor.remaining())];
+            while (tensor.hasRemaining()) {
+                tensor.put(zeros, 0, Math.min(zeros.length, tensor.remaining()));
+            }
+        });
+        writes++;
+    }
+
+    private void fetch() {
+        if (pending != null) {
+            synchronized (this) {
+                Pending values = pending;
+                if (values != null) {
+                    values.writeTo(name -> floats(Objects.requireNonNull(buffers.get(name))));
+                    pending = null;
+                }
+            }
+        }
     }
 
     /** How often something may have been written: who holds a copy knows by it whether it is still one. */
@@ -66,8 +122,8 @@ public final class TensorSet {
     /** Overwrites one tensor with little-endian float32 bytes; consumes {@code source} entirely. */
     @SuppressWarnings("NonAtomicVolatileUpdate") // one writer at a time
     public void load(String name, ByteBuffer source) {
-        writes++;
         ByteBuffer target = buffer(name).duplicate();
+        writes++;
         if (source.remaining() != target.remaining()) {
             throw new IllegalArgumentException(
                     name + " takes " + target.remaining() + " bytes, not " + source.remaining());
@@ -94,6 +150,7 @@ public final class TensorSet {
     }
 
     private ByteBuffer buffer(String name) {
+        fetch();
         ByteBuffer buffer = buffers.get(name);
         if (buffer == null) {
             throw new IllegalArgumentException("there is no tensor " + name + " among " + buffers.keySet());

@@ -91,7 +91,7 @@ record RuleCase(String operator, String name, List<Input> inputs, Expression exp
         graph.output("result", result);
         leaves.forEach(leaf -> graph.output("gradient." + leaf.name(), gradients.get(operands.get(leaf.name()))));
 
-        Session.Options options = new Session.Options(OptionalInt.empty(), 1, false, true, Map.of(), Map.of());
+        Session.Options options = new Session.Options(OptionalInt.empty(), false, 1, false, true, Map.of(), Map.of());
         try (Session session = Session.compile(graph.model().toByteArray(), options)) {
             return compare(session, leaves, result.shape());
         }

@@ -33,7 +33,7 @@ class RunningSumsTest {
         for (int i = 0; i < values.length; i++) {
             values[i] = random.nextInt(4) == 0 ? 0 : (float) random.nextDouble(1.0 / length);
         }
-        Session.Options options = new Session.Options(OptionalInt.empty(), 1, false, true, Map.of(), Map.of());
+        Session.Options options = new Session.Options(OptionalInt.empty(), false, 1, false, true, Map.of(), Map.of());
         try (Session session = Session.compile(graph.model().toByteArray(), options);
                 Tensor in = Tensor.of(values, ROWS, length);
                 Session.Result result = session.run(Map.of("x", in))) {
@@ -64,7 +64,7 @@ class RunningSumsTest {
         Value x = graph.input("x", ElementType.FLOAT, Shape.of(1, length));
         Value uniform = graph.input("uniform", ElementType.FLOAT, Shape.of(1));
         graph.output("place", TokenChoice.inverseCdf(ops, x, uniform, onDevice));
-        Session.Options options = new Session.Options(OptionalInt.empty(), 1, false, true, Map.of(), Map.of());
+        Session.Options options = new Session.Options(OptionalInt.empty(), false, 1, false, true, Map.of(), Map.of());
         try (Session session = Session.compile(graph.model().toByteArray(), options);
                 Tensor in = Tensor.of(values, 1, length)) {
             double before = 0;

@@ -21,7 +21,8 @@ import org.junit.jupiter.api.Test;
 /** The functions that are known by their places in the runtime's table do what they are taken for. */
 class SessionTest {
     private static Session.Options options(OptionalInt cuda) {
-        return new Session.Options(cuda, 1, false, true, Map.of("session.intra_op.allow_spinning", "0"), Map.of());
+        return new Session.Options(
+                cuda, false, 1, false, true, Map.of("session.intra_op.allow_spinning", "0"), Map.of());
     }
 
     private static Session sum() {

@@ -1,13 +1,19 @@
 package dev.millrace.policy.session;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
 
+import dev.millrace.policy.autodiff.AdamW;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.Shapes;
 import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.ort.Tensor;
+import dev.millrace.policy.weights.Dtype;
+import dev.millrace.policy.weights.Gradients;
+import dev.millrace.policy.weights.TensorSet;
 import dev.millrace.policy.weights.Weights;
-import java.util.Map;
+import java.util.Arrays;
 import org.junit.jupiter.api.Test;
 
 /** What is done by graphs where values are not in the host's memory, on the CPU. */
@@ -88,17 +94,105 @@ class DeviceMemoryTest {
     }
 
     @Test
-    void shouldBringBackWhatAGraphWrote() {
-        DeviceMemory memory = new DeviceMemory(Engine.cpu());
-        Weights weights = RaggedBatches.weights(SHAPE, 1);
-        Map<String, Tensor> copy = memory.copyOf(weights.tensors());
-        Weights zeros = Weights.zeros(SHAPE);
-        memory.copyOut(copy, zeros.tensors());
-        for (TensorSpec spec : SHAPE.tensors()) {
-            assertThat(zeros.bytes(spec.name())).isEqualTo(weights.bytes(spec.name()));
+    void shouldTrainThereAsInTheHostsMemory() {
+        for (Dtype dtype : Dtype.values()) {
+            SequenceBatch batch = RaggedBatches.random(SHAPE, 2, 6, 2, 9, 13);
+            float[] ones = filled(batch.scoredCount());
+            Weights there = RaggedBatches.weights(SHAPE, 1).as(dtype);
+            Weights here = there.copy();
+            AdamW.Config config = new AdamW.Config(0.9, 0.99, 1e-8, 0.1);
+            AdamW onDevice = new AdamW(config, SHAPE);
+            AdamW onHost = new AdamW(config, SHAPE);
+            Gradients gradients = new Gradients(SHAPE);
+            try (GradientSession session = new GradientSession(Engine.cpuAsDevice(), SHAPE, 20)) {
+                for (int step = 0; step < 3; step++) {
+                    gradients.zero();
+                    session.accumulate(there, batch, filled(4), ones, ones, gradients);
+                    assertThat(gradients.tensors().newer()).as("not fetched").isPresent();
+                    double norm = gradients.l2Norm();
+                    gradients.scale(0.5f);
+                    assertThat(gradients.l2Norm()).isCloseTo(norm / 2, within(1e-6 * norm));
+                    onDevice.step(there, gradients, 1e-2);
+                    assertThat(there.trained().tensors().newer()).isPresent();
+                    assertThat(onDevice.state().second().newer()).isPresent();
+                    Gradients same = new Gradients(SHAPE);
+                    same.tensors().copyFrom(gradients.tensors());
+                    assertThat(same.l2Norm()).isCloseTo(norm / 2, within(1e-6 * norm));
+                    onHost.step(here, same, 1e-2);
+                    if (step == 1) { // a version is read while there is another step to come
+                        requireSame(there.tensors(), here.tensors());
+                    }
+                }
+            }
+            requireSame(there.tensors(), here.tensors());
+            requireSame(onDevice.state().first(), onHost.state().first());
+            requireSame(onDevice.state().second(), onHost.state().second());
         }
-        copy.values().forEach(Tensor::close);
-        try (Tensor made = memory.zeros(2, 1, 3, 1)) {
+    }
+
+    private static float[] filled(int count) {
+        float[] ones = new float[count];
+        Arrays.fill(ones, 1f);
+        return ones;
+    }
+
+    private static void requireSame(TensorSet there, TensorSet here) {
+        for (TensorSpec spec : here.specs()) {
+            assertThat(there.bytes(spec.name())).as(spec.name()).isEqualTo(here.bytes(spec.name()));
+        }
+    }
+
+    @Test
+    void shouldGiveTheSameBitsEachTimeAndAddToWhatIsThere() {
+        SequenceBatch batch = RaggedBatches.random(SHAPE, 2, 6, 2, 9, 13);
+        float[] ones = filled(batch.scoredCount());
+        Weights weights = RaggedBatches.weights(SHAPE, 1);
+        Gradients once = new Gradients(SHAPE);
+        Gradients again = new Gradients(SHAPE);
+        try (GradientSession session = new GradientSession(Engine.cpuAsDevice(), SHAPE, 20)) {
+            session.accumulate(weights, batch, filled(4), ones, ones, once);
+            session.accumulate(weights, batch, filled(4), ones, ones, again);
+            requireSame(once.tensors(), again.tensors());
+            session.accumulate(weights, batch, filled(4), ones, ones, again);
+        }
+        assertThat(again.l2Norm()).isCloseTo(2 * once.l2Norm(), within(1e-5 * once.l2Norm()));
+    }
+
+    @Test
+    void shouldRefuseAGradientThatIsNotFiniteThere() {
+        Weights weights = RaggedBatches.weights(SHAPE, 1);
+        DeviceMemory memory = new DeviceMemory(Engine.cpuAsDevice());
+        Gradients gradients = new Gradients(SHAPE);
+        String name = SHAPE.tensors().get(1).name();
+        gradients.tensor(name).put(3, Float.NaN);
+        memory.forWriting(gradients.tensors(), false).own();
+        assertThat(gradients.l2Norm()).isNaN();
+        AdamW adam = new AdamW(new AdamW.Config(0.9, 0.99, 1e-8, 0), SHAPE);
+        assertThatThrownBy(() -> adam.step(weights, gradients, 1e-2))
+                .hasMessage("the gradient of " + name + " must be finite: NaN at element 3");
+        assertThat(adam.state().steps()).isZero();
+    }
+
+    @Test
+    void shouldFreeWhatWasWrittenThereOnceItsSetIsWrittenElsewhere() {
+        DeviceMemory memory = new DeviceMemory(Engine.cpuAsDevice());
+        TensorSet set = new TensorSet(SHAPE.tensors());
+        String name = SHAPE.tensors().get(0).name();
+        DeviceMemory.Copy first = memory.forWriting(set, true);
+        Tensor written = first.tensors().get(name);
+        first.own();
+        memory.of(set, false).close();
+        assertThat(written.isClosed()).as("newer than the set's own").isFalse();
+        set.tensor(name).put(0, 1f);
+        try (Engine.Bound anew = memory.of(set, false)) {
+            assertThat(anew.tensors().get(name).floats()[0]).isEqualTo(1f);
+        }
+        assertThat(written.isClosed()).as("the set was written").isTrue();
+    }
+
+    @Test
+    void shouldMakeZeros() {
+        try (Tensor made = new DeviceMemory(Engine.cpu()).zeros(2, 1, 3, 1)) {
             assertThat(made.floats()).containsOnly(0f).hasSize(6);
         }
     }

@@ -14,12 +14,15 @@ class EngineTest {
     void shouldReadTheNamesOfDevices() {
         assertThat(Device.parse("cpu")).isEqualTo(Device.CPU);
         assertThat(Device.parse("cuda:3"))
-                .isEqualTo(new Device(Device.Kind.CUDA, 3))
+                .isEqualTo(new Device(Device.Kind.CUDA, 3, false))
                 .hasToString("cuda:3");
+        assertThat(Device.parse("cuda:0:tf32"))
+                .isEqualTo(new Device(Device.Kind.CUDA, 0, true))
+                .hasToString("cuda:0:tf32");
         assertThatThrownBy(() -> Device.parse("gpu"))
-                .hasMessage("device must be cpu or cuda:N, such as cuda:0: device=gpu");
+                .hasMessage("device must be cpu, cuda:N or cuda:N:tf32, such as cuda:0: device=gpu");
         assertThatThrownBy(() -> Device.parse("cuda:"))
-                .hasMessage("device must be cpu or cuda:N, such as cuda:0: device=cuda:");
+                .hasMessage("device must be cpu, cuda:N or cuda:N:tf32, such as cuda:0: device=cuda:");
     }
 
     @Test

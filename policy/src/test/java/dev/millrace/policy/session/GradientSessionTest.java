@@ -66,24 +66,21 @@ class GradientSessionTest {
         float[] temperatures = RaggedBatches.temperatures(3, LENGTHS.length);
         float[] logProbCoefficients = coefficients(4, batch);
         float[] entropyCoefficients = coefficients(5, batch);
-        Gradients gradients = new Gradients(shape);
-        try (GradientSession session = new GradientSession(
-                Engine.cpu(), shape, Optional.empty(), MicrobatchLimit.ofTokens(budget), logits, activations)) {
-            session.accumulate(weights, batch, temperatures, logProbCoefficients, entropyCoefficients, gradients);
+        List<Gradients> found = new ArrayList<>();
+        for (Engine engine : List.of(Engine.cpu(), Engine.cpuAsDevice())) {
+            Gradients gradients = new Gradients(shape);
+            try (GradientSession session = new GradientSession(
+                    engine, shape, Optional.empty(), MicrobatchLimit.ofTokens(budget), logits, activations)) {
+                session.accumulate(weights, batch, temperatures, logProbCoefficients, entropyCoefficients, gradients);
+            }
+            found.add(gradients);
         }
         NaiveDecoder twin = new NaiveDecoder(weights);
         SplittableRandom random = new SplittableRandom(6);
         for (TensorSpec spec : shape.tensors()) {
             double[] tensor = twin.tensor(spec.name());
-            float[] gradient = gradients.values(spec.name());
             for (int trial = 0; trial < 2; trial++) {
                 double[] direction = random.doubles(tensor.length, -1, 1).toArray();
-                double claimed = 0;
-                double scale = 0;
-                for (int i = 0; i < tensor.length; i++) {
-                    claimed += gradient[i] * direction[i];
-                    scale += gradient[i] * gradient[i];
-                }
                 double step = 1e-5;
                 double up = nudged(
                         tensor,
@@ -95,10 +92,19 @@ class GradientSessionTest {
                         direction,
                         -step,
                         () -> objective(twin, batch, temperatures, logProbCoefficients, entropyCoefficients));
-                assertThat(Math.sqrt(scale)).as(spec.name()).isGreaterThan(1e-3);
-                assertThat(claimed)
-                        .as(spec.name())
-                        .isCloseTo((up - down) / (2 * step), within(1e-5 * (1 + Math.sqrt(scale))));
+                for (Gradients gradients : found) {
+                    float[] gradient = gradients.values(spec.name());
+                    double claimed = 0;
+                    double scale = 0;
+                    for (int i = 0; i < tensor.length; i++) {
+                        claimed += gradient[i] * direction[i];
+                        scale += gradient[i] * gradient[i];
+                    }
+                    assertThat(Math.sqrt(scale)).as(spec.name()).isGreaterThan(1e-3);
+                    assertThat(claimed)
+                            .as(spec.name())
+                            .isCloseTo((up - down) / (2 * step), within(1e-5 * (1 + Math.sqrt(scale))));
+                }
             }
         }
     }

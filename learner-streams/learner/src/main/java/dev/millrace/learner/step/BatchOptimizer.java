@@ -638,8 +638,12 @@ public final class BatchOptimizer implements AutoCloseable {
         }
 
         private static void require(TrainingBatch batch, TensorSet tensors, String what) {
+            if (tensors.newer().isPresent()
+                    && Double.isFinite(tensors.newer().get().squaredNorm())) {
+                return;
+            }
             for (TensorSpec spec : tensors.specs()) {
-                FloatBuffer tensor = tensors.tensor(spec.name());
+                FloatBuffer tensor = tensors.values(spec.name());
                 while (tensor.hasRemaining()) {
                     float value = tensor.get();
                     if (!Float.isFinite(value)) {
