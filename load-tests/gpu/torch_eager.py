@@ -2,7 +2,7 @@
 """The work of `millrace bench engine` in eager PyTorch on the same device, as one JSON.
 
 A decoder as Llama's and Qwen2's, written as they are in eager code: RMSNorm, rotary positions, grouped heads, SwiGLU, keys and values
-in tensors of fixed size, a Python loop over the sampled tokens. Random weights; float32 without TF32, and bfloat16. Shapes, sequences and
+in tensors of fixed size, a Python loop over the sampled tokens. Random weights; float32, the same with products in TF32, and bfloat16. Shapes, sequences and
 tokens are those of `bench engine`; scoring and gradients run in micro-batches of as many tokens, with only the sampled tokens' rows through
 the head.
 """
@@ -167,14 +167,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda:0", help="cuda:N or cpu (default: cuda:0)")
     parser.add_argument("--models", default="15m:8", help=f"SIZE:SEQUENCES with commas; sizes are {', '.join(SHAPES)} (default: 15m:8)")
-    parser.add_argument("--dtypes", default="float32,bfloat16", help="default: float32,bfloat16")
+    parser.add_argument("--dtypes", default="float32,tf32,bfloat16", help="default: float32,tf32,bfloat16")
     parser.add_argument("--prompt-tokens", type=int, default=128, help="tokens of each prompt (default: 128)")
     parser.add_argument("--tokens", type=int, default=64, help="sampled tokens of each sequence (default: 64)")
     parser.add_argument("--token-budget", type=int, default=4096, help="tokens of a micro-batch of scoring and gradient (default: 4096)")
     parser.add_argument("--rounds", type=int, default=5, help="rounds after a warm-up round (default: 5)")
     parser.add_argument("--out", help="write the JSON here, after each model, and not to stdout alone")
     options = parser.parse_args()
-    torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     report = {"torch": torch.__version__, "device": options.device, "sequence": [options.prompt_tokens, options.tokens],
               "fused_attention": FUSED, "results": []}
@@ -184,8 +183,10 @@ def main():
         name, _, sequences = model.partition(":")
         for dtype in options.dtypes.split(","):
             result = {"model": name, "dtype": dtype, "sequences": int(sequences or 8)}
+            torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
             try:
-                result.update(measure(name, result["sequences"], getattr(torch, dtype), options))
+                of = torch.float32 if dtype == "tf32" else getattr(torch, dtype)
+                result.update(measure(name, result["sequences"], of, options))
             except RuntimeError as e: # out of the device's memory
                 result["error"] = str(e).splitlines()[0]
             if options.device.startswith("cuda"):

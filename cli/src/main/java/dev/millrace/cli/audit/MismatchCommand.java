@@ -82,7 +82,7 @@ public final class MismatchCommand implements Callable<Integer> {
             description = "Precision of the generator's engine: f32, bf16, int8 (default: all of them).")
     private List<Precision> precisions = List.of(Precision.values());
 
-    @Option(names = "--device", paramLabel = "DEVICE", description = "cpu, or cuda:N (default: cpu).")
+    @Option(names = "--device", paramLabel = "DEVICE", description = "cpu, cuda:N or cuda:N:tf32 (default: cpu).")
     private String device = "cpu";
 
     @Option(names = "--sequences", paramLabel = "N", description = "Sequences side by side (default: 8).")

@@ -40,7 +40,10 @@ public final class ConfigOptions {
     @Mixin
     private ClientFile clientFile = new ClientFile();
 
-    @Option(names = "--device", paramLabel = "DEVICE", description = "Where the policy runs: cpu (default) or cuda:0.")
+    @Option(
+            names = "--device",
+            paramLabel = "DEVICE",
+            description = "Where the policy runs: cpu (default), cuda:N or cuda:N:tf32.")
     private String device;
 
     @Option(

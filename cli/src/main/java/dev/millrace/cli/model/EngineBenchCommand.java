@@ -53,7 +53,7 @@ public final class EngineBenchCommand implements Callable<Integer> {
     /** Exit status if a goal is missed. */
     private static final int MISSED = 1;
 
-    @Option(names = "--device", paramLabel = "DEVICE", description = "cpu, or cuda:N (default: cpu).")
+    @Option(names = "--device", paramLabel = "DEVICE", description = "cpu, cuda:N or cuda:N:tf32 (default: cpu).")
     private String device = "cpu";
 
     @Option(

@@ -59,7 +59,10 @@ public final class InspectCommand implements Callable<Integer> {
                     + "step. Takes the memory of a run in one process.")
     private boolean measures;
 
-    @Option(names = "--device", paramLabel = "DEVICE", description = "Where to measure: cpu, or cuda:N (default: cpu).")
+    @Option(
+            names = "--device",
+            paramLabel = "DEVICE",
+            description = "Where to measure: cpu, cuda:N or cuda:N:tf32 (default: cpu).")
     private String device = "cpu";
 
     @Option(

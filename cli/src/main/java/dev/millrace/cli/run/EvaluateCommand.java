@@ -116,7 +116,10 @@ public final class EvaluateCommand implements Callable<Integer> {
             description = "Archive of 'millrace export', in place of a run; must hold the version's weights.")
     private Path archive;
 
-    @Option(names = "--device", paramLabel = "DEVICE", description = "Where to sample: cpu, or cuda:N (default: cpu).")
+    @Option(
+            names = "--device",
+            paramLabel = "DEVICE",
+            description = "Where to sample: cpu, cuda:N or cuda:N:tf32 (default: cpu).")
     private String device = "cpu";
 
     @Option(names = "--json", description = "Print JSON.")

@@ -130,7 +130,7 @@ class InspectCommandTest {
                                 + "medians of 3\\) generator [0-9,]+ tokens of prompts a second, [0-9,]+ sampled tokens a second "
                                 + "scorer [0-9,]+ tokens a second learner [0-9.]+ s a step of these 8 sequences, [0-9.e-]+ s of it");
         assertThat(inspect(directory, "--measure", "--device", "abacus").err)
-                .contains("device must be cpu or cuda:N, such as cuda:0: device=abacus");
+                .contains("device must be cpu, cuda:N or cuda:N:tf32, such as cuda:0: device=abacus");
     }
 
     @Test

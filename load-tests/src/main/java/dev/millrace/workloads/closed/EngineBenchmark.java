@@ -51,8 +51,16 @@ public final class EngineBenchmark {
     /** Most that decoding and scoring, or device and CPU, may be apart at one token, in nats. */
     private static final double MOST_GAP = 1e-3;
 
+    /** The same where products round their factors to TF32. */
+    private static final double MOST_TF32_GAP = 2e-2;
+
     /** The same where what is sampled from is rounded, and what is scored is not. */
     private static final double MOST_ROUNDED_GAP = 0.2;
+
+    /** Most that a gradient on a device may be from the CPU's, relative to its norm. */
+    private static final double MOST_GRADIENT_GAP = 1e-4;
+
+    private static final double MOST_TF32_GRADIENT_GAP = 1e-2;
 
     private static final double LEARNING_RATE = 1e-5;
 
@@ -159,14 +167,24 @@ public final class EngineBenchmark {
     }
 
     private List<Goal> goals(Result result) {
+        double most = engine.device().tf32() ? MOST_TF32_GAP : MOST_GAP;
         List<Goal> goals = new ArrayList<>();
         goals.add(goal(
                 result.model() + ": decoding and scoring agree",
                 result.rates().decodeAndScore(),
-                plan.precision() == Precision.F32 ? MOST_GAP : MOST_ROUNDED_GAP));
+                plan.precision() == Precision.F32 ? most : MOST_ROUNDED_GAP));
         LogProbGap deviceAndCpu = result.rates().deviceAndCpu();
         if (deviceAndCpu != null) {
-            goals.add(goal(result.model() + ": " + engine.device() + " and cpu agree", deviceAndCpu, MOST_GAP));
+            goals.add(goal(result.model() + ": " + engine.device() + " and cpu agree", deviceAndCpu, most));
+        }
+        Double gradients = result.rates().gradientGap();
+        if (gradients != null) {
+            double bound = engine.device().tf32() ? MOST_TF32_GRADIENT_GAP : MOST_GRADIENT_GAP;
+            goals.add(new Goal(
+                    result.model() + ": gradients on " + engine.device() + " and on the cpu agree",
+                    String.format(Locale.ROOT, "%.1e of the norm", gradients),
+                    String.format(Locale.ROOT, "at most %.0e", bound),
+                    gradients <= bound));
         }
         return goals;
     }

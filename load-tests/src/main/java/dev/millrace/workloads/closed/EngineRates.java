@@ -16,6 +16,7 @@ import org.jspecify.annotations.Nullable;
  * @param takeUp for how long sampling waits for a version that is made ready beside it; null where nothing is made ready
  * @param decodeAndScore how far the log-probs of the sampled tokens are from what scoring says of them
  * @param deviceAndCpu how far scoring on the device is from scoring on the CPU; null where the device is the CPU
+ * @param gradientGap how far a sequence's gradient on the device is from that on the CPU, relative to its norm; likewise
  */
 public record EngineRates(
         EnginePlan plan,
@@ -28,7 +29,8 @@ public record EngineRates(
         @Nullable Sample pack,
         @Nullable Sample takeUp,
         LogProbGap decodeAndScore,
-        @Nullable LogProbGap deviceAndCpu) {
+        @Nullable LogProbGap deviceAndCpu,
+        @Nullable Double gradientGap) {
 
     /** Prompt tokens in a second, at the median. */
     public double prefillRate() {

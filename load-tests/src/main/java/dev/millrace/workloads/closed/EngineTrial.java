@@ -43,6 +43,7 @@ public final class EngineTrial implements AutoCloseable {
         boolean madeReady = plan.makesReady(device);
         LogProbGap decodeAndScore = LogProbGap.NONE;
         LogProbGap deviceAndCpu = null;
+        Double gradientGap = null;
         for (int r = -1; r < plan.rounds(); r++) {
             double prefill = seconds(work::takePrompts);
             double decoded = seconds(work::sample);
@@ -55,6 +56,7 @@ public final class EngineTrial implements AutoCloseable {
                     float[] same = Arrays.copyOf(scored[0], first * plan.sampledTokens());
                     deviceAndCpu = LogProbGap.between(same, work.score(cpu, first));
                 }
+                gradientGap = work.gradientGap(Engine.cpu());
             }
             double backward = seconds(work::accumulate);
             double update = seconds(work::update);
@@ -77,7 +79,8 @@ public final class EngineTrial implements AutoCloseable {
                         : null,
                 madeReady ? Sample.of(rounds.stream().map(Round::takeUp).toList()) : null,
                 decodeAndScore,
-                deviceAndCpu);
+                deviceAndCpu,
+                gradientGap);
     }
 
     private static double seconds(Runnable work) {

@@ -91,6 +91,27 @@ public final class EngineWork implements AutoCloseable {
         return session.score(weights, sampled.batch(first), filled(first)).logProbs();
     }
 
+    /** How far the first sequence's gradient is from another engine's: the norm of the difference, by the other's norm. */
+    double gradientGap(Engine other) {
+        Gradients here = ofFirst(gradient);
+        Gradients there;
+        try (GradientSession session = new GradientSession(other, weights.shape(), Integer.MAX_VALUE)) {
+            there = ofFirst(session);
+        }
+        double norm = there.l2Norm();
+        there.scale(-1);
+        here.add(there);
+        return here.l2Norm() / norm;
+    }
+
+    private Gradients ofFirst(GradientSession session) {
+        Gradients found = new Gradients(weights.shape());
+        SequenceBatch first = sampled.batch(1);
+        session.accumulate(
+                weights, first, filled(1), filled(first.scoredCount()), new float[first.scoredCount()], found);
+        return found;
+    }
+
     /** The gradient of the sum of the sampled tokens' log-probs, in place of the one before. */
     public void accumulate() {
         gradients.zero();

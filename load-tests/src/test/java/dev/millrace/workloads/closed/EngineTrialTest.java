@@ -54,7 +54,8 @@ class EngineTrialTest {
     void shouldCountTheTokensThatRatesAreOf() {
         EnginePlan plan = new EnginePlan(8, 100, 50, 4, 64, WeightPlacement.AUTO, Precision.F32, 1);
         Sample two = Sample.of(List.of(2.0));
-        EngineRates rates = new EngineRates(plan, two, two, two, two, two, two, null, null, LogProbGap.NONE, null);
+        EngineRates rates =
+                new EngineRates(plan, two, two, two, two, two, two, null, null, LogProbGap.NONE, null, null);
         assertThat(rates.prefillRate()).isEqualTo(400);
         assertThat(rates.decodeRate()).isEqualTo(200);
         assertThat(rates.scoreRate()).isEqualTo(600);

@@ -19,7 +19,7 @@ import java.time.Duration;
  * @param schemaRegistryUrl Confluent-compatible registry, such as {@code https://user:${env:PASSWORD}@host}; empty uses
  *     the cluster's {@code _schemas} topic
  * @param seed seed of initial weights, prompts and draws
- * @param device {@code cpu} or {@code cuda:0}
+ * @param device {@code cpu}, {@code cuda:N}, or {@code cuda:N:tf32}, whose products of float32 use TF32
  * @param patienceSeconds longest that a role waits for the cluster or another dependency before it ends, 10 to 604800 s
  */
 public record RunConfig(
