@@ -362,7 +362,7 @@ public final class AdamW {
     }
 
     private static void refuseNonFinite(Gradients gradients) {
-        if (gradients.tensors().newer().isPresent() && Double.isFinite(gradients.l2Norm())) {
+        if (gradients.tensors().newer().map(DeviceValues::isFinite).orElse(false)) {
             return;
         }
         for (TensorSpec spec : gradients.specs()) {

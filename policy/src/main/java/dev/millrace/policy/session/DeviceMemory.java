@@ -206,6 +206,7 @@ final class DeviceMemory {
         private volatile boolean owned;
         private @Nullable Map<String, Tensor> tensors;
         private int readers;
+        private boolean finite; // no value is NaN or infinite, nor its square
 
         Copy(TensorSet set, boolean narrow) {
             this.narrow = narrow;
@@ -281,7 +282,13 @@ final class DeviceMemory {
                     }
                 }
             }
+            finite = Double.isFinite(sum);
             return sum;
+        }
+
+        @Override
+        public boolean isFinite() {
+            return finite || Double.isFinite(squaredNorm());
         }
 
         @Override
@@ -295,6 +302,7 @@ final class DeviceMemory {
                     }
                 }
             }
+            finite &= Math.abs(factor) <= 1;
             own();
         }
 
@@ -328,7 +336,10 @@ final class DeviceMemory {
                         flat.values().forEach(Tensor::close);
                     }
                 }
-                copiesOfSets.values().forEach(Copy::own);
+                for (Copy written : copiesOfSets.values()) {
+                    written.finite = false;
+                    written.own();
+                }
             } catch (RuntimeException e) {
                 copiesOfSets.values().forEach(copy -> copy.writes = SPOILED);
                 throw e;

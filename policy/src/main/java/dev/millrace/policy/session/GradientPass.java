@@ -9,7 +9,6 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -20,20 +19,22 @@ import org.jspecify.annotations.Nullable;
  * <p>Pieces must be begun in their order, by any threads, each once; then one thread calls {@link #finish}.
  */
 public final class GradientPass implements AutoCloseable {
-    private final DecoderShape shape;
-    private final GradientGraphs graphs;
-    private final LengthTables tables;
-    private final Engine engine;
-    private final Weights weights;
+    final GradientSession session;
+    final Weights weights;
     private final List<Part> parts;
     private final List<TokenScores> scores;
     private final List<Piece> pieces = new ArrayList<>();
-    private final AdditionOrder order;
-    private final @Nullable EmbeddingRows embedded;
+    /** Parts are the layers, then the head, then the embedding. */
+    final AdditionOrder order;
+    /** Null where the embedding is not trained. */
+    final @Nullable EmbeddingRows embedded;
+
     private final List<Engine.Bound> read = new ArrayList<>();
     private final DeviceMemory.@Nullable Copy onDevice;
     private final Map<String, Tensor> sums;
-    private final Map<String, Tensor> fixed = new HashMap<>();
+    /** Weights by their names, and sums of gradients. */
+    final Map<String, Tensor> fixed = new HashMap<>();
+
     private boolean finished; // then what was summed on the device is the gradient
 
     /**
@@ -48,19 +49,10 @@ public final class GradientPass implements AutoCloseable {
 
     private record Piece(int part, MicroBatch micro) {}
 
-    GradientPass(
-            Engine engine,
-            DecoderShape shape,
-            GradientGraphs graphs,
-            LengthTables tables,
-            Weights weights,
-            Gradients into,
-            List<Part> parts,
-            Function<SequenceBatch, List<MicroBatch>> plan) {
-        this.engine = engine;
-        this.shape = shape;
-        this.graphs = graphs;
-        this.tables = tables;
+    GradientPass(GradientSession session, Weights weights, Gradients into, List<Part> parts) {
+        Engine engine = session.engine;
+        DecoderShape shape = session.shape;
+        this.session = session;
         this.weights = weights;
         this.parts = List.copyOf(parts);
         this.scores = parts.stream()
@@ -68,7 +60,7 @@ public final class GradientPass implements AutoCloseable {
                 .toList();
         this.order = new AdditionOrder(shape.layers() + 2);
         List<List<MicroBatch>> plans =
-                parts.stream().map(part -> plan.apply(part.batch())).toList();
+                parts.stream().map(part -> session.plan(part.batch())).toList();
         int longest = plans.stream().mapToInt(List::size).max().orElse(0);
         for (int i = 0; i < longest; i++) {
             for (int part = 0; part < parts.size(); part++) {
@@ -89,7 +81,7 @@ public final class GradientPass implements AutoCloseable {
                 ? null
                 : onDevice == null
                         ? new EmbeddingRows.OnHost(shape, into)
-                        : new EmbeddingRows.OnDevice(shape, graphs.embeddingSums(), engine.place(), sums);
+                        : new EmbeddingRows.OnDevice(shape, session.graphs.embeddingSums(), engine.place(), sums);
     }
 
     private static Map<String, Tensor> inPlace(Gradients into) {
@@ -116,19 +108,7 @@ public final class GradientPass implements AutoCloseable {
     public void run(int piece) {
         Piece of = pieces.get(piece);
         try {
-            new MicroBatchGradient(
-                            engine,
-                            shape,
-                            graphs,
-                            tables,
-                            fixed,
-                            order,
-                            piece,
-                            of.micro(),
-                            parts.get(of.part()),
-                            scores.get(of.part()),
-                            embedded)
-                    .run(weights);
+            new MicroBatchGradient(this, piece, of.micro(), parts.get(of.part()), scores.get(of.part())).run();
         } catch (RuntimeException | Error e) {
             order.fail();
             throw e;

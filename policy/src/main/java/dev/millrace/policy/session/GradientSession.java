@@ -24,12 +24,13 @@ import java.util.Optional;
  * for any number of threads. Thread-safe; the weights are read in place and must not change during a call.
  */
 public final class GradientSession implements AutoCloseable {
-    private final Engine engine;
-    private final DecoderShape shape;
+    final Engine engine;
+    final DecoderShape shape;
     private final List<TensorSpec> trained;
     private final Optional<LoraShape> lora;
-    private final GradientGraphs graphs;
-    private final LengthTables tables;
+    final GradientGraphs graphs;
+    final LengthTables tables;
+    private final PassMemory memory;
     private final RowLimit limit;
     private final int mostRows;
 
@@ -64,7 +65,7 @@ public final class GradientSession implements AutoCloseable {
         this.graphs = new GradientGraphs(engine, shape, lora, activations);
         this.tables = new LengthTables(shape);
         this.mostRows = logits.gradientRows(shape);
-        PassMemory memory = new PassMemory(
+        this.memory = new PassMemory(
                 shape, graphs.layer(), graphs.head(Vocabulary.WHOLE).gradient(), logits);
         this.limit = limit.rows(memory::bytes);
     }
@@ -121,17 +122,18 @@ public final class GradientSession implements AutoCloseable {
             requireFinite(part.batch(), part.logProbCoefficients(), "logProbCoefficients");
             requireFinite(part.batch(), part.entropyCoefficients(), "entropyCoefficients");
         }
-        return new GradientPass(
-                engine,
-                shape,
-                graphs,
-                tables,
-                weights,
-                into,
-                parts,
-                batch -> MicroBatch.plan(batch, limit, shape).stream()
-                        .map(micro -> micro.inChunks(mostRows))
-                        .toList());
+        return new GradientPass(this, weights, into, parts);
+    }
+
+    List<MicroBatch> plan(SequenceBatch batch) {
+        return MicroBatch.plan(batch, limit, shape).stream()
+                .map(micro -> micro.inChunks(mostRows))
+                .toList();
+    }
+
+    /** What a micro-batch takes beside weights and gradient, in bytes. */
+    long estimate(MicroBatch micro) {
+        return memory.bytes(micro.sequences().length, micro.length());
     }
 
     static void requireFinite(SequenceBatch batch, float[] coefficients, String name) {

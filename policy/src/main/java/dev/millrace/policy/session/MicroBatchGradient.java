@@ -11,7 +11,6 @@ import dev.millrace.policy.ort.Place;
 import dev.millrace.policy.ort.Session;
 import dev.millrace.policy.ort.Tensor;
 import dev.millrace.policy.weights.MatrixRows;
-import dev.millrace.policy.weights.Weights;
 import java.nio.FloatBuffer;
 import java.util.ArrayDeque;
 import java.util.Arrays;
@@ -23,56 +22,37 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.CancellationException;
-import org.jspecify.annotations.Nullable;
 
 /** One micro-batch's way forward through the layers, through the head, and back. Used once, by one thread. */
 final class MicroBatchGradient {
+    private final GradientPass pass;
     private final Engine engine;
     private final DecoderShape shape;
     private final GradientGraphs graphs;
     private final LengthTables tables;
-    private final Map<String, Tensor> fixed;
     private final AdditionOrder order;
     private final int ticket;
     private final MicroBatch micro;
     private final GradientPass.Part part;
     private final TokenScores scores;
-    private final @Nullable EmbeddingRows embedded;
 
     /** Of each layer that was gone through, the lowest at the end. */
     private final Deque<Session.Result> made = new ArrayDeque<>();
 
-    /**
-     * @param fixed    weights by their names, and sums of gradients
-     * @param order    parts are the layers, then the head, then the embedding
-     * @param embedded null where the embedding is not trained
-     */
-    MicroBatchGradient(
-            Engine engine,
-            DecoderShape shape,
-            GradientGraphs graphs,
-            LengthTables tables,
-            Map<String, Tensor> fixed,
-            AdditionOrder order,
-            int ticket,
-            MicroBatch micro,
-            GradientPass.Part part,
-            TokenScores scores,
-            @Nullable EmbeddingRows embedded) {
-        this.engine = engine;
-        this.shape = shape;
-        this.graphs = graphs;
-        this.tables = tables;
-        this.fixed = fixed;
-        this.order = order;
+    MicroBatchGradient(GradientPass pass, int ticket, MicroBatch micro, GradientPass.Part part, TokenScores scores) {
+        this.pass = pass;
+        this.engine = pass.session.engine;
+        this.shape = pass.session.shape;
+        this.graphs = pass.session.graphs;
+        this.tables = pass.session.tables;
+        this.order = pass.order;
         this.ticket = ticket;
         this.micro = micro;
         this.part = part;
         this.scores = scores;
-        this.embedded = embedded;
     }
 
-    void run(Weights weights) {
+    void run() {
         try (Feeds common = new Feeds();
                 Feeds ends = new Feeds()) {
             common.longs(SequenceGraph.POSITIONS, micro.positions(), micro.dims());
@@ -80,7 +60,7 @@ final class MicroBatchGradient {
             tables.feedMasks(micro.length(), common);
             micro.feedReplayed(shape, common);
             if (engine.isInPlace()) {
-                ends.floats(LayerGradient.INPUT, looked(weights), tokens(), shape.hiddenSize());
+                ends.floats(LayerGradient.INPUT, looked(), tokens(), shape.hiddenSize());
                 Tensor first = Objects.requireNonNull(ends.map().get(LayerGradient.INPUT));
                 forward(common.map(), first);
                 ends.floats(LayerGradient.OUTPUT_GRADIENT, head(), tokens(), shape.hiddenSize());
@@ -99,7 +79,8 @@ final class MicroBatchGradient {
         } catch (OrtException e) {
             throw new InferenceException(
                     "ONNX Runtime failed on " + micro.sequences().length + " sequences of " + micro.length()
-                            + " tokens on device " + engine.device() + ": " + e.getMessage(),
+                            + " tokens on device " + engine.device() + ", which take "
+                            + (pass.session.estimate(micro) >> 20) + " MiB by the estimate: " + e.getMessage(),
                     e);
         } finally {
             made.forEach(Session.Result::close);
@@ -111,9 +92,9 @@ final class MicroBatchGradient {
     }
 
     /** The rows of the embedding that the tokens look up. */
-    private FloatBuffer looked(Weights weights) {
+    private FloatBuffer looked() {
         int width = shape.hiddenSize();
-        MatrixRows embedding = new MatrixRows(weights.tensors()::values, shape.embedding());
+        MatrixRows embedding = new MatrixRows(pass.weights.tensors()::values, shape.embedding());
         FloatBuffer rows = PositionTables.direct(Math.multiplyExact(tokens(), width));
         float[] row = new float[width];
         for (long token : micro.tokens()) {
@@ -296,6 +277,7 @@ final class MicroBatchGradient {
                     dy = tensor(result, LayerGradient.INPUT_GRADIENT);
                 }
             }
+            EmbeddingRows embedded = pass.embedded;
             if (embedded != null && above != null) {
                 order.await(shape.layers() + 1, ticket);
                 boolean kept = embedded.add(micro, above);
@@ -344,7 +326,7 @@ final class MicroBatchGradient {
     }
 
     private Tensor fixed(String name) {
-        return Objects.requireNonNull(fixed.get(name), name);
+        return Objects.requireNonNull(pass.fixed.get(name), name);
     }
 
     private static Tensor tensor(Session.Result result, String output) {

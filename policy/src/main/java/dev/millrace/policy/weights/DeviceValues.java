@@ -18,6 +18,9 @@ public interface DeviceValues extends TensorSet.Pending {
     /** {@code sum x^2} over all values: of each row in float32, of the rows in double. NaN or infinite if a value is. */
     double squaredNorm();
 
+    /** Whether {@link #squaredNorm} is finite, as it then was for values that have only shrunk since. */
+    boolean isFinite();
+
     /** Multiplies all values. */
     void scale(float factor);
 

@@ -22,6 +22,7 @@ import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.LoraShape;
 import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.weights.DeviceValues;
 import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.LoraAdapter;
 import dev.millrace.policy.weights.TensorSet;
@@ -638,8 +639,7 @@ public final class BatchOptimizer implements AutoCloseable {
         }
 
         private static void require(TrainingBatch batch, TensorSet tensors, String what) {
-            if (tensors.newer().isPresent()
-                    && Double.isFinite(tensors.newer().get().squaredNorm())) {
+            if (tensors.newer().map(DeviceValues::isFinite).orElse(false)) {
                 return;
             }
             for (TensorSpec spec : tensors.specs()) {
