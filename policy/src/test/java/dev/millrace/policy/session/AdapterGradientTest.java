@@ -110,7 +110,13 @@ class AdapterGradientTest {
             requireClose(found.values(LoraShape.a(target.name())), dA);
             requireClose(found.values(LoraShape.b(target.name())), dB);
         }
-        Gradients recomputed = gradients(weights, batch, 64, LogitsMemory.DEFAULT, Activations.RECOMPUTED);
+        Gradients onDevice =
+                gradients(Engine.cpuAsDevice(), weights, batch, 64, LogitsMemory.DEFAULT, Activations.KEPT);
+        found.specs()
+                .forEach(spec -> assertThat(onDevice.values(spec.name()))
+                        .containsExactly(found.values(spec.name()), within(1e-5f)));
+        Gradients recomputed =
+                gradients(Engine.cpu(), weights, batch, 64, LogitsMemory.DEFAULT, Activations.RECOMPUTED);
         found.specs()
                 .forEach(spec -> assertThat(recomputed.values(spec.name()))
                         .containsExactly(found.values(spec.name()), within(1e-6f)));
@@ -150,20 +156,20 @@ class AdapterGradientTest {
     }
 
     private static Gradients gradients(Weights weights, SequenceBatch batch, int budget, LogitsMemory logits) {
-        return gradients(weights, batch, budget, logits, Activations.KEPT);
+        return gradients(Engine.cpu(), weights, batch, budget, logits, Activations.KEPT);
     }
 
     private static Gradients gradients(
-            Weights weights, SequenceBatch batch, int budget, LogitsMemory logits, Activations activations) {
+            Engine engine,
+            Weights weights,
+            SequenceBatch batch,
+            int budget,
+            LogitsMemory logits,
+            Activations activations) {
         LoraShape lora = weights.adapter().orElseThrow().shape();
         Gradients gradients = new Gradients(lora.tensors(weights.shape()));
         try (GradientSession session = new GradientSession(
-                Engine.cpu(),
-                weights.shape(),
-                Optional.of(lora),
-                MicrobatchLimit.ofTokens(budget),
-                logits,
-                activations)) {
+                engine, weights.shape(), Optional.of(lora), MicrobatchLimit.ofTokens(budget), logits, activations)) {
             session.accumulate(
                     weights,
                     batch,

@@ -130,25 +130,27 @@ class CutTensorsTest {
         SequenceBatch batch = RaggedBatches.random(shape, 2, LENGTHS);
         for (SequenceBatch given : List.of(batch, RaggedBatches.cut(shape, 7, batch))) {
             for (LogitsMemory logits : List.of(LogitsMemory.DEFAULT, FOUR_ROWS)) {
-                TensorSet whole = gradient(shape, given, logits).tensors();
-                TensorSet pieces = gradient(cut, given, logits).tensors();
-                for (WholeTensor tensor : cut.wholes()) {
-                    float[] expected = joined(whole, uncut(tensor));
-                    double norm = 0;
-                    for (float each : expected) {
-                        norm += (double) each * each;
+                TensorSet whole = gradient(Engine.cpu(), shape, given, logits).tensors();
+                for (Engine engine : List.of(Engine.cpu(), Engine.cpuAsDevice())) {
+                    TensorSet pieces = gradient(engine, cut, given, logits).tensors();
+                    for (WholeTensor tensor : cut.wholes()) {
+                        float[] expected = joined(whole, uncut(tensor));
+                        double norm = 0;
+                        for (float each : expected) {
+                            norm += (double) each * each;
+                        }
+                        assertThat(norm).as(tensor.name()).isPositive();
+                        assertThat(joined(pieces, tensor)).as(tensor.name()).containsExactly(expected, within((float)
+                                (1e-6 * (1 + Math.sqrt(norm)))));
                     }
-                    assertThat(norm).as(tensor.name()).isPositive();
-                    assertThat(joined(pieces, tensor)).as(tensor.name()).containsExactly(expected, within((float)
-                            (1e-6 * (1 + Math.sqrt(norm)))));
                 }
             }
         }
     }
 
-    private static Gradients gradient(DecoderShape shape, SequenceBatch batch, LogitsMemory logits) {
+    private static Gradients gradient(Engine engine, DecoderShape shape, SequenceBatch batch, LogitsMemory logits) {
         Gradients gradients = new Gradients(shape);
-        try (GradientSession session = new GradientSession(Engine.cpu(), shape, 20, logits)) {
+        try (GradientSession session = new GradientSession(engine, shape, 20, logits)) {
             session.accumulate(
                     RaggedBatches.weights(shape, 1),
                     batch,
