@@ -19,17 +19,23 @@ import org.junit.jupiter.params.provider.FieldSource;
 class DecodeSessionTest {
     static final List<DecoderShape> SHAPES = Shapes.VARIED;
     private static final Sampling PLAIN = Sampling.of(1);
+    /** The CPU as it is, and with all that is done on a device. */
+    private static final List<Engine> ENGINES = List.of(Engine.cpu(), Engine.cpuAsDevice());
 
     @ParameterizedTest
     @FieldSource("SHAPES")
     void shouldAgreeWithFullSequenceScoringAndTheNaiveTwinOnForcedSequences(DecoderShape shape) {
+        ENGINES.forEach(engine -> agree(engine, shape));
+    }
+
+    private static void agree(Engine engine, DecoderShape shape) {
         Weights weights = RaggedBatches.weights(shape, 1);
         int[] lengths = {9, 2, 14, 5, 21};
         int[][] tokens = RaggedBatches.tokens(shape, 2, lengths);
         float[] temperatures = RaggedBatches.temperatures(3, lengths.length);
         SequenceBatch batch = new SequenceBatch(tokens, new int[] {1, 1, 1, 1, 1});
         NaiveDecoder twin = new NaiveDecoder(weights);
-        try (DecodeSession decode = new DecodeSession(Engine.cpu(), shape, lengths.length, 21, 4);
+        try (DecodeSession decode = new DecodeSession(engine, shape, lengths.length, 21, 4);
                 ScoringSession scoring = new ScoringSession(Engine.cpu(), shape, 100)) {
             TokenScores scores = scoring.score(weights, batch, temperatures);
             float[][] logProbs = force(decode, weights, tokens, temperatures);
@@ -46,13 +52,17 @@ class DecodeSessionTest {
     @ParameterizedTest
     @FieldSource("SHAPES")
     void shouldReportLogProbsAndEntropiesOfWhatItSampled(DecoderShape shape) {
+        ENGINES.forEach(engine -> report(engine, shape));
+    }
+
+    private static void report(Engine engine, DecoderShape shape) {
         Weights weights = RaggedBatches.weights(shape, 1);
         int slots = 7;
         SplittableRandom random = new SplittableRandom(5);
         int[][] sampled = new int[slots][13];
         float[][] logProbs = new float[slots][13];
         float[][] entropies = new float[slots][13];
-        try (DecodeSession decode = new DecodeSession(Engine.cpu(), shape, slots, 13, 5);
+        try (DecodeSession decode = new DecodeSession(engine, shape, slots, 13, 5);
                 ScoringSession scoring = new ScoringSession(Engine.cpu(), shape, 100)) {
             DecodeInput in = new DecodeInput(slots, 5);
             for (int slot = 0; slot < slots; slot++) {
@@ -99,10 +109,14 @@ class DecodeSessionTest {
     @ParameterizedTest
     @FieldSource("SHAPES")
     void shouldGoOnBitForBitFromWhatWasTakenOutOfAnotherSession(DecoderShape shape) {
+        ENGINES.forEach(engine -> goOn(engine, shape));
+    }
+
+    private static void goOn(Engine engine, DecoderShape shape) {
         Weights weights = RaggedBatches.weights(shape, 1);
         int[] known = {1, 2, 3, 4, 5, 6, 1, 2, 3};
-        try (DecodeSession first = new DecodeSession(Engine.cpu(), shape, 2, 21, 2);
-                DecodeSession second = new DecodeSession(Engine.cpu(), shape, 2, 21, 2)) {
+        try (DecodeSession first = new DecodeSession(engine, shape, 2, 21, 2);
+                DecodeSession second = new DecodeSession(engine, shape, 2, 21, 2)) {
             first.reset(1, 0);
             first.prefill(weights, List.of(new KnownTokens(1, known)));
             int sampled = drawTwo(first, weights, 1).token(1, 1);
