@@ -16,6 +16,7 @@ import dev.millrace.topology.ingress.QuarantineGate;
 import dev.millrace.topology.join.JoinTask;
 import dev.millrace.topology.state.RecordTimestampExtractor;
 import dev.millrace.topology.state.StateStores;
+import dev.millrace.topology.task.PromptCommit;
 import dev.millrace.topology.task.TaskSupplier;
 import dev.millrace.topology.task.TopologyMeters;
 import dev.millrace.topology.task.WaitBoard;
@@ -163,7 +164,8 @@ public final class MillraceTopology {
         TopologyTasks tasks = new TopologyTasks(config, algorithm, context);
         RunTopics topics = context.topics();
         WaitBoard waits = context.meters().waits();
-        long commitIntervalMs = config.runtime().commitIntervalMs();
+        ThreadLocal<PromptCommit> commits =
+                ThreadLocal.withInitial(() -> new PromptCommit(config.runtime().commitIntervalMs()));
         StateStores.Kind stores = config.runtime().stateStores();
 
         List<String> arrivals = checked(
@@ -189,7 +191,7 @@ public final class MillraceTopology {
                                 "dead-letters"),
                         stores,
                         waits,
-                        commitIntervalMs),
+                        commits),
                 arrivals.toArray(String[]::new));
         toPolicy(topology, "trajectories", topics.trajectories(), context.run(), "join");
         sink(topology, "outcomes", topics.outcomes(), List.of("join"));
@@ -211,7 +213,7 @@ public final class MillraceTopology {
                                 "assembly-dead-letters"),
                         stores,
                         waits,
-                        commitIntervalMs),
+                        commits),
                 members.toArray(String[]::new));
         toPolicy(topology, "batches", topics.batches(), context.run(), "assemble");
         sink(topology, "assembly-outcomes", topics.outcomes(), List.of("assemble"));

@@ -7,7 +7,8 @@ import java.util.List;
  * How the stream engine runs the topology.
  *
  * @param threads stream threads, at least 1
- * @param commitIntervalMs transaction interval
+ * @param commitIntervalMs longest time that a record waits for its commit; a batch, and the end of a burst, are committed at
+ *     once, and state of which nothing was made after four times as long
  * @param maxTaskIdleMs extra wait of a task for an empty partition; -1 does not wait at all, and order may differ
  *     between runs
  * @param stateStores state stores
@@ -46,6 +47,7 @@ public record RuntimeConfig(
         long stopTimeoutMs,
         long alarmAfterMs) {
 
+    private static final int STATE_INTERVALS = 4;
     private static final long MIN_ROCKSDB_BYTES = 8L << 20;
     private static final List<String> COMPRESSIONS = List.of("none", "lz4", "zstd", "snappy", "gzip");
 
@@ -64,9 +66,10 @@ public record RuntimeConfig(
                     "instance_id must be at most 100 letters, digits, '-', '_' or '.': '" + instanceId + "'");
         }
         requireAtLeast("transaction_timeout_ms", transactionTimeoutMs, 1_000);
-        if (transactionTimeoutMs <= commitIntervalMs) {
-            throw new IllegalArgumentException("transaction_timeout_ms must be more than commit_interval_ms "
-                    + commitIntervalMs + ", or no transaction lasts: " + transactionTimeoutMs);
+        if (transactionTimeoutMs <= STATE_INTERVALS * commitIntervalMs) {
+            throw new IllegalArgumentException("transaction_timeout_ms must be more than " + STATE_INTERVALS
+                    + " times commit_interval_ms " + commitIntervalMs + ", or no transaction lasts: "
+                    + transactionTimeoutMs);
         }
         if (!COMPRESSIONS.contains(compression)) {
             throw new IllegalArgumentException(
@@ -88,6 +91,11 @@ public record RuntimeConfig(
         if (value < least) {
             throw new IllegalArgumentException(key + " must be at least " + least + ": " + value);
         }
+    }
+
+    /** Time after which the engine commits whatever was read, though nothing was made of it. */
+    long engineCommitIntervalMs() {
+        return STATE_INTERVALS * commitIntervalMs;
     }
 
     /** One thread, commits every 100 ms, state in memory. */

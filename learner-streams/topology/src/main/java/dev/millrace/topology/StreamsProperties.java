@@ -18,6 +18,9 @@ final class StreamsProperties {
     /** The client's 16 KiB hold one trajectory of a few hundred tokens: every one of them would be a request. */
     private static final int BATCH_BYTES = 256 << 10;
 
+    /** So long a wait for records holds up the commit of what was made. */
+    private static final long POLL_MS = 10;
+
     /** The client's own connections.max.idle.ms. */
     private static final int CLIENTS_IDLE_MS = 540_000;
 
@@ -37,7 +40,8 @@ final class StreamsProperties {
         settings.put(StreamsConfig.APPLICATION_ID_CONFIG, connection.group("topology"));
         settings.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, guarantee);
         settings.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, config.threads());
-        settings.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, config.commitIntervalMs());
+        settings.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, config.engineCommitIntervalMs());
+        settings.put(StreamsConfig.POLL_MS_CONFIG, POLL_MS);
         settings.put(StreamsConfig.MAX_TASK_IDLE_MS_CONFIG, config.maxTaskIdleMs());
         settings.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, config.storeCacheBytes());
         settings.put(StreamsConfig.BUFFERED_RECORDS_PER_PARTITION_CONFIG, config.bufferedRecords());

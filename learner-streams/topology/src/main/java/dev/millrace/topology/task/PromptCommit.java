@@ -1,34 +1,49 @@
 package dev.millrace.topology.task;
 
-import java.util.Optional;
-
 /**
- * Decides when a commit need not wait for its interval: somebody waits for a record that was just made, and it was made of what
- * had just come.
+ * Decides when the tasks of one stream thread commit; they commit together, in one transaction.
  *
- * <p>Both hops of the topology commit together. What the first makes visible with one commit, the second would make visible
- * with the next, a whole interval later; a commit of its own saves that. A task that lags behind its input has no such reader to
- * please: there, more commits would only cost throughput, and make it lag more.
+ * <ul>
+ *   <li>A record that somebody waits for, made of what had just come, is committed at once. A task that lags behind its input has no
+ *       such reader to please: there, more commits would only cost throughput, and make it lag more.
+ *   <li>Rollouts and scores come in bursts, one per transaction: what a burst made is committed when nothing has followed for a
+ *       while, not in two parts.
+ *   <li>Where records never stop, what was made waits for its commit no longer than the interval.
+ * </ul>
+ *
+ * <p>Not thread-safe: each thread has its own.
  */
-final class PromptCommit {
+public final class PromptCommit {
+    /** After so long without a record a burst is over. */
+    static final long SETTLING_MS = 10;
+
     private static final int FRESH_INTERVALS = 2;
+    private static final long NOTHING = Long.MAX_VALUE;
 
-    private final Optional<String> awaited;
-    private final long freshMs;
-    private boolean made;
+    private final long intervalMs;
+    private long firstMadeMs = NOTHING;
+    private long arrivals;
+    private long arrivalsSeen;
+    private long committedMs;
+    private boolean isAwaited;
+    private boolean isSettling;
 
-    /**
-     * @param awaited topic on which somebody waits for records
-     * @param commitIntervalMs of the engine
-     */
-    PromptCommit(Optional<String> awaited, long commitIntervalMs) {
-        this.awaited = awaited;
-        this.freshMs = FRESH_INTERVALS * commitIntervalMs;
+    /** What is to be done about what was made. */
+    enum Settling {
+        COMMIT,
+        ASK_LATER,
+        NOTHING
     }
 
-    /** A record went to a topic. */
-    void made(String topic) {
-        made |= awaited.isPresent() && awaited.get().equals(topic);
+    /** @param intervalMs longest time that a record waits for its commit */
+    public PromptCommit(long intervalMs) {
+        this.intervalMs = intervalMs;
+    }
+
+    /** A record was made, for which somebody waits or not. */
+    void made(boolean isAwaited, long nowMs) {
+        this.isAwaited |= isAwaited;
+        firstMadeMs = Math.min(firstMadeMs, nowMs);
     }
 
     /**
@@ -36,9 +51,54 @@ final class PromptCommit {
      *
      * @param ageMs of that record, since it was written
      */
-    boolean isDue(long ageMs) {
-        boolean due = made && ageMs <= freshMs;
-        made = false;
-        return due;
+    boolean isDue(long ageMs, long nowMs) {
+        arrivals++;
+        boolean isHurried = isAwaited && ageMs <= FRESH_INTERVALS * intervalMs;
+        isAwaited = false;
+        return (isHurried || waited(nowMs)) && committed(nowMs);
+    }
+
+    /** Whether something was made and nobody asks yet whether more follows; then the caller does, {@link #SETTLING_MS} from now. */
+    boolean beginsToSettle() {
+        if (isSettling || firstMadeMs == NOTHING) {
+            return false;
+        }
+        isSettling = true;
+        arrivalsSeen = arrivals;
+        return true;
+    }
+
+    /**
+     * What to do now. Single records that come again and again are committed twice in an interval at most. Where nothing is to be
+     * asked later, what is made next begins anew.
+     */
+    Settling settle(long nowMs) {
+        boolean isQuiet = arrivals == arrivalsSeen;
+        arrivalsSeen = arrivals;
+        if (firstMadeMs == NOTHING) {
+            isSettling = false;
+            return Settling.NOTHING;
+        }
+        if (isQuiet && nowMs - committedMs >= intervalMs / 2 || waited(nowMs)) {
+            committed(nowMs);
+            isSettling = false;
+            return Settling.COMMIT;
+        }
+        return Settling.ASK_LATER;
+    }
+
+    /** Whoever asked does so no longer. */
+    void stopSettling() {
+        isSettling = false;
+    }
+
+    private boolean waited(long nowMs) {
+        return firstMadeMs != NOTHING && nowMs - firstMadeMs >= intervalMs;
+    }
+
+    private boolean committed(long nowMs) {
+        firstMadeMs = NOTHING;
+        committedMs = nowMs;
+        return true;
     }
 }

@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.Set;
 import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.common.header.internals.RecordHeaders;
+import org.apache.kafka.streams.processor.Cancellable;
 import org.apache.kafka.streams.processor.PunctuationType;
 import org.apache.kafka.streams.processor.api.ContextualProcessor;
 import org.apache.kafka.streams.processor.api.Processor;
@@ -18,25 +19,25 @@ import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.ProcessorSupplier;
 import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.state.StoreBuilder;
+import org.jspecify.annotations.Nullable;
 
 /** Puts tasks of one kind, with their stores and journals, into a topology. */
 public final class TaskSupplier<A extends Observation> implements ProcessorSupplier<Object, A, Object, Object> {
     private static final Duration TICK = Duration.ofSeconds(1);
-
     private final TaskFactory<A> factory;
     private final String journalStore;
     private final CanonicalSettings settings;
     private final Map<String, String> nodes;
     private final StateStores.Kind kind;
     private final WaitBoard board;
-    private final long commitIntervalMs;
+    private final ThreadLocal<PromptCommit> commits;
 
     /**
      * @param journal name of the journal's store
      * @param settings all settings that the tasks' decisions depend on
      * @param nodes by topic: the node that writes to it
      * @param board where each task says every second what it waits for
-     * @param commitIntervalMs of the engine
+     * @param commits of each stream thread, shared by the tasks of all kinds
      */
     public TaskSupplier(
             TaskFactory<A> factory,
@@ -45,7 +46,7 @@ public final class TaskSupplier<A extends Observation> implements ProcessorSuppl
             Map<String, String> nodes,
             StateStores.Kind kind,
             WaitBoard board,
-            long commitIntervalMs) {
+            ThreadLocal<PromptCommit> commits) {
         if (!nodes.keySet().containsAll(factory.outputs())) {
             throw new IllegalArgumentException(
                     "every output needs a node: outputs " + factory.outputs() + ", nodes for " + nodes.keySet());
@@ -56,7 +57,7 @@ public final class TaskSupplier<A extends Observation> implements ProcessorSuppl
         this.nodes = Map.copyOf(nodes);
         this.kind = kind;
         this.board = board;
-        this.commitIntervalMs = commitIntervalMs;
+        this.commits = commits;
     }
 
     @Override
@@ -78,10 +79,10 @@ public final class TaskSupplier<A extends Observation> implements ProcessorSuppl
      * decisions with the {@link SeenHeader}.
      */
     private final class TaskProcessor extends ContextualProcessor<Object, A, Object, Object> {
-        private final PromptCommit promptCommit = new PromptCommit(factory.awaited(), commitIntervalMs);
         private Journal journal;
         private IdleTime idleTime;
         private DecisionTask<A> task;
+        private @Nullable Cancellable settling;
 
         @Override
         public void init(ProcessorContext<Object, Object> context) {
@@ -100,8 +101,34 @@ public final class TaskSupplier<A extends Observation> implements ProcessorSuppl
             idleTime.arrived();
             journal.arrived(record.value());
             task.take(record.value(), record.timestamp());
-            if (promptCommit.isDue(context().currentSystemTimeMs() - record.timestamp())) {
+            long nowMs = context().currentSystemTimeMs();
+            if (commits.get().isDue(nowMs - record.timestamp(), nowMs)) {
                 context().commit();
+            }
+            if (commits.get().beginsToSettle()) {
+                settle(PromptCommit.SETTLING_MS);
+            }
+        }
+
+        /**
+         * Asks once whether a burst is over, for all tasks of the thread, and then less and less often: a thread works off fewer
+         * records in one go whenever it was asked something.
+         */
+        private void settle(long delayMs) {
+            settling = context().schedule(Duration.ofMillis(delayMs), PunctuationType.WALL_CLOCK_TIME, nowMs -> {
+                stopSettling();
+                switch (commits.get().settle(nowMs)) {
+                    case COMMIT -> context().commit();
+                    case ASK_LATER -> settle(2 * delayMs);
+                    case NOTHING -> {}
+                }
+            });
+        }
+
+        private void stopSettling() {
+            if (settling != null) {
+                settling.cancel();
+                settling = null;
             }
         }
 
@@ -121,11 +148,12 @@ public final class TaskSupplier<A extends Observation> implements ProcessorSuppl
             Headers headers = new RecordHeaders(decision.headers());
             headers.remove(SeenHeader.HEADER); // of a dead letter that was redriven and is refused again
             headers.add(SeenHeader.HEADER, journal.seen(task.nowMs()));
-            promptCommit.made(decision.topic());
+            long nowMs = context().currentSystemTimeMs();
+            commits.get()
+                    .made(factory.awaited().filter(decision.topic()::equals).isPresent(), nowMs);
             context()
                     .forward(
-                            new Record<>(
-                                    decision.key(), decision.value(), context().currentSystemTimeMs(), headers),
+                            new Record<>(decision.key(), decision.value(), nowMs, headers),
                             nodes.get(decision.topic()));
         }
 
@@ -136,6 +164,10 @@ public final class TaskSupplier<A extends Observation> implements ProcessorSuppl
 
         @Override
         public void close() {
+            if (settling != null) {
+                stopSettling();
+                commits.get().stopSettling();
+            }
             if (task != null) {
                 board.remove(place());
                 task.close();

@@ -2,40 +2,77 @@ package dev.millrace.topology.task;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import java.util.Optional;
+import dev.millrace.topology.task.PromptCommit.Settling;
 import org.junit.jupiter.api.Test;
 
 class PromptCommitTest {
-    private final PromptCommit commit = new PromptCommit(Optional.of("batches"), 100);
+    private final PromptCommit commit = new PromptCommit(100);
 
     @Test
-    void shouldBeDueOnceForWhatSomebodyWaitsFor() {
-        commit.made("batches");
+    void shouldCommitAtOnceWhatSomebodyWaitsFor() {
+        commit.made(true, 1000);
 
-        assertThat(commit.isDue(150)).isTrue();
-        assertThat(commit.isDue(0)).isFalse();
-    }
-
-    @Test
-    void shouldLeaveAllElseToTheInterval() {
-        commit.made("outcomes");
-
-        assertThat(commit.isDue(0)).isFalse();
+        assertThat(commit.isDue(200, 1000)).isTrue();
+        assertThat(commit.isDue(0, 1001)).as("nothing was made since").isFalse();
+        assertThat(commit.beginsToSettle()).as("nothing was made since").isFalse();
     }
 
     @Test
     void shouldNotHurryATaskThatLagsBehind() {
-        commit.made("batches");
+        commit.made(true, 1000);
 
-        assertThat(commit.isDue(201)).isFalse();
-        assertThat(commit.isDue(0)).as("what was made then").isFalse();
+        assertThat(commit.isDue(201, 1000)).isFalse();
+        assertThat(commit.isDue(0, 1001)).as("what was made then").isFalse();
     }
 
     @Test
-    void shouldNotHurryForNobody() {
-        PromptCommit none = new PromptCommit(Optional.empty(), 100);
-        none.made("batches");
+    void shouldCommitABurstOnceNothingFollows() {
+        commit.made(false, 1000);
+        assertThat(commit.isDue(0, 1000)).isFalse();
+        assertThat(commit.beginsToSettle()).isTrue();
+        commit.made(false, 1008);
+        assertThat(commit.isDue(0, 1008)).isFalse();
+        assertThat(commit.beginsToSettle()).as("somebody asks already").isFalse();
 
-        assertThat(none.isDue(0)).isFalse();
+        assertThat(commit.settle(1010)).as("a record came since").isEqualTo(Settling.ASK_LATER);
+        assertThat(commit.settle(1030)).isEqualTo(Settling.COMMIT);
+        assertThat(commit.beginsToSettle()).as("nothing was made since").isFalse();
+    }
+
+    @Test
+    void shouldCommitSingleRecordsTwiceInAnIntervalAtMost() {
+        commit.made(false, 1000);
+        commit.isDue(0, 1000);
+        assertThat(commit.beginsToSettle()).isTrue();
+        assertThat(commit.settle(1010)).isEqualTo(Settling.COMMIT);
+        commit.made(false, 1020);
+        commit.isDue(0, 1020);
+        assertThat(commit.beginsToSettle()).isTrue();
+
+        assertThat(commit.settle(1030)).isEqualTo(Settling.ASK_LATER);
+        assertThat(commit.settle(1050)).isEqualTo(Settling.ASK_LATER);
+        assertThat(commit.settle(1090)).isEqualTo(Settling.COMMIT);
+    }
+
+    @Test
+    void shouldLetNothingWaitLongerThanTheInterval() {
+        commit.made(false, 1000);
+        assertThat(commit.beginsToSettle()).isTrue();
+        for (long nowMs = 1000; nowMs < 1100; nowMs++) {
+            assertThat(commit.isDue(0, nowMs)).isFalse();
+            assertThat(commit.settle(nowMs)).isEqualTo(Settling.ASK_LATER);
+        }
+
+        assertThat(commit.isDue(0, 1100)).isTrue();
+        assertThat(commit.settle(1101)).isEqualTo(Settling.NOTHING);
+    }
+
+    @Test
+    void shouldAskAgainForTheNextOneOnceATaskWasClosed() {
+        commit.made(false, 1000);
+        assertThat(commit.beginsToSettle()).isTrue();
+        commit.stopSettling();
+
+        assertThat(commit.beginsToSettle()).isTrue();
     }
 }
