@@ -228,7 +228,7 @@ final class PolicyLossFamily implements ConformanceFamily {
             if (lossMode().equals("geo_mean") || !sequences && aggregationMode.equals("token-sum")) {
                 return 0.0;
             }
-            long count = sequences ? whole.sequences() : whole.tokens();
+            double count = sequences ? whole.sequences() : whole.tokens();
             if (count == GlobalBatch.OF_THIS_BATCH && whole.shards() > 1) {
                 throw new IllegalArgumentException("the counts of the whole batch are required when dp_size > 1");
             }

@@ -1,6 +1,7 @@
 package dev.millrace.corrections.kl;
 
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.objective.GlobalBatch;
 import dev.millrace.corrections.objective.LossAggregation;
 import dev.millrace.corrections.ratio.LogRatio;
 
@@ -34,10 +35,16 @@ public final class KlTermEvaluation {
 
     /** For plans whose tokens were sampled by a behavior policy. */
     public KlResult evaluate(TokenBatch batch, float[] current, float[] reference, float[] behavior) {
+        return evaluate(batch, current, reference, behavior, GlobalBatch.WHOLE);
+    }
+
+    /** The same for a batch that is a part of a whole. */
+    public KlResult evaluate(
+            TokenBatch batch, float[] current, float[] reference, float[] behavior, GlobalBatch whole) {
         batch.requireFinite("current log-probs", current);
         batch.requireFinite("reference log-probs", reference);
         batch.requireFinite("behavior log-probs", behavior);
-        double[] coefficients = aggregation.coefficients(batch);
+        double[] coefficients = aggregation.coefficients(batch, whole);
         float[] perToken = new float[batch.tokenCount()];
         float[] gradient = new float[batch.tokenCount()];
         double total = 0.0;

@@ -4,11 +4,12 @@ package dev.millrace.corrections.objective;
  * What a loss is divided by when the batch at hand is one part of a larger one: parts of one optimiser step then add up
  * to the loss of the whole.
  *
- * @param tokens trained tokens of the whole, or {@link #OF_THIS_BATCH}
- * @param sequences sequences of the whole, or {@link #OF_THIS_BATCH}
+ * @param tokens trained tokens of the whole, or {@link #OF_THIS_BATCH}; a part's share of tokens that a mask took away
+ *     need not be a whole number
+ * @param sequences sequences of the whole, likewise
  * @param shards how many equal learners will average their gradients; the loss is multiplied by it
  */
-public record GlobalBatch(long tokens, long sequences, int shards) {
+public record GlobalBatch(double tokens, double sequences, int shards) {
     /** Counted in the batch at hand. Allowed only if there is one shard: otherwise the parts would not add up. */
     public static final long OF_THIS_BATCH = -1;
     /** The batch at hand is the whole. */
@@ -30,7 +31,7 @@ public record GlobalBatch(long tokens, long sequences, int shards) {
         return countOr("sequences", sequences, counted);
     }
 
-    private double countOr(String what, long given, long counted) {
+    private double countOr(String what, double given, long counted) {
         if (given != OF_THIS_BATCH) {
             return given;
         }
@@ -45,8 +46,8 @@ public record GlobalBatch(long tokens, long sequences, int shards) {
         return counted;
     }
 
-    private static void requireCount(String what, long count) {
-        if (count != OF_THIS_BATCH && count < 1) {
+    private static void requireCount(String what, double count) {
+        if (count != OF_THIS_BATCH && !(count >= 1 && count < Double.POSITIVE_INFINITY)) {
             throw new IllegalArgumentException(what + " of the whole batch must be at least 1: " + count);
         }
     }

@@ -12,8 +12,8 @@ import dev.millrace.corrections.TokenBatch;
  * the same, so a token of a long answer counts less (GRPO as published). {@link AsPublished}: whichever of these the
  * objective's source takes.
  *
- * <p>Means over sequences divide by the sequences that have a trained token; trust-region masking theory divides by
- * all N instead: pass N as {@link GlobalBatch#sequences()}. Only trained tokens enter any of them.
+ * <p>Means divide by the sequences or tokens that are trained; after a trust region mask a learner divides by those
+ * before it, which it passes as {@link GlobalBatch}. Only trained tokens enter any of them.
  */
 public sealed interface LossAggregation {
 

@@ -7,7 +7,7 @@ import dev.millrace.corrections.stage.ControlState;
  * Inputs of an update's loss other than log-probs and the objective's own settings.
  *
  * @param aggregation how token losses become one number
- * @param whole the denominator: the minibatch before an objective's own rejections
+ * @param whole the denominator: the minibatch before an objective's own rejections, and before trust region masks
  * @param tokensBeforeMasking tokens of the minibatch before the second-moment mask, the denominator of M2PO; at least
  *     the trained ones, or {@link GlobalBatch#OF_THIS_BATCH}
  * @param optimizerSteps steps taken before; seeds what is drawn at random, so that a repeated step draws the same
@@ -27,7 +27,7 @@ public record UpdateFacts(
 
     /** The same for a batch that is a part of a whole. */
     public static UpdateFacts of(LossAggregation aggregation, GlobalBatch whole) {
-        return new UpdateFacts(aggregation, whole, whole.tokens(), 0, ControlState.initial());
+        return new UpdateFacts(aggregation, whole, (long) whole.tokens(), 0, ControlState.initial());
     }
 
     /** The same after other numbers of optimiser steps. */

@@ -561,7 +561,7 @@ public final class BatchOptimizer implements AutoCloseable {
         float[] current =
                 algorithm.needsCurrentLogProbs() ? currentLogProbs(minibatch, weights, means) : minibatch.proximal();
         ObjectiveResult result = objective.evaluate(minibatch.input(objective, current), facts);
-        KlResult kl = klInLoss(minibatch, current);
+        KlResult kl = klInLoss(minibatch, current, facts);
         float[] coefficients = kl == null
                 ? result.gradient()
                 : kl.addedTo(result, start.klCoefficient()).gradient();
@@ -589,7 +589,7 @@ public final class BatchOptimizer implements AutoCloseable {
         return scored;
     }
 
-    private @Nullable KlResult klInLoss(Minibatch minibatch, float[] current) {
+    private @Nullable KlResult klInLoss(Minibatch minibatch, float[] current, UpdateFacts facts) {
         if (!(algorithm.kl() instanceof KlConfig.InLoss loss)) {
             return null;
         }
@@ -598,7 +598,8 @@ public final class BatchOptimizer implements AutoCloseable {
                         minibatch.layout(),
                         current,
                         Objects.requireNonNull(minibatch.reference()),
-                        minibatch.behavior());
+                        minibatch.behavior(),
+                        facts.whole());
     }
 
     private static float[] entropyCoefficients(TokenBatch layout, double[] aggregation, double bonus) {

@@ -91,12 +91,9 @@ final class Minibatch {
         long before = Math.round((double) decision.tokensBeforeMomentMask()
                 * layout.trainedTokens()
                 / decision.left().trainedTokens());
+        GlobalBatch whole = decision.whole(layout);
         return new UpdateFacts(
-                aggregation,
-                new GlobalBatch(layout.trainedTokens(), layout.sequenceCount(), 1),
-                Math.max(layout.trainedTokens(), before),
-                optimizerSteps,
-                controls);
+                aggregation, whole, Math.max(Math.round(whole.tokens()), before), optimizerSteps, controls);
     }
 
     /** Log-probs of the step's starting weights, if all of them were computed; else null. */

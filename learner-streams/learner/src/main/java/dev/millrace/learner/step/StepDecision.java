@@ -3,6 +3,7 @@ package dev.millrace.learner.step;
 import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.kl.AverageCentredPenalty;
+import dev.millrace.corrections.objective.GlobalBatch;
 import dev.millrace.corrections.stage.AdvantageEstimator;
 import dev.millrace.corrections.stage.Decision;
 import dev.millrace.corrections.stage.StageBatch;
@@ -14,6 +15,7 @@ import dev.millrace.stages.StageReports;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.stream.IntStream;
 
 /**
@@ -27,6 +29,8 @@ import java.util.stream.IntStream;
  * @param stages reports of the stages in force
  */
 record StepDecision(Decision decided, float[] old, float[] proximal, List<StageReport> stages) {
+    /** Masks whose sequences stay in the denominator: see the package of the trust region masks. */
+    private static final Set<String> TRUST_REGIONS = Set.of("trust_region", "sampled_trust_region");
 
     /** The layout under the mask in force, with groups. */
     TokenBatch left() {
@@ -87,6 +91,21 @@ record StepDecision(Decision decided, float[] old, float[] proximal, List<StageR
         return IntStream.range(0, left().sequenceCount())
                 .filter(s -> left().trainedTokens(s) > 0)
                 .toArray();
+    }
+
+    /**
+     * What the loss of some of the trained members is divided by: their own tokens and sequences, or, after a trust region
+     * mask, their share of those that reached it.
+     */
+    GlobalBatch whole(TokenBatch part) {
+        return stages.stream()
+                .filter(stage -> TRUST_REGIONS.contains(stage.getStage()))
+                .findFirst()
+                .map(mask -> new GlobalBatch(
+                        (double) mask.getTokensSeen() * part.trainedTokens() / left().trainedTokens(),
+                        (double) mask.getSequencesSeen() * part.sequenceCount() / trained().length,
+                        1))
+                .orElseGet(() -> new GlobalBatch(part.trainedTokens(), part.sequenceCount(), 1));
     }
 
     /** Trained tokens before the second-moment mask; where there is none, after all masks. */

@@ -20,6 +20,7 @@ import dev.millrace.corrections.kl.ReferenceConfig;
 import dev.millrace.corrections.m2po.M2po;
 import dev.millrace.corrections.objective.DecoupledPpo;
 import dev.millrace.corrections.objective.GlobalBatch;
+import dev.millrace.corrections.objective.LossAggregation;
 import dev.millrace.corrections.objective.M2poSurrogate;
 import dev.millrace.corrections.objective.Oapl;
 import dev.millrace.corrections.objective.Objective;
@@ -29,9 +30,14 @@ import dev.millrace.corrections.objective.Reinforce;
 import dev.millrace.corrections.objective.UpdateFacts;
 import dev.millrace.corrections.ratio.MissingOldLogProbs;
 import dev.millrace.corrections.stage.ControlState;
+import dev.millrace.corrections.stage.Decision;
 import dev.millrace.corrections.stage.LengthGuardConfig;
 import dev.millrace.corrections.stage.MaskStage;
+import dev.millrace.corrections.stage.StageBatch;
+import dev.millrace.corrections.stage.StageFacts;
+import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.corrections.staleness.StepStaleness;
+import dev.millrace.corrections.trm.SampledTrustRegionMask;
 import dev.millrace.corrections.vcpo.EffectiveSampleSize;
 import dev.millrace.corrections.vcpo.Opob;
 import dev.millrace.corrections.weights.None;
@@ -55,6 +61,7 @@ import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.packed.PackedMask;
+import dev.millrace.stages.StageReports;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -131,6 +138,58 @@ class StepStartTest {
                 .containsExactly("staleness", "token_tis", "grpo", "rollout_correction", "second_moment", "ess");
         assertThat(report.tokensTrained()).isEqualTo(trainedTokens());
         assertThat(report.entries()).hasSize(8).allMatch(entry -> entry.getMaskedBy() == null);
+    }
+
+    @Test
+    void shouldDivideByEverythingThatReachedATrustRegionMask() {
+        double[] largest = new double[8];
+        for (int s = 0; s < 8; s++) {
+            float[] current = scores(s);
+            for (int t = 0; t < current.length; t++) {
+                largest[s] = Math.max(largest[s], mask(s, t) * Math.abs((double) current[t] - behavior(s)[t]));
+            }
+        }
+        double bound = Arrays.stream(largest).sorted().skip(4).findFirst().orElseThrow() - 1e-4;
+        double loss = 0;
+        for (int s = 0; s < 8; s++) {
+            float[] current = scores(s);
+            for (int t = 0; largest[s] <= bound && t < current.length; t++) {
+                loss -= mask(s, t) * advantage(s) * current[t];
+            }
+        }
+        Algorithm masked = PLAIN.with(
+                a -> a.weights(new None()).masks((MaskStage) SampledTrustRegionMask.byLargestLogRatio(bound)));
+
+        StepReport byTokens = train(masked);
+        assertThat(byTokens.entries())
+                .filteredOn(entry -> entry.getMaskedBy() != null)
+                .hasSize(4);
+        assertThat(byTokens.metrics().byName().get("policy_loss")).isCloseTo(loss / trainedTokens(), within(1e-5));
+        assertThat(train(masked.with(a -> a.lossAggMode(new LossAggregation.SeqMeanTokenSum())))
+                        .metrics()
+                        .byName()
+                        .get("policy_loss"))
+                .isCloseTo(loss / 8, within(1e-5));
+    }
+
+    @Test
+    void shouldGiveEachMinibatchItsShareOfWhatATrustRegionMaskTook() {
+        TokenBatch seven = new TokenBatch(
+                new int[] {0, 2, 4, 6, 8, 10, 12, 14}, new byte[] {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1});
+        float[] behavior = new float[14];
+        float[] proximal = new float[14];
+        proximal[0] = -3;
+        Decision decided = StageBatch.decide(
+                StageFacts.of(seven, new double[7])
+                        .vector(StageInput.BEHAVIOR, behavior)
+                        .vector(StageInput.PROXIMAL, proximal)
+                        .build(),
+                List.of(SampledTrustRegionMask.defaults()));
+        StepDecision decision = new StepDecision(decided, behavior, proximal, StageReports.of(decided.outcomes()));
+
+        assertThat(decision.whole(new TokenBatch(new int[] {0, 2, 4}, new byte[] {1, 1, 1, 1})))
+                .as("one of three minibatches of the six sequences that are left of seven")
+                .isEqualTo(new GlobalBatch(14 / 3.0, 7 / 3.0, 1));
     }
 
     @Test
