@@ -43,6 +43,11 @@ public final class FullDistributions implements StoredDistributions {
     }
 
     @Override
+    public boolean isWhole(int token) {
+        return true;
+    }
+
+    @Override
     public double klAt(int token) {
         double kl = 0.0;
         double behaviorSum = 0.0;

@@ -24,6 +24,8 @@ import java.util.Set;
  * which makes it fit for means and unfit for a maximum. Both are detectors: one sample says little about the
  * divergence at its context, so no error bound follows from passing. {@link ExactTrustRegionMask} gives one.
  *
+ * <p>Source: arXiv 2512.23075.
+ *
  * <p>Unit: sequence. A bound on the maximum rejects long sequences more often; the mean of k3 does not depend on
  * length. Bounds are inclusive. Immutable and thread-safe.
  *
@@ -55,13 +57,13 @@ public record SampledTrustRegionMask(double maxAbsLogRatio, double meanK3) imple
         return new SampledTrustRegionMask(0, bound);
     }
 
-    private static void requireBound(String key, double bound) {
+    static void requireBound(String key, double bound) {
         if (!(bound >= 0.0 && bound < Double.POSITIVE_INFINITY)) {
             throw new IllegalArgumentException(key + " must be positive and finite, or 0 for no such bound: " + bound);
         }
     }
 
-    private static double orNone(double bound) {
+    static double orNone(double bound) {
         return bound == 0 ? Double.POSITIVE_INFINITY : bound;
     }
 

@@ -24,6 +24,12 @@ public sealed interface StoredDistributions permits FullDistributions, TopKDistr
      */
     double klAt(int token);
 
+    /**
+     * Whether everything that the behavior policy could sample at a packed token is stored. {@link #klAt} is then the
+     * divergence itself, otherwise a lower bound.
+     */
+    boolean isWhole(int token);
+
     /** Total variation distance at a packed token, in [0, 1]; errors as {@link #klAt}. */
     double totalVariationAt(int token);
 }

@@ -1,5 +1,7 @@
 package dev.millrace.corrections.trm;
 
+import org.jspecify.annotations.Nullable;
+
 /**
  * The k entries of each token that were stored, {@code [tokens][k]}, with everything else as one more entry whose
  * probability is what is missing to 1.
@@ -10,7 +12,9 @@ package dev.millrace.corrections.trm;
  * <p>Merging entries can only hide differences (the data-processing inequality), so both divergences here are lower
  * bounds of the true ones. A sequence rejected by them is rejected by the whole distributions too; one that passes
  * need not be within the trust region, so no error bound follows from passing. The gap is the divergence within the
- * rest, and it is small where the rest is unlikely under both.
+ * rest: it has no bound in general, since the current policy may rule out a token of it. Where the behavior policy has
+ * no rest, the KL is exact: k is the size of the vocabulary, or at least the number of tokens that top-k, top-p and
+ * min-p left, over which both policies are compared.
  */
 public final class TopKDistributions implements StoredDistributions {
     /**
@@ -22,6 +26,7 @@ public final class TopKDistributions implements StoredDistributions {
     private final int k;
     private final float[] behavior;
     private final float[] current;
+    private final float @Nullable [] behaviorRest;
 
     /**
      * @param k entries per token
@@ -29,13 +34,33 @@ public final class TopKDistributions implements StoredDistributions {
      * @param current log-probs of the same entries, {@code [tokens][k]}
      */
     public TopKDistributions(int k, float[] behavior, float[] current) {
-        if (k < 1 || behavior.length != current.length || behavior.length % k != 0) {
+        this(k, behavior, current, null);
+    }
+
+    /**
+     * The same where it is known what the behavior policy has besides.
+     *
+     * @param behaviorRest logs of the probability of all other entries together, {@code [tokens]}; negative infinity
+     *     where there is nothing else
+     */
+    public TopKDistributions(int k, float[] behavior, float[] current, float @Nullable [] behaviorRest) {
+        if (k < 1
+                || behavior.length != current.length
+                || behavior.length % k != 0
+                || behaviorRest != null && behaviorRest.length != behavior.length / k) {
             throw new IllegalArgumentException("distributions need [tokens][k] log-probs of both policies: k=" + k
-                    + ", behavior=" + behavior.length + ", current=" + current.length);
+                    + ", behavior=" + behavior.length + ", current=" + current.length
+                    + (behaviorRest == null ? "" : ", rest=" + behaviorRest.length));
         }
         this.k = k;
         this.behavior = behavior;
         this.current = current;
+        this.behaviorRest = behaviorRest;
+    }
+
+    @Override
+    public boolean isWhole(int token) {
+        return behaviorRest != null && behaviorRest[token] == Float.NEGATIVE_INFINITY;
     }
 
     @Override
@@ -58,10 +83,10 @@ public final class TopKDistributions implements StoredDistributions {
                 kl += p * ((double) behavior[i] - current[i]);
             }
         }
-        double behaviorRest = rest("behavior", behavior, token);
-        double currentRest = Math.max(RESOLUTION, rest("current", current, token));
-        if (behaviorRest > RESOLUTION) {
-            kl += behaviorRest * Math.log(behaviorRest / currentRest);
+        double ofBehavior = rest("behavior", behavior, token);
+        double ofCurrent = Math.max(RESOLUTION, rest("current", current, token));
+        if (ofBehavior > RESOLUTION && !isWhole(token)) {
+            kl += ofBehavior * Math.log(ofBehavior / ofCurrent);
         }
         return Math.max(0.0, kl);
     }

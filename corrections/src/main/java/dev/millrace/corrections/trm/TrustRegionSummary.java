@@ -25,11 +25,6 @@ public record TrustRegionSummary(
         return sequences == 0 ? 0.0 : (double) rejected / sequences;
     }
 
-    /** What to divide the sum of the sequences' gradients by: all sequences, not the accepted ones. */
-    public int divisor() {
-        return sequences;
-    }
-
     /** Collects a summary sequence by sequence. Confined to one call. */
     static final class Tally {
         private final int sequences;

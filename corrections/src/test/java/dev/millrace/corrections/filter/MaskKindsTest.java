@@ -29,6 +29,7 @@ import dev.millrace.corrections.trm.TopKDistributions;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -45,7 +46,7 @@ class MaskKindsTest {
                 SequenceMask.defaults(),
                 ForcedTokenMask.defaults(),
                 SampledTrustRegionMask.defaults(),
-                new ExactTrustRegionMask(0.01),
+                new ExactTrustRegionMask(0.01, 0),
                 new ProbabilityDifferenceMask(0.3),
                 DoubleSidedMask.defaults(),
                 BinaryKlMask.defaults(),
@@ -250,7 +251,7 @@ class MaskKindsTest {
 
     @Test
     void shouldReportMaskRateAndBoundsOfTheTrustRegion() {
-        Decision exact = decide(everything(), new ExactTrustRegionMask(0.01));
+        Decision exact = decide(everything(), new ExactTrustRegionMask(0.01, 0));
         assertThat(exact.left().mask()).containsExactly(0, 0, 0, 0, 1, 1, 1, 1);
         assertThat(last(exact).values())
                 .containsEntry("mask_rate", 0.5)
@@ -265,9 +266,38 @@ class MaskKindsTest {
                 everything()
                         .distributions(new TopKDistributions(
                                 1, known.vector(StageInput.BEHAVIOR), known.vector(StageInput.PROXIMAL))),
-                new ExactTrustRegionMask(0.01));
+                new ExactTrustRegionMask(0.01, 0));
         assertThat(topK.left().mask()).isEqualTo(exact.left().mask());
         assertThat(last(topK).values()).containsEntry("certified", 0.0);
+    }
+
+    @Test
+    void shouldCertifyTheSurrogateMinusTheSmallestBound() {
+        // group 0 has rewards 1 and 0; tokens of probability e^-1 move by 0.1 and -0.1 in log space
+        StageFacts known = facts(0.1, 0, -0.1, 0, 0, 0, 0, 0).build();
+        StageFacts.Builder moved = known.toBuilder()
+                .rewards(new double[] {1, 0, 1, 1})
+                .distributions(new FullDistributions(
+                        2, pairs(known.vector(StageInput.BEHAVIOR)), pairs(known.vector(StageInput.PROXIMAL))));
+        Map<String, Double> values =
+                last(decide(moved, new ExactTrustRegionMask(0.05, 0))).values();
+
+        double surrogate = (0.5 * Math.expm1(0.1) - 0.5 * Math.expm1(-0.1)) / 4;
+        assertThat(values.get("surrogate")).isCloseTo(surrogate, within(1e-6));
+        // two tokens: T (T - 1) delta is the smallest bound of 2 delta, 3.77 delta and 4 sqrt(delta D)
+        double p = Math.exp(-1);
+        double delta = p * -0.1 + (1 - p) * Math.log((1 - p) / (1 - p * Math.exp(0.1)));
+        double shrunk = p * 0.1 + (1 - p) * Math.log((1 - p) / (1 - p * Math.exp(-0.1)));
+        double mixed = 4 * Math.sqrt(delta * (delta + shrunk) / 4);
+        assertThat(values.get("bound_trpo")).isCloseTo(2 * delta, within(1e-6)).isLessThan(mixed);
+        assertThat(values.get("certificate"))
+                .isCloseTo(surrogate - 2 * delta, within(1e-6))
+                .isPositive();
+
+        assertThat(last(decide(moved.rewards(new double[] {2, 0, 1, 1}), new ExactTrustRegionMask(0.05, 0)))
+                        .values())
+                .as("the bounds are of rewards in [0, 1]")
+                .doesNotContainKeys("surrogate", "certificate");
     }
 
     @Test

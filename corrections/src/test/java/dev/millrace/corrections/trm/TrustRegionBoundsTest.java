@@ -15,6 +15,13 @@ class TrustRegionBoundsTest {
     private static final double DELTA = 1e-4;
 
     @Test
+    void shouldLeaveNoRoomForACertificateAtTheDefaultBound() {
+        double delta = ExactTrustRegionMask.defaults().maxTokenKl();
+        assertThat(TrustRegionBounds.pinskerMarginal(6, delta)).isLessThan(1);
+        assertThat(TrustRegionBounds.pinskerMarginal(7, delta)).isGreaterThan(1);
+    }
+
+    @Test
     void shouldGiveThePublishedNumbers() {
         assertThat(TrustRegionBounds.trpo(LENGTH, DELTA)).isCloseTo(1677, within(0.5));
         assertThat(TrustRegionBounds.pinskerMarginal(LENGTH, DELTA)).isCloseTo(35.0, within(0.05));

@@ -36,11 +36,10 @@ class TrustRegionMaskTest {
     }
 
     @Test
-    void shouldDivideByAllSequencesNotTheAcceptedOnes() {
+    void shouldCountTheRateOverAllSequences() {
         TrustRegionSummary summary =
                 SampledTrustRegionMask.byLargestLogRatio(0.1).compute(batch, ratios(1, 0, 0, 0, 0, 0), mask);
 
-        assertThat(summary.divisor()).isEqualTo(4);
         assertThat(summary.maskRate()).isEqualTo(0.25);
     }
 
@@ -80,8 +79,9 @@ class TrustRegionMaskTest {
                         .compute(batch, ratios(0, 0, 0, 0, Double.NaN, 0), mask))
                 .isInstanceOf(NonFiniteLogProbException.class)
                 .hasMessageContaining("sequence=2, token=1");
-        assertThatThrownBy(() -> new ExactTrustRegionMask(Double.NaN))
-                .hasMessageContaining("max_token_kl must be positive and finite: NaN");
+        assertThatThrownBy(() -> new ExactTrustRegionMask(Double.NaN, 0))
+                .hasMessageContaining("max_token_kl must be positive and finite, or 0 for no such bound: NaN");
+        assertThatThrownBy(() -> new ExactTrustRegionMask(0, 0)).hasMessageContaining("needs a bound, and both are 0");
     }
 
     @Test
@@ -135,12 +135,35 @@ class TrustRegionMaskTest {
         float[] current = logs(0.5, 0.5, 0.4, 0.6, 0.25, 0.75, 0, 1);
         byte[] kept = new byte[4];
         TrustRegionSummary summary =
-                new ExactTrustRegionMask(0.1).compute(two, new FullDistributions(2, behavior, current), kept);
+                new ExactTrustRegionMask(0.1, 0).compute(two, new FullDistributions(2, behavior, current), kept);
 
         assertThat(kept).containsExactly(1, 1, 0, 0);
         assertThat(summary.largestTokenDivergence()).isCloseTo(0.143841, within(1e-6));
         assertThat(summary.meanSequenceDivergence()).isCloseTo((0.020411 + 0.143841) / 2, within(1e-6));
         assertThat(summary.maskRate()).isEqualTo(0.5);
+
+        // the first sequence's KLs are 0 and 0.020411: their mean is 0.010206
+        new ExactTrustRegionMask(0, 0.0102).compute(two, new FullDistributions(2, behavior, current), kept);
+        assertThat(kept).containsOnly(0);
+        new ExactTrustRegionMask(0, 0.0103).compute(two, new FullDistributions(2, behavior, current), kept);
+        assertThat(kept).containsExactly(1, 1, 0, 0);
+    }
+
+    @Test
+    void shouldTakeTheKlOfTopKAsExactWhereTheBehaviorPolicyHasNoRest() {
+        float[] rest = {Float.NEGATIVE_INFINITY, (float) Math.log(0.1)};
+        TopKDistributions top = new TopKDistributions(2, logs(0.5, 0.4999, 0.5, 0.4), logs(0.2, 0.3, 0.2, 0.3), rest);
+
+        assertThat(top.isWhole(0)).isTrue();
+        assertThat(top.isWhole(1)).isFalse();
+        // without the term of 1e-4 that rounding leaves between the entries' sum and 1
+        assertThat(top.klAt(0)).isCloseTo(0.5 * Math.log(2.5) + 0.4999 * Math.log(0.4999 / 0.3), within(1e-7));
+        assertThat(top.klAt(1))
+                .isCloseTo(0.5 * Math.log(2.5) + 0.4 * Math.log(0.4 / 0.3) + 0.1 * Math.log(0.1 / 0.5), within(1e-6));
+        assertThat(new TopKDistributions(2, logs(0.5, 0.5), logs(0.5, 0.5)).isWhole(0))
+                .isFalse();
+        assertThatThrownBy(() -> new TopKDistributions(2, logs(0.5, 0.5), logs(0.5, 0.5), rest))
+                .hasMessageContaining("rest=2");
     }
 
     @Test
@@ -182,11 +205,11 @@ class TrustRegionMaskTest {
         TokenBatch two = new TokenBatch(new int[] {0, 1, 2}, new byte[] {1, 1});
         float[] fine = logs(0.5, 0.5, 0.5, 0.5);
 
-        assertThatThrownBy(() -> new ExactTrustRegionMask(1)
+        assertThatThrownBy(() -> new ExactTrustRegionMask(1, 0)
                         .compute(two, new FullDistributions(2, fine, logs(0.5, 0.5, 0.2, 0.2)), new byte[2]))
                 .hasMessageContaining("current policy must sum to 1")
                 .hasMessageContaining("sequence=1, token=0");
-        assertThatThrownBy(() -> new ExactTrustRegionMask(1)
+        assertThatThrownBy(() -> new ExactTrustRegionMask(1, 0)
                         .compute(two, new TopKDistributions(2, fine, logs(0.5, 0.5, 0.9, 0.9)), new byte[2]))
                 .hasMessageContaining("must not exceed 1")
                 .hasMessageContaining("sequence=1, token=0");
@@ -197,7 +220,7 @@ class TrustRegionMaskTest {
         assertThatThrownBy(() -> new TopKDistributions(0, new float[4], new float[4]))
                 .hasMessageContaining("k=0");
         assertThatThrownBy(() ->
-                        new ExactTrustRegionMask(1).compute(two, new FullDistributions(4, fine, fine), new byte[2]))
+                        new ExactTrustRegionMask(1, 0).compute(two, new FullDistributions(4, fine, fine), new byte[2]))
                 .hasMessageContaining("distributions");
     }
 }

@@ -251,6 +251,7 @@ public final class TrajectoryNotes {
                 .orElseThrow();
         float[] behavior = new float[Math.multiplyExact(tokens.tokenCount(), k)];
         float[] proximal = new float[behavior.length];
+        float[] behaviorRest = new float[tokens.tokenCount()];
         Arrays.fill(behavior, Float.NEGATIVE_INFINITY);
         Arrays.fill(proximal, Float.NEGATIVE_INFINITY);
         for (int s = 0; s < members.size(); s++) {
@@ -263,11 +264,11 @@ public final class TrajectoryNotes {
                         behavior[t * k + i] = PackedFloats.get(pair.behavior().getLogProbs(), row * own + i);
                         proximal[t * k + i] = PackedFloats.get(pair.proximal().getLogProbs(), row * own + i);
                     }
-                    row++;
+                    behaviorRest[t] = PackedFloats.get(pair.behavior().getRemainderLogProbs(), row++);
                 }
             }
         }
-        return new TopKDistributions(k, behavior, proximal);
+        return new TopKDistributions(k, behavior, proximal, behaviorRest);
     }
 
     private <T> T get(StageInput input, Class<T> type) {

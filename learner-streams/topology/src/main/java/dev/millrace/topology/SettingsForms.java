@@ -9,6 +9,7 @@ import java.util.Set;
 import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.regex.Pattern;
 
 /**
  * The rules that one kind of settings is written by, in their current form, and the way from each older form to it.
@@ -21,6 +22,7 @@ import java.util.TreeSet;
  */
 public final class SettingsForms {
     private static final int FIRST = 1;
+    private static final Pattern ELEMENT = Pattern.compile("\\[[0-9]+]");
 
     private final List<FormChange> changes;
     private final Map<String, String> neutral;
@@ -28,7 +30,7 @@ public final class SettingsForms {
     /**
      * @param changes from form 1 to form 2, from 2 to 3, and so on to the current one
      * @param neutral of keys that were added later: the value, as {@link CanonicalValues} writes it, at which they change
-     *     nothing; by key, in the current form
+     *     nothing; by key, in the current form, where {@code []} stands for any element of a list
      */
     public SettingsForms(List<FormChange> changes, Map<String, String> neutral) {
         this.changes = List.copyOf(changes);
@@ -43,7 +45,7 @@ public final class SettingsForms {
     /** These settings in the current form. */
     public CanonicalSettings write(SortedMap<String, String> values) {
         TreeMap<String, String> written = new TreeMap<>(values);
-        written.entrySet().removeIf(entry -> entry.getValue().equals(neutral.get(entry.getKey())));
+        written.entrySet().removeIf(entry -> entry.getValue().equals(neutral.get(ofAnyElement(entry.getKey()))));
         return new CanonicalSettings(current(), written);
     }
 
@@ -84,7 +86,12 @@ public final class SettingsForms {
         }
     }
 
+    private static String ofAnyElement(String key) {
+        return ELEMENT.matcher(key).replaceAll("[]");
+    }
+
     private String valueOf(SortedMap<String, String> values, String key) {
-        return Optional.ofNullable(values.get(key)).orElse(neutral.getOrDefault(key, SettingDifference.ABSENT));
+        return Optional.ofNullable(values.get(key))
+                .orElse(neutral.getOrDefault(ofAnyElement(key), SettingDifference.ABSENT));
     }
 }

@@ -13,11 +13,12 @@ import java.util.regex.Pattern;
 /** What the topology's decisions depend on, of all that is configured. */
 public final class TopologySettings {
     /**
-     * Form 1 is the only one so far. A key that a later version adds under {@code topology} is listed here with the
+     * Form 1 is the only one so far. A key that a later version adds is listed here with the
      * value that keeps the old decisions. That value must also be its default, since older configurations do not have
      * the key. Renaming, removing or respelling a key is a change of form.
      */
-    public static final SettingsForms FORMS = new SettingsForms(List.of(), Map.of());
+    public static final SettingsForms FORMS =
+            new SettingsForms(List.of(), Map.of("algorithm.masks[].mean_token_kl", "0"));
 
     /** Not a key: follows from {@code topics.max_record_bytes}. */
     static final String MAX_VALUE_BYTES = "topology.max_value_bytes";

@@ -56,6 +56,16 @@ class SettingsFormsTest {
         assertThat(later.differences(before, neutral)).isEmpty();
         assertThat(later.differences(before, used)).containsExactly(new SettingDifference("a.added", "0", "5"));
         assertThat(later.differences(used, neutral)).containsExactly(new SettingDifference("a.added", "5", "0"));
+
+        SettingsForms ofElements = new SettingsForms(List.of(), Map.of("a.list[].added", "0"));
+        CanonicalSettings element = FIRST.write(values("a.list[12].x", "1"));
+        assertThat(ofElements
+                        .write(values("a.list[12].x", "1", "a.list[12].added", "0"))
+                        .fingerprint())
+                .isEqualTo(element.fingerprint());
+        assertThat(ofElements.differences(
+                        element, ofElements.write(values("a.list[12].x", "1", "a.list[12].added", "5"))))
+                .containsExactly(new SettingDifference("a.list[12].added", "0", "5"));
     }
 
     @Test

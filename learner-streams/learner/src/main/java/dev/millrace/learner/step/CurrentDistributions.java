@@ -21,12 +21,14 @@ final class CurrentDistributions {
     private final int k;
     private final float[] behavior;
     private final float[] proximal;
+    private final float[] behaviorRest;
 
     private CurrentDistributions(StepMembers members, int k) {
         this.members = members;
         this.k = k;
         this.behavior = new float[Math.multiplyExact(members.sequences().scoredCount(), k)];
         this.proximal = new float[behavior.length];
+        this.behaviorRest = new float[members.sequences().scoredCount()];
         Arrays.fill(behavior, Float.NEGATIVE_INFINITY);
         Arrays.fill(proximal, Float.NEGATIVE_INFINITY);
     }
@@ -55,6 +57,7 @@ final class CurrentDistributions {
         for (int s : trainable) {
             Trajectory trajectory = members.trajectory(s);
             recorded.unpack(s, trajectory.getTopLogProbs(), recorded.behavior);
+            recorded.unpackRest(s, trajectory.getTopLogProbs());
             if (trajectory.getProximalTopLogProbs() != null) {
                 recorded.unpack(s, trajectory.getProximalTopLogProbs(), recorded.proximal);
             }
@@ -71,6 +74,16 @@ final class CurrentDistributions {
                     into[(offset + t) * k + i] = PackedFloats.get(top.getLogProbs(), row * top.getK() + i);
                 }
                 row++;
+            }
+        }
+    }
+
+    private void unpackRest(int member, TopLogProbs top) {
+        int row = 0;
+        int offset = members.sequences().offset(member);
+        for (int t = 0; t < length(member); t++) {
+            if (isTrained(member, t)) {
+                behaviorRest[offset + t] = PackedFloats.get(top.getRemainderLogProbs(), row++);
             }
         }
     }
@@ -125,6 +138,6 @@ final class CurrentDistributions {
 
     /** Tells the stages. */
     void addTo(StageFacts.Builder facts) {
-        facts.distributions(new TopKDistributions(k, behavior, proximal));
+        facts.distributions(new TopKDistributions(k, behavior, proximal, behaviorRest));
     }
 }

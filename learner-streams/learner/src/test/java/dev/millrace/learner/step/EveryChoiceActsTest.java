@@ -80,7 +80,7 @@ class EveryChoiceActsTest {
             Map.entry(PassAtKAdvantage.class, new PassAtKAdvantage(2, false)),
             Map.entry(ForcedTokenMask.class, new ForcedTokenMask(-1.5)),
             Map.entry(RandomRejection.class, new RandomRejection(0.5, RandomRejection.Level.SEQUENCE, 7)),
-            Map.entry(ExactTrustRegionMask.class, new ExactTrustRegionMask(5e-4)),
+            Map.entry(ExactTrustRegionMask.class, new ExactTrustRegionMask(5e-4, 0)),
             Map.entry(StaleSequenceMask.class, new StaleSequenceMask(3)));
 
     private final StaleBatch batch = new StaleBatch();
