@@ -111,6 +111,14 @@ class EveryChoiceActsTest {
                         new GspoToken(Anchor.BEHAVIOR, 3e-4, 4e-4) + " = " + new Gspo(Anchor.BEHAVIOR, 3e-4, 4e-4, 3));
     }
 
+    @Test
+    void shouldNotTellClipCovFromDecoupledPpoWhereNoTokenIsInItsDefaultBand() {
+        for (Objective objective : List.of(DecoupledPpo.defaults(), ClipCov.defaults())) {
+            choose(objective.name(), a -> around(objective, a));
+        }
+        assertThat(same).containsExactly("clip_cov = decoupled_ppo");
+    }
+
     /** With what the objective cannot do without. */
     private static AlgorithmBuilder around(Objective objective, AlgorithmBuilder a) {
         a.objective(objective);
