@@ -1,5 +1,6 @@
 package dev.millrace.gateway;
 
+import dev.millrace.gateway.CallBodies.RegularLook;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.util.Iterator;

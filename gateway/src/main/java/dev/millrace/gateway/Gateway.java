@@ -1,6 +1,7 @@
 package dev.millrace.gateway;
 
 import dev.millrace.api.tokenizer.Tokenizer;
+import dev.millrace.gateway.HttpListener.HttpToken;
 import dev.millrace.generator.environment.Environments;
 import dev.millrace.generator.sampling.GeneratorConfig;
 import dev.millrace.generator.sampling.PromptCheck;

@@ -1,5 +1,6 @@
 package dev.millrace.gateway;
 
+import dev.millrace.gateway.TurnPlayer.SamplingSource;
 import dev.millrace.policy.decoder.Precision;
 import java.util.Locale;
 

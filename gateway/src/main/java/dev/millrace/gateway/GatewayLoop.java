@@ -2,6 +2,8 @@ package dev.millrace.gateway;
 
 import dev.millrace.api.environment.VerifiedReward;
 import dev.millrace.api.tokenizer.Tokenizer;
+import dev.millrace.gateway.Session.SessionId;
+import dev.millrace.gateway.TurnPlayer.StopTokens;
 import dev.millrace.generator.sampling.AcceptedPrompt;
 import dev.millrace.generator.sampling.GeneratorConfig;
 import dev.millrace.generator.sampling.PromptCheck;

@@ -8,6 +8,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import com.sun.net.httpserver.HttpContext;
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
+import dev.millrace.gateway.HttpListener.HttpToken;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.net.BindException;
@@ -464,6 +465,36 @@ final class GatewayServer implements AutoCloseable {
                     .append("\ndata: ")
                     .append(event)
                     .append("\n\n");
+        }
+    }
+
+    /** How a stream is written for a kind of client. One for each stream. */
+    private interface StreamForm {
+        /** What a piece of it is. */
+        String of(ObjectNode piece);
+
+        /** Its end, when the turns are on the log. */
+        String end(List<PlayedTurn> turns);
+
+        /** That it has none. */
+        String failed(RefusedCallException refusal);
+
+        /** As clients of the OpenAI API read it. */
+        final class Chunks implements StreamForm {
+            @Override
+            public String of(ObjectNode piece) {
+                return "data: " + piece + "\n\n";
+            }
+
+            @Override
+            public String end(List<PlayedTurn> turns) {
+                return "data: [DONE]\n\n";
+            }
+
+            @Override
+            public String failed(RefusedCallException refusal) {
+                return "data: " + AnswerJson.error(refusal) + "\n\n"; // and no end
+            }
         }
     }
 }

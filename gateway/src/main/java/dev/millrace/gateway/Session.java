@@ -1,14 +1,18 @@
 package dev.millrace.gateway;
 
+import dev.millrace.gateway.TurnPlayer.TurnPrompt;
 import dev.millrace.schemas.BranchReason;
 import dev.millrace.schemas.SamplingParameters;
 import dev.millrace.schemas.packed.PackedInts;
+import java.security.SecureRandom;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.concurrent.CompletableFuture;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -195,5 +199,29 @@ final class Session {
     /** How long nobody has asked anything of it. */
     synchronized long idleMs(long nowMs) {
         return nowMs - lastAtMs;
+    }
+
+    /**
+     * A session's name: where its prompt lies, which of the prompt's samples it plays, and what nobody can guess.
+     *
+     * @param partition of the topic {@code prompts}
+     * @param offset of the prompt in it
+     */
+    record SessionId(String text, int partition, long offset) {
+        private static final Pattern FORM = Pattern.compile("s(\\d{1,9})-(\\d{1,18})-(\\d{1,9})-[0-9a-z]{1,26}");
+        private static final SecureRandom RANDOM = new SecureRandom();
+
+        static SessionId of(int partition, long offset, int sample) {
+            String secret = Long.toUnsignedString(RANDOM.nextLong(), 36) + Long.toUnsignedString(RANDOM.nextLong(), 36);
+            return new SessionId("s" + partition + "-" + offset + "-" + sample + "-" + secret, partition, offset);
+        }
+
+        /** Empty if no gateway gives such a name. */
+        static Optional<SessionId> parse(String text) {
+            Matcher form = FORM.matcher(text);
+            return form.matches()
+                    ? Optional.of(new SessionId(text, Integer.parseInt(form.group(1)), Long.parseLong(form.group(2))))
+                    : Optional.empty();
+        }
     }
 }

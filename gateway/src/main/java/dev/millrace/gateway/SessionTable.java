@@ -1,5 +1,6 @@
 package dev.millrace.gateway;
 
+import dev.millrace.gateway.Session.SessionId;
 import dev.millrace.generator.sampling.AcceptedPrompt;
 import dev.millrace.schemas.SessionEvent;
 import java.util.ArrayList;

@@ -3,6 +3,7 @@ package dev.millrace.gateway;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.gateway.HttpListener.HttpToken;
 import dev.millrace.policy.decoder.Precision;
 import java.util.Map;
 import org.junit.jupiter.api.Test;

@@ -3,6 +3,7 @@ package dev.millrace.gateway;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.gateway.TurnPlayer.TurnPrompt;
 import dev.millrace.schemas.BranchReason;
 import org.junit.jupiter.api.Test;
 

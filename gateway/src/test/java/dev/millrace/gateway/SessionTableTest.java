@@ -3,6 +3,7 @@ package dev.millrace.gateway;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.gateway.Session.SessionId;
 import dev.millrace.generator.sampling.AcceptedPrompt;
 import java.util.List;
 import java.util.Set;

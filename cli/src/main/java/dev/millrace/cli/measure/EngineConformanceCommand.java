@@ -1,12 +1,12 @@
 package dev.millrace.cli.measure;
 
 import dev.millrace.gateway.engine.EngineConfig;
+import dev.millrace.gateway.engine.EngineConfig.EngineDtype;
+import dev.millrace.gateway.engine.EngineConfig.EngineKind;
+import dev.millrace.gateway.engine.EngineConfig.EngineLogProbs;
 import dev.millrace.gateway.engine.EngineConformance;
 import dev.millrace.gateway.engine.EngineConformance.Check;
 import dev.millrace.gateway.engine.EngineConformance.Outcome;
-import dev.millrace.gateway.engine.EngineDtype;
-import dev.millrace.gateway.engine.EngineKind;
-import dev.millrace.gateway.engine.EngineLogProbs;
 import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.huggingface.CheckpointException;
 import dev.millrace.policy.session.Engine;

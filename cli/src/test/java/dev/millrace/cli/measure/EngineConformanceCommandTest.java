@@ -2,9 +2,9 @@ package dev.millrace.cli.measure;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.gateway.engine.EngineConfig.EngineLogProbs;
 import dev.millrace.gateway.engine.EngineDouble;
 import dev.millrace.gateway.engine.EngineDouble.Fault;
-import dev.millrace.gateway.engine.EngineLogProbs;
 import dev.millrace.gateway.engine.SglangDouble;
 import dev.millrace.gateway.engine.VllmDouble;
 import dev.millrace.policy.decoder.DecoderShape;

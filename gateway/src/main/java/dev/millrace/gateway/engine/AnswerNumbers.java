@@ -1,6 +1,7 @@
 package dev.millrace.gateway.engine;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import dev.millrace.gateway.engine.EngineApi.LabelSpan;
 import dev.millrace.generator.sampling.TurnOrder;
 import dev.millrace.schemas.rollout.VectorCheck;
 import java.util.ArrayList;

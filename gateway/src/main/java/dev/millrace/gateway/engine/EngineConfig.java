@@ -1,5 +1,6 @@
 package dev.millrace.gateway.engine;
 
+import dev.millrace.gateway.engine.EngineApi.WeightChange;
 import dev.millrace.generator.sampling.CacheOnSwap;
 import dev.millrace.generator.sampling.GeneratorConfig;
 import dev.millrace.generator.sampling.WeightUpdate;
@@ -171,5 +172,50 @@ public record EngineConfig(
 
     String name() {
         return kind.name().toLowerCase(Locale.ROOT);
+    }
+
+    /** What an engine computes in. */
+    public enum EngineDtype {
+        F32("float32"),
+        BF16("bfloat16"),
+        F16("float16");
+
+        private final String torchName;
+
+        EngineDtype(String torchName) {
+            this.torchName = torchName;
+        }
+
+        /** As torch and both engines call it. */
+        String torchName() {
+            return torchName;
+        }
+    }
+
+    /** Whose engine samples. */
+    public enum EngineKind {
+        /** Millrace's own, in this process. */
+        OWN,
+        /** A vLLM server. */
+        VLLM,
+        /** An SGLang server. */
+        SGLANG
+    }
+
+    /** Of which distribution an engine's log-probs are. */
+    public enum EngineLogProbs {
+        /** Of the softmax at temperature 1, whatever it was sampled at. What it samples can be trained on at temperature 1 alone. */
+        RAW,
+        /** Of the softmax that it was sampled from. */
+        PROCESSED;
+
+        /** In which temperature they are. */
+        double temperature(double sampledAt) {
+            return this == RAW ? 1 : sampledAt;
+        }
+
+        EngineLogProbs other() {
+            return this == RAW ? PROCESSED : RAW;
+        }
     }
 }

@@ -1,6 +1,10 @@
 package dev.millrace.gateway.engine;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import dev.millrace.gateway.engine.EngineApi.EngineAnswer;
+import dev.millrace.gateway.engine.EngineApi.EngineCall;
+import dev.millrace.gateway.engine.EngineApi.LabelSpan;
+import dev.millrace.gateway.engine.EngineApi.WeightChange;
 import dev.millrace.generator.sampling.TurnOrder;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.weights.Weights;

@@ -1,5 +1,6 @@
 package dev.millrace.gateway.engine;
 
+import dev.millrace.gateway.engine.EngineApi.EngineAnswer;
 import dev.millrace.generator.sampling.CounterBasedRandom;
 import dev.millrace.generator.sampling.TurnOrder;
 import dev.millrace.policy.decoder.DecoderShape;

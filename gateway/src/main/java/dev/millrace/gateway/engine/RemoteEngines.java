@@ -1,14 +1,47 @@
 package dev.millrace.gateway.engine;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import dev.millrace.gateway.engine.EngineApi.EngineAnswer;
+import dev.millrace.gateway.engine.EngineApi.EngineCall;
+import dev.millrace.gateway.engine.EngineApi.WeightChange;
+import dev.millrace.gateway.engine.EngineWeights.EngineMeters;
 import dev.millrace.generator.sampling.GeneratorConfig;
+import dev.millrace.generator.sampling.SampledTurn;
 import dev.millrace.generator.sampling.TurnEngine;
+import dev.millrace.generator.sampling.TurnOrder;
+import dev.millrace.generator.sampling.TurnThread;
+import dev.millrace.generator.sampling.VersionWait;
 import dev.millrace.policy.session.Engine;
+import dev.millrace.schemas.EngineIdentity;
+import dev.millrace.schemas.FinishReason;
+import dev.millrace.schemas.SamplingParameters;
+import dev.millrace.schemas.VersionSpan;
+import dev.millrace.schemas.rollout.ComparedDistribution;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.weights.NewestWeights;
 import io.micrometer.core.instrument.MeterRegistry;
 import java.time.Clock;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.LinkedHashSet;
+import java.util.List;
 import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.OptionalLong;
+import java.util.Set;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** Opens another program's engine as a configuration names it. */
 public final class RemoteEngines {
@@ -69,5 +102,339 @@ public final class RemoteEngines {
                     + ", and there is no such variable of the environment, or it is empty; set it before the start");
         }
         return key;
+    }
+
+    /**
+     * Answers from another program's engine, whose weights follow the run's versions.
+     *
+     * <p>A thread of its own greets the engine, loads each newest version into it, looks into its log-probs, and hands it orders. An engine
+     * that goes away is waited for, and is given its weights again before it is asked for anything; orders that were with it fail.
+     */
+    static final class RemoteTurnEngine implements TurnEngine {
+        private static final Logger LOG = LoggerFactory.getLogger(RemoteTurnEngine.class);
+        private static final long POLL_MS = 10;
+        private static final long RETRY_MS = 500;
+        /** With fewer, it is the answer that is sick; with so many one after the other, the engine. */
+        private static final int MOST_UNTRUE = 10;
+
+        /** One answer under way. */
+        private static final class Turn {
+            final TurnOrder order;
+            final TokenListener listener;
+            final CompletableFuture<SampledTurn> answer = new CompletableFuture<>();
+            long version;
+            long update;
+            long startedAtMs;
+
+            @Nullable
+            CompletableFuture<JsonNode> asked;
+
+            Turn(TurnOrder order, TokenListener listener) {
+                this.order = order;
+                this.listener = listener;
+            }
+        }
+
+        /** What came of a turn: an answer, or a failure. */
+        private record Arrival(
+                Turn turn,
+                @Nullable JsonNode answer,
+                @Nullable Throwable failure) {}
+
+        private final EngineApi api;
+        private final EngineHttp http;
+        private final EngineConfig config;
+        private final GeneratorConfig generator;
+        private final WeightChange change;
+        private final Supplier<EngineWeights.Version> newest;
+        private final EngineWeights weights;
+        private final int vocabSize;
+        private final EngineMeters meters;
+        private final Clock clock;
+        private final VersionWait versionWait;
+        private final BlockingQueue<Turn> ordered = new LinkedBlockingQueue<>();
+        private final BlockingQueue<Arrival> arrived = new LinkedBlockingQueue<>();
+        private final Deque<Turn> waiting = new ArrayDeque<>();
+        private final Set<Turn> running = new LinkedHashSet<>();
+        private final TurnThread thread;
+        private int untrueInARow;
+        private long awaySinceNanos = -1;
+        private long tryAgainAtNanos;
+        private volatile long oldest = -1;
+        private final AtomicLong sampled = new AtomicLong();
+
+        RemoteTurnEngine(
+                EngineApi api,
+                EngineHttp http,
+                EngineConfig config,
+                GeneratorConfig generator,
+                Supplier<EngineWeights.Version> newest,
+                int vocabSize,
+                VersionDirectories directories,
+                PolicyProbe probe,
+                EngineMeters meters,
+                Clock clock) {
+            this.api = api;
+            this.http = http;
+            this.config = config;
+            this.generator = generator;
+            this.change = config.change(generator);
+            this.newest = newest;
+            this.vocabSize = vocabSize;
+            this.weights = new EngineWeights(api, http, config, change, directories, probe, meters);
+            this.meters = meters;
+            this.clock = clock;
+            this.versionWait = new VersionWait(generator);
+            this.thread =
+                    new TurnThread("engine-" + generator.id(), "the engine " + config.name(), this::round, this::end);
+            thread.start();
+        }
+
+        @Override
+        public CompletableFuture<SampledTurn> sample(TurnOrder order, TokenListener listener) {
+            Turn turn = new Turn(order, listener);
+            Optional<String> refusal = order.tooLong(generator).or(() -> refusal(order.sampling()));
+            if (refusal.isPresent()) {
+                turn.answer.completeExceptionally(new IllegalArgumentException(refusal.get()));
+            } else {
+                ordered.add(turn);
+                if (thread.isOver()) {
+                    turn.answer.completeExceptionally(thread.over());
+                }
+            }
+            return turn.answer;
+        }
+
+        private void round() throws InterruptedException {
+            receive();
+            keepUp();
+            hand();
+        }
+
+        private void end(IllegalStateException over) {
+            List<Turn> left = new ArrayList<>(running);
+            left.addAll(waiting);
+            ordered.drainTo(left);
+            left.forEach(RemoteTurnEngine::giveUp);
+            left.forEach(turn -> turn.answer.completeExceptionally(over));
+            weights.close();
+        }
+
+        private static void giveUp(Turn turn) {
+            if (turn.asked != null) {
+                turn.asked.cancel(true);
+            }
+        }
+
+        private void receive() throws InterruptedException {
+            List<Arrival> came = new ArrayList<>();
+            Arrival first = arrived.poll(POLL_MS, TimeUnit.MILLISECONDS);
+            if (first != null) {
+                came.add(first);
+            }
+            arrived.drainTo(came);
+            ordered.drainTo(waiting);
+            waiting.removeIf(turn -> turn.answer.isDone());
+            running.removeIf(turn -> {
+                boolean isGivenUp = turn.answer.isDone();
+                if (isGivenUp) {
+                    giveUp(turn);
+                }
+                return isGivenUp;
+            });
+            if (!came.isEmpty()) {
+                settle(came);
+            }
+            oldest = running.stream().mapToLong(turn -> turn.version).min().orElse(-1);
+        }
+
+        /** Of answers that do not name their version it is asked once they are all there: it can only have been theirs, too. */
+        private void settle(List<Arrival> came) {
+            @Nullable String labelNow = null;
+            for (Arrival each : came) {
+                if (!running.remove(each.turn())) {
+                    continue; // given up
+                }
+                if (each.failure() != null) {
+                    failed(each.turn(), each.failure());
+                    continue;
+                }
+                try {
+                    EngineAnswer answer = api.read(Objects.requireNonNull(each.answer()), each.turn().order);
+                    requireKnown(answer.tokens());
+                    if (answer.spans().isEmpty() && answer.label() == null && labelNow == null) {
+                        labelNow = api.label();
+                    }
+                    List<VersionSpan> spans = weights.spans(answer, each.turn().version, each.turn().update, labelNow);
+                    untrueInARow = 0;
+                    finish(each.turn(), answer, spans);
+                } catch (EngineException e) {
+                    failed(each.turn(), e);
+                }
+            }
+        }
+
+        private void requireKnown(int[] tokens) {
+            for (int token : tokens) {
+                if (token >= vocabSize) {
+                    throw EngineException.untrue("the engine sampled token " + token + ", which is not among the "
+                            + vocabSize + " of the vocabulary");
+                }
+            }
+        }
+
+        private void finish(Turn turn, EngineAnswer answer, List<VersionSpan> spans) {
+            long now = clock.millis();
+            sampled.addAndGet(answer.tokens().length);
+            meters.answered(answer.tokens().length);
+            if (turn.listener != TokenListener.NONE) {
+                turn.listener.sampled(answer.tokens(), answer.logProbs());
+            }
+            turn.answer.complete(new SampledTurn(
+                    answer.tokens(),
+                    answer.logProbs(),
+                    ComparedDistribution.sampled(turn.order.sampling()),
+                    new float[0],
+                    spans,
+                    null,
+                    answer.isCutOff() ? FinishReason.LENGTH : FinishReason.STOP,
+                    turn.startedAtMs,
+                    now, // it comes as a whole
+                    now,
+                    answer.cachedTokens()));
+        }
+
+        private void failed(Turn turn, Throwable problem) {
+            Throwable cause =
+                    problem instanceof CompletionException && problem.getCause() != null ? problem.getCause() : problem;
+            meters.failed(cause instanceof EngineException known ? known.kind().name() : "OTHER");
+            turn.answer.completeExceptionally(cause);
+            if (!(cause instanceof EngineException engine)) {
+                throw new IllegalStateException("an answer could not be read", cause);
+            }
+            switch (engine.kind()) {
+                case AWAY -> {
+                    weights.lose(); // who comes back may have begun anew
+                    awayWith(engine);
+                }
+                case UNTRUE -> {
+                    LOG.warn("an answer of the engine is not trained on: {}", engine.getMessage());
+                    if (++untrueInARow == MOST_UNTRUE) {
+                        throw EngineException.unfit(MOST_UNTRUE
+                                + " answers one after the other cannot be true; the last: " + engine.getMessage());
+                    }
+                }
+                case FAILED -> LOG.warn("the engine did not answer: {}", engine.getMessage());
+                case UNFIT -> throw engine;
+            }
+        }
+
+        private void awayWith(EngineException problem) {
+            long now = System.nanoTime();
+            if (awaySinceNanos < 0) {
+                awaySinceNanos = now;
+                LOG.warn(
+                        "waits for the engine, up to {} s (engine.start_ms): {}",
+                        config.startMs() / 1000,
+                        problem.getMessage());
+            }
+            if (now - awaySinceNanos > Duration.ofMillis(config.startMs()).toNanos()) {
+                throw problem;
+            }
+            tryAgainAtNanos = now + Duration.ofMillis(RETRY_MS).toNanos();
+        }
+
+        /** Has the engine serve the newest version, if it does not. */
+        private void keepUp() {
+            EngineWeights.Version wanted = newest.get();
+            if (weights.isServing(wanted) && !weights.isLost()
+                    || System.nanoTime() - tryAgainAtNanos < 0 && awaySinceNanos >= 0) {
+                return;
+            }
+            if (change == WeightChange.DRAINED && !weights.isLost() && !running.isEmpty()) {
+                return; // until they are finished none is begun
+            }
+            try {
+                weights.update(wanted);
+                awaySinceNanos = -1;
+            } catch (EngineException e) {
+                weights.lose(); // half an update is none: what is under way may be of anything
+                List<Turn> underWay = List.copyOf(running);
+                running.clear();
+                underWay.forEach(RemoteTurnEngine::giveUp);
+                underWay.forEach(turn -> turn.answer.completeExceptionally(e));
+                if (e.kind() == EngineException.Kind.UNFIT || e.kind() == EngineException.Kind.UNTRUE) {
+                    throw e;
+                }
+                meters.updateFailed();
+                awayWith(e);
+            }
+        }
+
+        private void hand() {
+            boolean isNewerDue = change == WeightChange.DRAINED && weights.isOtherThan(newest.get());
+            while (!weights.isLost()
+                    && !isNewerDue
+                    && running.size() < generator.slots()
+                    && !waiting.isEmpty()
+                    && versionWait.mayBegin(waiting.element().order.leastVersion(), weights.version())) {
+                Turn turn = waiting.remove();
+                turn.version = weights.version();
+                turn.update = weights.updates();
+                turn.startedAtMs = clock.millis();
+                EngineCall call = api.call(turn.order, Long.toString(turn.version));
+                running.add(turn);
+                CompletableFuture<JsonNode> asked =
+                        http.ask(call.path(), call.body(), Duration.ofMillis(config.answerMs()));
+                turn.asked = asked;
+                asked.whenComplete((answer, problem) -> arrived.add(new Arrival(turn, answer, problem)));
+            }
+        }
+
+        @Override
+        public Optional<String> refusal(SamplingParameters sampling) {
+            return config.refusal(sampling);
+        }
+
+        @Override
+        public boolean isSeeded() {
+            return api.isSeeded();
+        }
+
+        @Override
+        public int capacityTokens() {
+            return generator.capacityTokens();
+        }
+
+        @Override
+        public long version() {
+            return weights.version();
+        }
+
+        @Override
+        public OptionalLong oldestVersion() {
+            long now = oldest;
+            return now < 0 ? OptionalLong.empty() : OptionalLong.of(now);
+        }
+
+        @Override
+        public long sampledTokens() {
+            return sampled.get();
+        }
+
+        @Override
+        public EngineIdentity identity() {
+            return weights.identity();
+        }
+
+        @Override
+        public void requireAlive() {
+            thread.requireAlive();
+        }
+
+        @Override
+        public void close() {
+            thread.close();
+        }
     }
 }

@@ -13,7 +13,7 @@
  * <li>No answer is of keys and values that an older version left in the engine's prefix cache.</li>
  * </ol>
  *
- * <p>Threads: {@link dev.millrace.gateway.engine.RemoteTurnEngine} has one, which owns everything; HTTP has its own.
+ * <p>Threads: {@link dev.millrace.gateway.engine.RemoteEngines.RemoteTurnEngine} has one, which owns everything; HTTP has its own.
  */
 @NullMarked
 package dev.millrace.gateway.engine;

@@ -3,6 +3,9 @@ package dev.millrace.gateway.engine;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.gateway.engine.EngineConfig.EngineDtype;
+import dev.millrace.gateway.engine.EngineConfig.EngineKind;
+import dev.millrace.gateway.engine.EngineConfig.EngineLogProbs;
 import dev.millrace.generator.sampling.CacheOnSwap;
 import dev.millrace.generator.sampling.GeneratorConfig;
 import dev.millrace.generator.sampling.WeightUpdate;

@@ -12,6 +12,7 @@ import dev.millrace.api.environment.StepResult;
 import dev.millrace.api.environment.Transcript;
 import dev.millrace.api.environment.VerifiedReward;
 import dev.millrace.gateway.HttpDefaults;
+import dev.millrace.gateway.engine.EngineConfig.EngineLogProbs;
 import dev.millrace.generator.environment.Environments;
 import dev.millrace.generator.sampling.GeneratorConfig;
 import dev.millrace.generator.sampling.RolloutSampler;

@@ -5,7 +5,12 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
+import dev.millrace.gateway.engine.EngineConfig.EngineDtype;
+import dev.millrace.gateway.engine.EngineConfig.EngineKind;
+import dev.millrace.gateway.engine.EngineConfig.EngineLogProbs;
 import dev.millrace.gateway.engine.EngineDouble.Fault;
+import dev.millrace.gateway.engine.EngineWeights.EngineMeters;
+import dev.millrace.gateway.engine.RemoteEngines.RemoteTurnEngine;
 import dev.millrace.generator.run.TestRun;
 import dev.millrace.generator.sampling.CacheOnSwap;
 import dev.millrace.generator.sampling.GeneratorConfig;

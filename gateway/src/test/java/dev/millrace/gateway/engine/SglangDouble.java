@@ -3,6 +3,7 @@ package dev.millrace.gateway.engine;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.gateway.engine.EngineConfig.EngineLogProbs;
 import dev.millrace.policy.weights.Weights;
 import java.util.Map;
 import java.util.Set;
