@@ -2,6 +2,7 @@ package dev.millrace.conformance;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.conformance.ConformanceFamily.ConformanceCase;
 
 /** Turns one golden case into one result, whatever happens. */
 public final class CaseRunner {

@@ -2,9 +2,13 @@ package dev.millrace.conformance;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.DoubleNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.NullNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.fasterxml.jackson.databind.node.TextNode;
+import dev.millrace.conformance.ConformanceFamily.ConformanceCase;
+import dev.millrace.conformance.PolicyLossFamily.CaseRolloutOptions;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.advantage.AdvantagesAndReturns;
 import dev.millrace.corrections.advantage.Credit;
@@ -22,9 +26,13 @@ import dev.millrace.corrections.advantage.ReinforcePlusPlusBaseline;
 import dev.millrace.corrections.advantage.Remax;
 import dev.millrace.corrections.advantage.Rloo;
 import dev.millrace.corrections.advantage.TirOptimalTokenBaseline;
+import dev.millrace.corrections.algorithm.Preset;
 import dev.millrace.corrections.diagnostics.DiagnosticBounds;
 import dev.millrace.corrections.diagnostics.OffPolicyDiagnostics;
 import dev.millrace.corrections.diagnostics.PolicyGap;
+import dev.millrace.corrections.filter.DivergenceFilter;
+import dev.millrace.corrections.filter.DivergenceFilter.Action;
+import dev.millrace.corrections.filter.DivergenceFilter.Metric;
 import dev.millrace.corrections.filter.FilterSummary;
 import dev.millrace.corrections.kl.CoefficientConfig;
 import dev.millrace.corrections.kl.InRewardPenalty;
@@ -45,9 +53,11 @@ import dev.millrace.corrections.objective.UpdateFacts;
 import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.ratio.ProximalApproximation;
 import dev.millrace.corrections.rollout.OffPolicyMetrics;
+import dev.millrace.corrections.rollout.RejectionAggregation;
 import dev.millrace.corrections.rollout.RolloutCorrection;
 import dev.millrace.corrections.rollout.RolloutCorrectionConfig;
 import dev.millrace.corrections.rollout.RolloutCorrectionResult;
+import dev.millrace.corrections.rollout.RolloutCorrectionSettings;
 import dev.millrace.corrections.rollout.Semantics;
 import dev.millrace.corrections.staleness.AdmissionCapacity;
 import java.util.Arrays;
@@ -55,6 +65,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalDouble;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
@@ -657,6 +668,165 @@ public final class ConformanceFamilies {
             long pendingLimit() {
                 return AdmissionCapacity.referencePendingLimit(batchSize, maxStaleness);
             }
+        }
+    }
+
+    /** {@code areal_rejection}: AReaL's rejection sampling, with the defaults of its configuration. */
+    private static final class ArealRejectionFamily implements ConformanceFamily {
+        private static final double DEFAULT_UPPER = 5.0;
+
+        @Override
+        public String name() {
+            return "areal_rejection";
+        }
+
+        @Override
+        public ObjectNode compute(ConformanceCase golden) {
+            DivergenceFilter filter = filter(golden.config());
+            CaseSequences sequences = golden.sequences();
+            TokenBatch batch = new TokenBatch(sequences.offsets(), sequences.mask());
+            LogRatio ratio = LogRatio.anchor(sequences.floats("old_logprobs"), sequences.floats("rollout_logprobs"));
+            byte[] mask = new byte[batch.tokenCount()];
+            float[] weights = new float[batch.tokenCount()];
+            FilterSummary summary = filter.compute(batch, ratio, mask, weights);
+            ObjectNode output = JsonNodeFactory.instance.objectNode();
+            output.set("loss_mask", sequences.ragged(mask));
+            output.set("behave_imp_weight", sequences.ragged(weights));
+            output.putObject("metrics").put("filtered_fraction", summary.changedFraction());
+            return output;
+        }
+
+        /** The filter of a rejection configuration; AReaL's losses have one too. */
+        static DivergenceFilter filter(CaseConfig config) {
+            Metric metric = switch (config.text("metric", "ratio")) {
+                case "ratio" -> Metric.RATIO;
+                case "kl_k1" -> Metric.K1;
+                case "kl_k2" -> Metric.K2;
+                case "kl_k3" -> Metric.K3;
+                default -> throw unknown("metric", config, "ratio, kl_k1, kl_k2, kl_k3");
+            };
+            RejectionAggregation aggregation = switch (config.text("agg", "mean")) {
+                case "sum" -> RejectionAggregation.SUM;
+                case "mean" -> RejectionAggregation.MEAN;
+                case "max" -> RejectionAggregation.MAX;
+                default -> throw unknown("agg", config, "sum, mean, max");
+            };
+            RejectionAggregation level = switch (config.text("level", "token")) {
+                case "token" ->
+                    RejectionAggregation.TOKEN; // the reference checks the aggregation here and does not use it
+                case "sequence" -> aggregation;
+                default -> throw unknown("level", config, "token, sequence");
+            };
+            Action action = switch (config.text("action", "mask")) {
+                case "mask" -> Action.MASK;
+                case "clamp" -> Action.TRUNCATE;
+                default -> throw unknown("action", config, "mask, clamp");
+            };
+            OptionalDouble lower =
+                    config.has("lower") ? OptionalDouble.of(config.number("lower")) : OptionalDouble.empty();
+            return new DivergenceFilter(metric, level, action, lower, config.number("upper", DEFAULT_UPPER));
+        }
+
+        private static IllegalArgumentException unknown(String option, CaseConfig config, String known) {
+            return new IllegalArgumentException(option + " must be one of " + known + ": " + config.text(option));
+        }
+    }
+
+    /** {@code kl_controller}: the coefficient after each of a list of updates. */
+    private static final class KlControllerFamily implements ConformanceFamily {
+        @Override
+        public String name() {
+            return "kl_controller";
+        }
+
+        @Override
+        public ObjectNode compute(ConformanceCase golden) {
+            CoefficientConfig controller = controller(golden.config());
+            JsonNode updates = golden.input().path("updates");
+            if (!updates.isArray()) {
+                throw new MalformedCaseException("input.updates must be a list");
+            }
+            ObjectNode output = JsonNodeFactory.instance.objectNode();
+            ArrayNode values = output.putArray("values");
+            double coefficient = controller.initial();
+            values.add(JsonNumbers.write(coefficient));
+            for (JsonNode update : updates) {
+                double measured = JsonNumbers.read(update.path("current_kl"), "current_kl");
+                coefficient = updated(
+                        controller,
+                        coefficient,
+                        measured,
+                        update.path("n_steps").longValue());
+                values.add(JsonNumbers.write(coefficient));
+            }
+            return output;
+        }
+
+        static CoefficientConfig controller(CaseConfig config) {
+            config.ignore("target_kl", "horizon");
+            String type = config.text("type");
+            return switch (type) {
+                case "fixed" -> new CoefficientConfig.Fixed(config.number("kl_coef"));
+                case "adaptive" ->
+                    new CoefficientConfig.Adaptive(
+                            config.number("kl_coef"), config.number("target_kl"), config.number("horizon"));
+                default -> throw new IllegalArgumentException("controller type must be fixed or adaptive: " + type);
+            };
+        }
+
+        /** The reference multiplies whatever the factor; the library refuses one that is not positive. */
+        static double updated(CoefficientConfig controller, double coefficient, double measuredKl, long steps) {
+            return controller instanceof CoefficientConfig.Adaptive adaptive
+                    ? coefficient * adaptive.multiplier(measuredKl, steps)
+                    : coefficient;
+        }
+    }
+
+    /** {@code presets}: the parameters of one preset with their defaults, and the settings it comes to. */
+    static final class PresetsFamily implements ConformanceFamily {
+        static final String NAME = "presets";
+        /** What stands for verl's constructor without arguments among the presets. */
+        static final String DEFAULT_CONSTRUCTOR = "default_constructor";
+
+        @Override
+        public String name() {
+            return NAME;
+        }
+
+        @Override
+        public ObjectNode compute(ConformanceCase golden) {
+            String preset = golden.config().text("preset");
+            if (preset.equals(DEFAULT_CONSTRUCTOR)) {
+                return settings(RolloutCorrectionSettings.DEFAULTS);
+            }
+            Preset named = Preset.labelled(preset);
+            ObjectNode output = JsonNodeFactory.instance.objectNode();
+            ObjectNode parameters = output.putObject("parameters");
+            for (Map.Entry<String, String> parameter : named.parameters().entrySet()) {
+                parameters.set(parameter.getKey(), threshold(parameter.getValue()));
+            }
+            output.set("config", settings(named.settings()));
+            return output;
+        }
+
+        private static ObjectNode settings(RolloutCorrectionSettings settings) {
+            ObjectNode output = JsonNodeFactory.instance.objectNode();
+            output.put("rollout_is", settings.rolloutIs());
+            output.set("rollout_is_threshold", threshold(settings.rolloutIsThreshold()));
+            output.put("rollout_is_batch_normalize", settings.rolloutIsBatchNormalize());
+            output.put("rollout_rs", settings.rolloutRs());
+            output.set("rollout_rs_threshold", threshold(settings.rolloutRsThreshold()));
+            output.put("bypass_mode", settings.bypassMode());
+            output.put("loss_type", settings.lossType());
+            return output;
+        }
+
+        /** A single bound is a number in the reference's table, a lower and an upper one are a text. */
+        private static JsonNode threshold(@Nullable String text) {
+            if (text == null) {
+                return NullNode.instance;
+            }
+            return text.contains("_") ? TextNode.valueOf(text) : DoubleNode.valueOf(Double.parseDouble(text));
         }
     }
 }

@@ -3,6 +3,7 @@ package dev.millrace.conformance;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.conformance.ConformanceFamilies.PresetsFamily;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -3,6 +3,7 @@ package dev.millrace.conformance;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.conformance.ConformanceFamily.ConformanceCase;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.vcpo.Ess.Rule;
 import dev.millrace.corrections.vcpo.ReferenceEffectiveSampleSize;

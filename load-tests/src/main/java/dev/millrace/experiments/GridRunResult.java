@@ -1,6 +1,8 @@
 package dev.millrace.experiments;
 
 import com.fasterxml.jackson.annotation.JsonInclude;
+import dev.millrace.experiments.Grid.RunKey;
+import dev.millrace.experiments.StepPoint.Evaluation;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 

@@ -1,5 +1,7 @@
 package dev.millrace.experiments;
 
+import dev.millrace.experiments.Grid.RunKey;
+import dev.millrace.experiments.StepPoint.Evaluation;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.ArrayList;

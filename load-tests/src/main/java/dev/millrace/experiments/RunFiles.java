@@ -2,6 +2,7 @@ package dev.millrace.experiments;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.module.SimpleModule;
+import dev.millrace.experiments.Grid.RunKey;
 import dev.millrace.policy.decoder.RopeScaling;
 import dev.millrace.report.WholeFile;
 import dev.millrace.runtime.RefusedRequestException;

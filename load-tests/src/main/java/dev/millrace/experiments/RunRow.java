@@ -1,6 +1,7 @@
 package dev.millrace.experiments;
 
 import com.fasterxml.jackson.annotation.JsonInclude;
+import dev.millrace.experiments.StepPoint.Evaluation;
 import dev.millrace.replay.Collapse;
 import dev.millrace.report.Column;
 import java.util.List;

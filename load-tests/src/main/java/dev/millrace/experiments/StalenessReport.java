@@ -2,6 +2,8 @@ package dev.millrace.experiments;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.experiments.Grid.RunKey;
+import dev.millrace.experiments.StepPoint.Evaluation;
 import dev.millrace.report.Axis;
 import dev.millrace.report.Chart;
 import dev.millrace.report.Column;

@@ -1,10 +1,20 @@
 package dev.millrace.experiments;
 
+import dev.millrace.api.environment.Task;
 import dev.millrace.corrections.NonFiniteLogProbException;
+import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.stage.ControlState;
+import dev.millrace.corrections.vcpo.EffectiveSampleSize;
+import dev.millrace.corrections.vcpo.SequenceLogWeights;
+import dev.millrace.experiments.Grid.RunKey;
+import dev.millrace.experiments.StepPoint.Evaluation;
 import dev.millrace.generator.environment.Environments;
+import dev.millrace.generator.environment.IncPrompts;
 import dev.millrace.generator.sampling.GeneratorConfig;
 import dev.millrace.generator.sampling.RolloutSampler;
+import dev.millrace.generator.staleness.PromptRequests;
+import dev.millrace.generator.staleness.SamplingConfig;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.learner.step.BatchOptimizer;
 import dev.millrace.learner.step.NonFiniteStepException;
@@ -22,6 +32,7 @@ import dev.millrace.replay.GivenRollouts;
 import dev.millrace.replay.ScoredRollouts;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
@@ -37,6 +48,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.LongStream;
 
 /**
  * Runs of one experiment: at step t the batch is sampled by version {@code max(0, t - lag)}, version 0 being the policy
@@ -243,6 +255,78 @@ public final class StalenessRuns {
                     new AdamW.State(
                             state.steps(), state.first().copy(), state.second().copy()),
                     batches);
+        }
+    }
+
+    /**
+     * How far the current policy is from the one that sampled, over every sampled token, whatever is masked later.
+     *
+     * @param essRatio     {@code (Σ w)² / (n Σ w²)} of the raw sequence weights w = current/behavior
+     * @param secondMoment mean of {@code (log ρ)²} per token
+     * @param kl           mean of {@code -log ρ} per token
+     */
+    private record Drift(double essRatio, double secondMoment, double kl) {
+
+        static Drift of(ScoredRollouts scored) {
+            TokenBatch tokens = scored.tokens();
+            LogRatio ratio = LogRatio.anchor(scored.current(), scored.behavior());
+            double squares = 0;
+            double sum = 0;
+            for (int s = 0; s < tokens.sequenceCount(); s++) {
+                for (int t = tokens.start(s); t < tokens.end(s); t++) {
+                    if (tokens.isTrained(t)) {
+                        double logRatio = ratio.finiteAt(tokens, s, t);
+                        squares += logRatio * logRatio;
+                        sum += logRatio;
+                    }
+                }
+            }
+            return new Drift(
+                    EffectiveSampleSize.ofRaw(SequenceLogWeights.ofTrainedSequences(tokens, ratio))
+                            .ratio(),
+                    squares / tokens.trainedTokens(),
+                    -sum / tokens.trainedTokens());
+        }
+    }
+
+    /** The requests of an experiment over the task {@code inc}: a function of seed and ordinal. Immutable. */
+    private static final class IncSeries {
+        /** Evaluation prompts are of another series than any seed's training prompts. */
+        private static final long EVALUATION_SEED = Long.MIN_VALUE;
+
+        private final RunIdentity run;
+        private final StalenessSettings settings;
+        private final long seed;
+        private final Task task;
+
+        IncSeries(RunIdentity run, StalenessSettings settings, long seed) {
+            this.run = run;
+            this.settings = settings;
+            this.seed = seed;
+            this.task = new IncPrompts(settings.digits()).task();
+        }
+
+        Task task() {
+            return task;
+        }
+
+        /** The requests of a batch. */
+        List<PromptRequest> batch(long batchId) {
+            return requests(seed, "train", batchId * settings.groups(), settings.groups(), settings.groupSize());
+        }
+
+        /** The requests of every evaluation. */
+        List<PromptRequest> evaluation() {
+            return requests(EVALUATION_SEED, "evaluate", 0, settings.evaluationPrompts(), 1);
+        }
+
+        private List<PromptRequest> requests(long ofSeed, String name, long first, int count, int samples) {
+            PromptRequests asked =
+                    new PromptRequests(run, task, SamplingConfig.defaults().withSeed(ofSeed), false);
+            return LongStream.range(first, first + count)
+                    .mapToObj(ordinal -> asked.of(
+                            name + "-" + ordinal, ordinal, task.prompts().prompt(ofSeed, ordinal), samples, 0, 0))
+                    .toList();
         }
     }
 }

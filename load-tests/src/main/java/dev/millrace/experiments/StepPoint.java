@@ -33,4 +33,14 @@ record StepPoint(
         double stepScale,
         double gradNorm,
         double entropy,
-        @Nullable Boolean starved) {}
+        @Nullable Boolean starved) {
+
+    /**
+     * The current policy on prompts that are the same at every evaluation and never trained on.
+     *
+     * @param step     steps taken before it
+     * @param reward   mean reward at temperature 1
+     * @param accuracy share of answers that are right throughout
+     */
+    public record Evaluation(long step, double reward, double accuracy) {}
+}

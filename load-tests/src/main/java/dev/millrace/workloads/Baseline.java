@@ -3,7 +3,7 @@ package dev.millrace.workloads;
 import dev.millrace.workloads.topology.Backlog;
 import dev.millrace.workloads.topology.LoadException;
 import dev.millrace.workloads.topology.RawCopy;
-import dev.millrace.workloads.topology.RolloutDraw;
+import dev.millrace.workloads.topology.RolloutShape.RolloutDraw;
 import dev.millrace.workloads.topology.SyntheticRun;
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;

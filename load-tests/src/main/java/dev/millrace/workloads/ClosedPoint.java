@@ -9,7 +9,6 @@ import dev.millrace.runtime.config.RunConfig;
 import dev.millrace.runtime.config.StalenessBound;
 import dev.millrace.workloads.closed.ClosedLoop;
 import dev.millrace.workloads.closed.ClosedPlan;
-import dev.millrace.workloads.closed.ClosedSection;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
@@ -92,5 +91,16 @@ public record ClosedPoint(Map<String, String> settings, ClosedPlan plan, ObjectN
                 run.seed(),
                 run.device(),
                 run.patienceSeconds()));
+    }
+
+    /**
+     * The section of a workload file that makes it one of the closed loop; the rest of the file is a run's configuration.
+     *
+     * @param closed what is simulated, and for how long
+     */
+    private record ClosedSection(ClosedPlan closed) {
+        public static ClosedSection defaults() {
+            return new ClosedSection(ClosedPlan.defaults());
+        }
     }
 }

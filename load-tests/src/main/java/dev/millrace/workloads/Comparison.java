@@ -5,6 +5,7 @@ import dev.millrace.report.Report;
 import dev.millrace.report.ReportOrigin;
 import dev.millrace.report.Section;
 import dev.millrace.report.Table;
+import dev.millrace.workloads.Curve.LoadReport;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;

@@ -1,5 +1,6 @@
 package dev.millrace.workloads;
 
+import dev.millrace.report.ReportOrigin;
 import java.util.List;
 import java.util.Map;
 import java.util.SortedMap;
@@ -26,5 +27,17 @@ public record Curve(Map<String, String> settings, Baseline baseline, List<PointR
     /** How a curve is called in tables and pictures. */
     public String label() {
         return SettingsLabel.of(settings);
+    }
+
+    /**
+     * Everything that a load test found.
+     *
+     * @param format of this record in a file
+     * @param name of the workload
+     * @param workload as it was resolved, as YAML
+     */
+    public record LoadReport(int format, String name, ReportOrigin origin, String workload, List<Curve> curves) {
+        /** What is written now. */
+        public static final int FORMAT = 1;
     }
 }

@@ -1,5 +1,7 @@
 package dev.millrace.workloads;
 
+import dev.millrace.workloads.Knee.KneeSearch;
+import dev.millrace.workloads.WorkloadFile.SweepPoint;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;

@@ -13,6 +13,8 @@ import dev.millrace.report.Section;
 import dev.millrace.report.Series;
 import dev.millrace.report.Table;
 import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.workloads.Curve.LoadReport;
+import dev.millrace.workloads.PointResult.LagSample;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;

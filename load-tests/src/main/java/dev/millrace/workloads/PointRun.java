@@ -3,16 +3,25 @@ package dev.millrace.workloads;
 import dev.millrace.log.LogConnection;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.StageReport;
+import dev.millrace.topology.TopologyRunner;
 import dev.millrace.topology.task.OutcomeReason;
+import dev.millrace.workloads.PointResult.LagSample;
+import dev.millrace.workloads.PointResult.Latency;
+import dev.millrace.workloads.PointResult.Limit;
 import dev.millrace.workloads.topology.Backlog;
 import dev.millrace.workloads.topology.Distribution;
+import dev.millrace.workloads.topology.InstanceProcess;
 import dev.millrace.workloads.topology.LoadException;
 import dev.millrace.workloads.topology.OpenLoop;
+import dev.millrace.workloads.topology.RunningTopology;
 import dev.millrace.workloads.topology.Schedule;
 import dev.millrace.workloads.topology.SyntheticRun;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -514,6 +523,194 @@ public final class PointRun {
                 thread.join();
             } catch (InterruptedException e) {
                 Thread.currentThread().interrupt();
+            }
+        }
+    }
+
+    /** What the batches that have become visible say about themselves, added up. Written by one thread, read by any. */
+    static final class BatchView {
+        private static final String STALENESS = "staleness";
+
+        private final AtomicLong count = new AtomicLong();
+        private final AtomicLong rollouts = new AtomicLong();
+        private volatile double versionsInFlight;
+        private volatile double versionsInQueue;
+
+        /** A batch has become visible. */
+        public void see(LearnerBatch batch) {
+            for (StageReport stage : batch.getStages()) {
+                if (stage.getStage().equals(STALENESS)) {
+                    versionsInFlight = stage.getValues().getOrDefault("in_flight_mean", 0.0);
+                    versionsInQueue = stage.getValues().getOrDefault("in_queue_mean", 0.0);
+                }
+            }
+            rollouts.addAndGet(batch.getEntries().size());
+            count.incrementAndGet();
+        }
+
+        public long count() {
+            return count.get();
+        }
+
+        public long rollouts() {
+            return rollouts.get();
+        }
+
+        /** Of the newest batch. */
+        public double versionsInFlight() {
+            return versionsInFlight;
+        }
+
+        /** Of the newest batch. */
+        public double versionsInQueue() {
+            return versionsInQueue;
+        }
+    }
+
+    /**
+     * How far a reader is behind the end of one partition, in records and in seconds.
+     *
+     * <p>Seconds are since the end first lay beyond what the reader has committed, from a history of where the end was when.
+     * Confined to one thread.
+     */
+    static final class PartitionLag {
+        private record End(long nanos, long offset) {}
+
+        private final Deque<End> history = new ArrayDeque<>();
+        private long end;
+        private long committed;
+
+        /** The end of the partition is here now. */
+        void end(long nowNanos, long offset) {
+            if (history.isEmpty() || offset > end) {
+                history.addLast(new End(nowNanos, offset));
+                end = offset;
+            }
+        }
+
+        /** The reader has committed everything before this offset. */
+        void committed(long offset) {
+            committed = offset;
+            while (!history.isEmpty() && history.peekFirst().offset() <= offset) {
+                history.removeFirst();
+            }
+        }
+
+        long records() {
+            return Math.max(0, end - committed);
+        }
+
+        double seconds(long nowNanos) {
+            return history.isEmpty() ? 0 : (nowNanos - history.peekFirst().nanos()) / 1e9;
+        }
+    }
+
+    /** The instances of a topology under load: in this process, or in processes of their own where one is to be killed. */
+    private interface Instances extends AutoCloseable {
+
+        /** Starts what the workload asks for. */
+        static Instances start(Workload workload, LogConnection connection, String run, Path scratch) {
+            return workload.fault().killAfterSeconds() == 0
+                    ? new Here(new RunningTopology(
+                            workload.topology(),
+                            workload.algorithm(),
+                            connection,
+                            scratch.resolve(run),
+                            workload.instances(),
+                            workload.exactlyOnce() ? TopologyRunner::new : TopologyRunner::atLeastOnce))
+                    : new Apart(workload, connection, run, scratch);
+        }
+
+        void awaitRunning() throws InterruptedException;
+
+        void requireRunning();
+
+        /** Kills one and starts another in its place. */
+        void killOne() throws InterruptedException;
+
+        @Override
+        void close();
+
+        /** In this process. */
+        record Here(RunningTopology topology) implements Instances {
+            @Override
+            public void awaitRunning() throws InterruptedException {
+                topology.awaitAllRunning();
+            }
+
+            @Override
+            public void requireRunning() {
+                topology.requireRunning();
+            }
+
+            @Override
+            public void killOne() {
+                throw new IllegalStateException("an instance in this process cannot be killed");
+            }
+
+            @Override
+            public void close() {
+                topology.close();
+            }
+        }
+
+        /** In processes of their own. */
+        final class Apart implements Instances {
+            private static final int HEAP_MEGABYTES = 512;
+
+            private final Workload workload;
+            private final LogConnection connection;
+            private final String run;
+            private final Path scratch;
+            private final List<InstanceProcess> processes = new ArrayList<>();
+            private int started;
+
+            Apart(Workload workload, LogConnection connection, String run, Path scratch) {
+                this.workload = workload;
+                this.connection = connection;
+                this.run = run;
+                this.scratch = scratch;
+                for (int i = 0; i < workload.instances(); i++) {
+                    processes.add(another("instance-" + i));
+                }
+            }
+
+            private InstanceProcess another(String id) {
+                return InstanceProcess.start(
+                        String.valueOf(connection.clientProperties().get("bootstrap.servers")),
+                        run,
+                        scratch.resolve(run + "-" + started++),
+                        id,
+                        HEAP_MEGABYTES,
+                        workload.topology(),
+                        workload.algorithm(),
+                        workload.topics());
+            }
+
+            @Override
+            public void awaitRunning() throws InterruptedException {
+                for (InstanceProcess process : processes) {
+                    process.awaitRunning();
+                }
+            }
+
+            @Override
+            public void requireRunning() {
+                if (!processes.stream().allMatch(InstanceProcess::isAlive)) {
+                    throw new LoadException(
+                            "an instance of the topology ended under load; its log is under " + scratch);
+                }
+            }
+
+            @Override
+            public void killOne() throws InterruptedException {
+                processes.get(0).kill();
+                processes.set(0, another("instance-0"));
+            }
+
+            @Override
+            public void close() {
+                processes.forEach(InstanceProcess::close);
             }
         }
     }

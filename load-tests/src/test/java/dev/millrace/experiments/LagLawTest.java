@@ -4,7 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
-import dev.millrace.experiments.LagLaw.Point;
+import dev.millrace.experiments.LagLawReport.LagLaw;
+import dev.millrace.experiments.LagLawReport.LagLaw.Point;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;

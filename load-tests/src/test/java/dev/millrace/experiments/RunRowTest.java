@@ -3,7 +3,9 @@ package dev.millrace.experiments;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.millrace.experiments.Grid.RunKey;
 import dev.millrace.experiments.RunRow.Outcome;
+import dev.millrace.experiments.StepPoint.Evaluation;
 import dev.millrace.report.ReportText;
 import dev.millrace.report.Table;
 import java.util.ArrayList;

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.millrace.experiments.Grid.RunKey;
 import java.util.List;
 import java.util.Set;
 import java.util.stream.LongStream;

@@ -8,6 +8,7 @@ import dev.millrace.log.deadletter.DeadLetterHeaders;
 import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.Outcome;
 import dev.millrace.topology.task.OutcomeReason;
+import dev.millrace.workloads.TopicWatch.Departures;
 import dev.millrace.workloads.topology.LoadException;
 import java.nio.charset.StandardCharsets;
 import org.apache.kafka.clients.consumer.ConsumerRecord;

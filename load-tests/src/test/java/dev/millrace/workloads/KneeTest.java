@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.millrace.workloads.Knee.KneeSearch;
 import dev.millrace.workloads.Knee.Point;
 import java.util.ArrayList;
 import java.util.Collections;

@@ -2,6 +2,7 @@ package dev.millrace.workloads;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.workloads.PointResult.Limit;
 import org.junit.jupiter.api.Test;
 
 class LimitTest {

@@ -2,6 +2,7 @@ package dev.millrace.workloads;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.workloads.PointRun.PartitionLag;
 import org.junit.jupiter.api.Test;
 
 class PartitionLagTest {

@@ -7,6 +7,7 @@ import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.algorithm.StalenessRules;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.workloads.WorkloadFile.SweepPoint;
 import dev.millrace.workloads.topology.RecordedShape;
 import java.io.IOException;
 import java.nio.file.Files;

@@ -7,7 +7,7 @@ import dev.millrace.workloads.Goal;
 import dev.millrace.workloads.JsonFile;
 import dev.millrace.workloads.Scratch;
 import dev.millrace.workloads.topology.ReplayBenchmark;
-import dev.millrace.workloads.topology.ReplayRateReport;
+import dev.millrace.workloads.topology.ReplayBenchmark.ReplayRateReport;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;

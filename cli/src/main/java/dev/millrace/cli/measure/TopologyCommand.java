@@ -6,7 +6,7 @@ import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.workloads.JsonFile;
 import dev.millrace.workloads.Scratch;
 import dev.millrace.workloads.topology.TopologyBenchmark;
-import dev.millrace.workloads.topology.TopologyReport;
+import dev.millrace.workloads.topology.TopologyBenchmark.TopologyReport;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;

@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.millrace.cli.Main;
 import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.workloads.Curve.LoadReport;
 import dev.millrace.workloads.JsonFile;
-import dev.millrace.workloads.LoadReport;
 import dev.millrace.workloads.OpenLoopReport;
 import dev.millrace.workloads.PointResult;
 import dev.millrace.workloads.closed.ClosedReport;

@@ -1,5 +1,6 @@
 package dev.millrace.workloads.closed;
 
+import dev.millrace.workloads.closed.ClosedReport.ClosedCurve;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;

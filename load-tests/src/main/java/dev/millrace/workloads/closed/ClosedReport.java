@@ -2,6 +2,8 @@ package dev.millrace.workloads.closed;
 
 import dev.millrace.report.ReportOrigin;
 import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Everything that a closed loop found.
@@ -17,4 +19,14 @@ public record ClosedReport(
     public static final int FORMAT = 1;
     /** The value of {@code kind}. */
     public static final String KIND = "closed";
+
+    /**
+     * Runs that differ in how far ahead they sample, and in nothing else.
+     *
+     * @param settings that they share
+     * @param plain the loop without a log; null where it was not measured
+     * @param runs the synchronous one first
+     */
+    public record ClosedCurve(
+            Map<String, String> settings, @Nullable ClosedRun plain, List<ClosedRun> runs) {}
 }

@@ -23,6 +23,7 @@ import dev.millrace.weights.VersionWriter;
 import dev.millrace.weights.WeightsConfig;
 import dev.millrace.workloads.Goal;
 import dev.millrace.workloads.Sample;
+import dev.millrace.workloads.closed.EngineRates.LogProbGap;
 import java.io.IOException;
 import java.nio.FloatBuffer;
 import java.nio.file.Files;
@@ -345,6 +346,22 @@ public final class EngineBenchmark {
                     }
                 }
             }
+        }
+    }
+
+    /**
+     * What versions of a model cost.
+     *
+     * @param wholeBytes of a version that is written whole
+     * @param deltaBytes of the versions after it
+     * @param publishSeconds from weights at hand to a commit that is answered
+     * @param loadSeconds from a manifest that is known to weights that are verified, made from those of the version before
+     */
+    public record VersionRates(long wholeBytes, Sample deltaBytes, Sample publishSeconds, Sample loadSeconds) {
+
+        /** Versions in a second that are published and taken up, one after the other, at the medians. */
+        public double rate() {
+            return 1 / (publishSeconds.median() + loadSeconds.median());
         }
     }
 }

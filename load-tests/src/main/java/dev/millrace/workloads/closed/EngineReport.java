@@ -7,6 +7,7 @@ import dev.millrace.report.Table;
 import dev.millrace.workloads.Goal;
 import dev.millrace.workloads.Sample;
 import dev.millrace.workloads.closed.EngineBenchmark.Result;
+import dev.millrace.workloads.closed.EngineBenchmark.VersionRates;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;

@@ -1,13 +1,20 @@
 package dev.millrace.workloads.closed;
 
+import dev.millrace.policy.autodiff.AdamW;
 import dev.millrace.policy.session.Device;
 import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.GradientSession;
+import dev.millrace.policy.session.PreparedWeights;
 import dev.millrace.policy.session.ScoringSession;
+import dev.millrace.policy.session.SequenceBatch;
+import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.workloads.Sample;
+import dev.millrace.workloads.closed.EngineRates.LogProbGap;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * {@link EngineWork} in rounds, in each of which every piece comes once: what else runs on the machine meets all of them alike.
@@ -92,5 +99,138 @@ public final class EngineTrial implements AutoCloseable {
     @Override
     public void close() {
         work.close();
+    }
+
+    /**
+     * What generator, scorer and learner ask of an engine, piece by piece: prompts in, tokens behind them, their scores, the gradient
+     * by every weight, a step.
+     *
+     * <p>Prompts are random tokens, the coefficients of the gradient are one for each sampled token. Not thread-safe.
+     */
+    public static final class EngineWork implements AutoCloseable {
+        private static final double LEARNING_RATE = 1e-6;
+        private static final AdamW.Config OPTIMIZER = new AdamW.Config(0.9, 0.999, 1e-8, 0);
+
+        private final Weights weights;
+        private final PreparedWeights prepared;
+        private final SampledSequences sampled;
+        private final float[] ones;
+        private final float[] temperatures;
+        private final ScoringSession scoring;
+        private final GradientSession gradient;
+        private final Gradients gradients;
+        private @Nullable AdamW optimizer; // made with the first step: it takes twice the weights
+
+        /**
+         * @param weights written by every {@link #update()}
+         * @throws IllegalArgumentException if a sequence is longer than the model's positions
+         */
+        public EngineWork(Engine engine, Weights weights, EnginePlan plan) {
+            this.weights = weights;
+            this.prepared =
+                    new PreparedWeights(plan.precision(), plan.placement().packs());
+            this.ones = filled(plan.sequences() * plan.sampledTokens());
+            this.temperatures = filled(plan.sequences());
+            this.sampled = new SampledSequences(engine, weights, plan, prepared);
+            this.scoring = new ScoringSession(engine, weights.shape(), plan.tokenBudget());
+            this.gradient = new GradientSession(engine, weights.shape(), plan.tokenBudget());
+            this.gradients = new Gradients(weights.shape());
+        }
+
+        private static float[] filled(int length) {
+            float[] ones = new float[length];
+            Arrays.fill(ones, 1f);
+            return ones;
+        }
+
+        /** Makes what prompts and tokens need of weights that were written since. */
+        public void prepare() {
+            prepared.forget();
+            prepared.prepare(weights);
+        }
+
+        /**
+         * Seconds by which sampling waits for a version that another thread makes ready: how much longer than usual the longest call
+         * is, while it does and with the new weights.
+         */
+        public double takeUp() {
+            return sampled.takeUp(prepared);
+        }
+
+        /** Begins every sequence again with its prompt. */
+        public void takePrompts() {
+            sampled.takePrompts();
+        }
+
+        /** Draws every sequence to its end, behind the prompts that were taken in. */
+        public void sample() {
+            sampled.sample();
+        }
+
+        /** Log-probs of what was sampled, packed. */
+        public float[] score() {
+            return score(scoring);
+        }
+
+        /** The same of another engine. */
+        float[] score(ScoringSession session) {
+            return session.score(weights, batch(), temperatures).logProbs();
+        }
+
+        /** The same of the first sequences alone. */
+        float[] score(ScoringSession session, int first) {
+            return session.score(weights, sampled.batch(first), filled(first)).logProbs();
+        }
+
+        /** How far the first sequence's gradient is from another engine's: the norm of the difference, by the other's norm. */
+        double gradientGap(Engine other) {
+            Gradients here = ofFirst(gradient);
+            Gradients there;
+            try (GradientSession session = new GradientSession(other, weights.shape(), Integer.MAX_VALUE)) {
+                there = ofFirst(session);
+            }
+            double norm = there.l2Norm();
+            there.scale(-1);
+            here.add(there);
+            return here.l2Norm() / norm;
+        }
+
+        private Gradients ofFirst(GradientSession session) {
+            Gradients found = new Gradients(weights.shape());
+            SequenceBatch first = sampled.batch(1);
+            session.accumulate(
+                    weights, first, filled(1), filled(first.scoredCount()), new float[first.scoredCount()], found);
+            return found;
+        }
+
+        /** The gradient of the sum of the sampled tokens' log-probs, in place of the one before. */
+        public void accumulate() {
+            gradients.zero();
+            gradient.accumulate(weights, batch(), temperatures, ones, new float[ones.length], gradients);
+        }
+
+        /** One step of AdamW by the gradient; {@link #prepare()} before there are prompts again. */
+        public void update() {
+            if (optimizer == null) {
+                optimizer = new AdamW(OPTIMIZER, weights.shape());
+            }
+            optimizer.step(weights, gradients, LEARNING_RATE);
+        }
+
+        /** What the engine said of the tokens when it drew them, packed as their scores. */
+        float[] drawnLogProbs() {
+            return sampled.logProbs();
+        }
+
+        private SequenceBatch batch() {
+            return sampled.batch();
+        }
+
+        @Override
+        public void close() {
+            sampled.close();
+            scoring.close();
+            gradient.close();
+        }
     }
 }

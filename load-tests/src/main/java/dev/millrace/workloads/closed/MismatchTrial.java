@@ -7,6 +7,7 @@ import dev.millrace.policy.session.RoutedExperts;
 import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.session.SequenceBatch;
 import dev.millrace.policy.weights.Weights;
+import dev.millrace.workloads.closed.EngineRates.LogProbGap;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;

@@ -81,7 +81,7 @@ final class SampledSequences implements AutoCloseable {
         }
     }
 
-    /** As {@link EngineWork#takeUp}. */
+    /** As {@link EngineTrial.EngineWork#takeUp}. */
     double takeUp(PreparedWeights prepared) {
         Weights next = weights.copy();
         List<Double> usual = new ArrayList<>();

@@ -1,6 +1,7 @@
 package dev.millrace.workloads.topology;
 
 import dev.millrace.schemas.LogCoordinates;
+import dev.millrace.workloads.topology.RolloutShape.RolloutDraw;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.clients.producer.ProducerRecord;

@@ -1,7 +1,8 @@
 package dev.millrace.workloads.topology;
 
 import dev.millrace.schemas.LogCoordinates;
-import dev.millrace.workloads.topology.RolloutDraw.Fate;
+import dev.millrace.workloads.topology.RolloutShape.RolloutDraw;
+import dev.millrace.workloads.topology.RolloutShape.RolloutDraw.Fate;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
@@ -9,6 +10,7 @@ import java.util.concurrent.DelayQueue;
 import java.util.concurrent.Delayed;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicLongArray;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.concurrent.locks.LockSupport;
@@ -250,6 +252,43 @@ public final class OpenLoop implements AutoCloseable {
             } catch (InterruptedException e) {
                 Thread.currentThread().interrupt();
             }
+        }
+    }
+
+    /**
+     * When what happened to each rollout of a load, in {@link System#nanoTime()}: by index, 0 where it has not happened.
+     *
+     * <p>Thread-safe; who writes an entry writes it once.
+     */
+    public static final class Timeline {
+        private final Schedule schedule;
+        private final AtomicLongArray scored;
+        private volatile long startNanos;
+
+        /** @param schedule of at most 2^31 - 2 records */
+        public Timeline(Schedule schedule) {
+            this.schedule = schedule;
+            this.scored = new AtomicLongArray(Math.toIntExact(schedule.count()));
+        }
+
+        /** The schedule begins now. */
+        void begin(long nowNanos) {
+            startNanos = nowNanos;
+        }
+
+        /** When a rollout was to be published. */
+        public long intended(long index) {
+            return startNanos + schedule.nanos(index);
+        }
+
+        /** The rollout and its score are both on the log since now. */
+        void scored(long index, long nowNanos) {
+            scored.set((int) index, nowNanos);
+        }
+
+        /** Since when a rollout and its score have both been on the log; 0 if they are not. */
+        public long scoredAt(long index) {
+            return scored.get((int) index);
         }
     }
 }

@@ -3,19 +3,36 @@ package dev.millrace.workloads.topology;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.log.run.TopicsConfig;
+import dev.millrace.schemas.FinishReason;
+import dev.millrace.schemas.LogCoordinates;
+import dev.millrace.schemas.LogProbDistribution;
+import dev.millrace.schemas.LogProbVector;
+import dev.millrace.schemas.PolicyRole;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.SamplingParameters;
 import dev.millrace.schemas.Score;
+import dev.millrace.schemas.Speaker;
+import dev.millrace.schemas.TensorLocation;
+import dev.millrace.schemas.Turn;
+import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.run.VersionKey;
 import dev.millrace.schemas.serde.AvroRecordSerializer;
 import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.workloads.topology.RolloutShape.RolloutDraw;
+import dev.millrace.workloads.topology.RolloutShape.RolloutDraw.Fate;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.time.Clock;
+import java.util.Arrays;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.SplittableRandom;
 import java.util.concurrent.ExecutionException;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -140,5 +157,226 @@ public final class SyntheticRun implements AutoCloseable {
     @Override
     public void close() {
         log.close();
+    }
+
+    /**
+     * Makes the records of a synthetic run.
+     *
+     * <p>Token ids (log-uniform over a vocabulary of 150,000) and log-probs (minus exponential with mean 1) are drawn once
+     * into vectors much longer than a response and than a compressor's window; a record's vectors are stretches of these,
+     * from a random place on, so that making a record draws and copies nothing that grows with its length.
+     *
+     * <pre>
+     *   behavior log-prob = b,   old = min(0, b + engine noise),   proximal = min(0, old + drift)
+     *   drift ~ N(0, versions behind) * drift_per_version
+     * </pre>
+     *
+     * <p>Thread-safe.
+     */
+    public static final class SyntheticRecords {
+        /** Token ids are below this. */
+        private static final int VOCABULARY = 150_000;
+
+        private static final int LEAST_KEPT_TOKENS = 1 << 18;
+        private static final String TOKENIZER = "synthetic";
+
+        private final RunIdentity run;
+        private final RunTopics topics;
+        private final RolloutShape shape;
+        private final long seed;
+        private final int kept;
+        private final ByteBuffer tokens;
+        private final ByteBuffer ones;
+        private final ByteBuffer behavior;
+        private final ByteBuffer old;
+        /** By versions behind. */
+        private final ByteBuffer[] proximal;
+
+        /** @param seed everything that is drawn follows from it */
+        public SyntheticRecords(RunIdentity run, RunTopics topics, RolloutShape shape, long seed) {
+            this.run = run;
+            this.topics = topics;
+            this.shape = shape;
+            this.seed = seed;
+            long longest =
+                    Math.max(shape.promptTokens().most(), shape.responseTokens().most());
+            this.kept = (int) Math.max(LEAST_KEPT_TOKENS, 2 * longest);
+            SplittableRandom random = new SplittableRandom(seed);
+            this.tokens = littleEndian(kept);
+            for (int t = 0; t < kept; t++) {
+                tokens.putInt(4 * t, (int) Math.exp(random.nextDouble() * Math.log(VOCABULARY)) % VOCABULARY);
+            }
+            byte[] mask = new byte[kept];
+            Arrays.fill(mask, (byte) 1);
+            this.ones = ByteBuffer.wrap(mask);
+            this.behavior = littleEndian(kept);
+            for (int t = 0; t < kept; t++) {
+                behavior.putFloat(4 * t, (float) Math.log(1 - random.nextDouble()));
+            }
+            this.old = moved(behavior, shape.engineNoise(), random);
+            this.proximal =
+                    new ByteBuffer[Math.toIntExact(shape.versionsBehind().most()) + 1];
+            for (int behind = 0; behind < proximal.length; behind++) {
+                proximal[behind] = behind == 0 ? old : moved(old, shape.driftPerVersion() * Math.sqrt(behind), random);
+            }
+        }
+
+        private static ByteBuffer littleEndian(int elements) {
+            return ByteBuffer.wrap(new byte[4 * elements]).order(ByteOrder.LITTLE_ENDIAN);
+        }
+
+        private static ByteBuffer moved(ByteBuffer logProbs, double deviation, SplittableRandom random) {
+            ByteBuffer moved = littleEndian(logProbs.capacity() / 4);
+            for (int at = 0; at < moved.capacity(); at += 4) {
+                moved.putFloat(at, (float) Math.min(0, logProbs.getFloat(at) + deviation * random.nextGaussian()));
+            }
+            return moved;
+        }
+
+        /** What rollout {@code index} is like. */
+        public RolloutDraw draw(long index) {
+            SplittableRandom ofGroup = stream(~(index / shape.groupSize()));
+            int prompt = (int) shape.promptTokens().draw(ofGroup);
+            int promptAt = ofGroup.nextInt(kept - prompt);
+            SplittableRandom random = stream(index);
+            int response = (int) shape.responseTokens().draw(random);
+            int behind = (int) shape.versionsBehind().draw(random);
+            int at = random.nextInt(kept - response);
+            double fate = random.nextDouble();
+            return new RolloutDraw(
+                    index,
+                    prompt,
+                    promptAt,
+                    response,
+                    behind,
+                    at,
+                    random.nextInt(2),
+                    fate < shape.garbageShare()
+                            ? Fate.GARBAGE
+                            : fate < shape.garbageShare() + shape.unscoredShare() ? Fate.UNSCORED : Fate.SCORED);
+        }
+
+        private SplittableRandom stream(long number) {
+            return new SplittableRandom(seed ^ (number * 0x9E3779B97F4A7C15L + 1));
+        }
+
+        /** The key of its records. */
+        public String groupId(long index) {
+            return "group-" + index / shape.groupSize();
+        }
+
+        /** The name of rollout {@code index}. */
+        public String rolloutId(long index) {
+            return groupId(index) + "/" + index % shape.groupSize();
+        }
+
+        /**
+         * A rollout that ended now.
+         *
+         * @param newestVersion newest version there is; what it was sampled by is so far behind it as was drawn
+         */
+        public Rollout rollout(RolloutDraw draw, long newestVersion, long nowMs) {
+            String groupId = groupId(draw.index());
+            int sample = (int) (draw.index() % shape.groupSize());
+            int length = draw.responseTokens();
+            long version = sampledBy(draw, newestVersion);
+            return Rollout.newBuilder()
+                    .setRunId(run.runId())
+                    .setEpoch(run.epoch())
+                    .setRolloutId(groupId + "/" + sample)
+                    .setGroupId(groupId)
+                    .setOrdinal(draw.index() / shape.groupSize())
+                    .setSampleIndex(sample)
+                    .setGroupSize(shape.groupSize())
+                    .setGeneratorId("load")
+                    .setEnvironment("synthetic")
+                    .setTokenizerHash(TOKENIZER)
+                    .setPromptTokens(words(tokens, draw.promptAt(), draw.promptTokens()))
+                    .setResponseTokens(words(tokens, draw.at(), length))
+                    .setMask(ones.slice(draw.at(), length))
+                    .setBehaviorLogProbs(words(behavior, draw.at(), length))
+                    .setLogProbDistribution(LogProbDistribution.TEMPERED)
+                    .setTemperedLogProbs(null)
+                    .setSampling(new SamplingParameters(1.0, 0, 1.0, length, seed, false, 0, 0.0, false))
+                    .setTurns(List.of(new Turn(Speaker.POLICY, 0, length, null)))
+                    .setVersionSpans(List.of(new VersionSpan(version, 0, length)))
+                    .setReward(draw.reward())
+                    .setRewardComponents(Map.of())
+                    .setFinishReason(FinishReason.STOP)
+                    .setAdmittedVersion(version)
+                    .setStartedAtMs(nowMs)
+                    .setFinishedAtMs(nowMs)
+                    .build();
+        }
+
+        /**
+         * The score of a rollout.
+         *
+         * @param at where the rollout lies
+         * @param newestVersion as it was when the rollout was made
+         */
+        public Score score(RolloutDraw draw, LogCoordinates at, long newestVersion, long nowMs) {
+            int length = draw.responseTokens();
+            return Score.newBuilder()
+                    .setRunId(run.runId())
+                    .setEpoch(run.epoch())
+                    .setRolloutId(rolloutId(draw.index()))
+                    .setGroupId(groupId(draw.index()))
+                    .setScorerId("load")
+                    .setRolloutSource(at)
+                    .setVectors(List.of(
+                            vector(PolicyRole.OLD, sampledBy(draw, newestVersion), words(old, draw.at(), length)),
+                            vector(
+                                    PolicyRole.PROXIMAL,
+                                    newestVersion,
+                                    words(proximal[draw.versionsBehind()], draw.at(), length))))
+                    .setUnavailable(null)
+                    .setScoredAtMs(nowMs)
+                    .build();
+        }
+
+        private static LogProbVector vector(PolicyRole policy, long version, ByteBuffer logProbs) {
+            return LogProbVector.newBuilder()
+                    .setPolicy(policy)
+                    .setVersionSpans(List.of(new VersionSpan(version, 0, logProbs.remaining() / Float.BYTES)))
+                    .setLogProbs(logProbs)
+                    .setEntropies(null)
+                    .setSumSquaredProbs(null)
+                    .build();
+        }
+
+        /** The manifest of a version without weights, which is all that the topology asks of one. */
+        public PolicyVersion version(long version, long batchId, long nowMs) {
+            return PolicyVersion.newBuilder()
+                    .setRunId(run.runId())
+                    .setEpoch(run.epoch())
+                    .setPolicyId(run.policyId())
+                    .setVersion(version)
+                    .setParentVersion(version - 1)
+                    .setBatchId(batchId)
+                    .setShape("{}")
+                    .setTokenizerHash(TOKENIZER)
+                    .setWeights(TensorLocation.newBuilder()
+                            .setTopic(topics.weights())
+                            .setPartition(0)
+                            .setFirstOffset(0)
+                            .setLastOffset(0)
+                            .setTensors(List.of())
+                            .setSha256("00")
+                            .build())
+                    .setOptimizerSteps(version)
+                    .setRolloutsConsumed(0)
+                    .setTokensTrained(0)
+                    .setPublishedAtMs(nowMs)
+                    .build();
+        }
+
+        private static long sampledBy(RolloutDraw draw, long newestVersion) {
+            return Math.max(0, newestVersion - draw.versionsBehind());
+        }
+
+        private static ByteBuffer words(ByteBuffer all, int at, int length) {
+            return all.slice(4 * at, 4 * length);
+        }
     }
 }

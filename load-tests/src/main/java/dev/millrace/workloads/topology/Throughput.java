@@ -4,7 +4,6 @@ import dev.millrace.log.run.TopicsConfig;
 import dev.millrace.topology.TopologyConfig;
 import dev.millrace.workloads.AlgorithmPlan;
 import dev.millrace.workloads.BoundedWait;
-import dev.millrace.workloads.LogBytes;
 import dev.millrace.workloads.Sample;
 import dev.millrace.workloads.TopicWatch;
 import java.nio.file.Path;
@@ -13,10 +12,15 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
+import java.util.TreeMap;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 import java.util.stream.Stream;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.LogDirDescription;
 
 /**
  * Measures how fast a prepared backlog of rollouts and scores becomes batches, beside a raw copy of the same records.
@@ -228,6 +232,58 @@ public final class Throughput {
                 return seen.get() >= batches;
             });
             return new Cost((System.nanoTime() - began) / 1e9, processorSeconds() - before);
+        }
+    }
+
+    /** How many bytes of each topic lie on the brokers' disks, compressed as they are, each replica counted. */
+    private static final class LogBytes {
+        private LogBytes() {}
+
+        /** By topic. */
+        public static Map<String, Long> byTopic(Map<String, Object> client) throws InterruptedException {
+            try (Admin admin = Admin.create(client)) {
+                var brokers = admin.describeCluster().nodes().get().stream()
+                        .map(node -> node.id())
+                        .toList();
+                Map<String, Long> bytes = new TreeMap<>();
+                for (Map<String, LogDirDescription> directories :
+                        admin.describeLogDirs(brokers).allDescriptions().get().values()) {
+                    for (LogDirDescription directory : directories.values()) {
+                        directory
+                                .replicaInfos()
+                                .forEach((partition, replica) ->
+                                        bytes.merge(partition.topic(), replica.size(), Long::sum));
+                    }
+                }
+                return bytes;
+            } catch (ExecutionException e) {
+                throw new LoadException(
+                        "the brokers do not say what is on their disks: "
+                                + Objects.requireNonNullElse(e.getCause(), e).getMessage(),
+                        Objects.requireNonNullElse(e.getCause(), e));
+            }
+        }
+    }
+
+    /**
+     * One thing to compare with a copy.
+     *
+     * @param responseTokens of every rollout
+     * @param rollouts in the backlog, a multiple of the batch size
+     * @param instances of the topology
+     * @param threads of each instance; the copy has as many threads as all instances together
+     */
+    public record ThroughputCase(int responseTokens, int rollouts, int instances, int threads) {
+
+        /** All threads together. */
+        public int allThreads() {
+            return instances * threads;
+        }
+
+        /** For a table. */
+        public String label() {
+            return responseTokens + " tokens, "
+                    + (instances > 1 ? instances + " instances" : threads + (threads == 1 ? " thread" : " threads"));
         }
     }
 }

@@ -3,13 +3,23 @@ package dev.millrace.workloads.topology;
 import dev.millrace.infra.broker.BrokerConfig;
 import dev.millrace.infra.broker.BrokerProcess;
 import dev.millrace.log.run.TopicsConfig;
+import dev.millrace.report.Column;
 import dev.millrace.report.ReportOrigin;
+import dev.millrace.report.Section;
+import dev.millrace.report.Table;
+import dev.millrace.schemas.BatchEntry;
 import dev.millrace.topology.TopologyConfig;
 import dev.millrace.topology.batch.BatchConfig;
 import dev.millrace.workloads.AlgorithmPlan;
+import dev.millrace.workloads.BatchedRollouts;
 import dev.millrace.workloads.BoundedWait;
 import dev.millrace.workloads.Goal;
+import dev.millrace.workloads.Knee;
+import dev.millrace.workloads.Knee.KneeSearch;
 import dev.millrace.workloads.TopicWatch;
+import dev.millrace.workloads.topology.Schedule.Arrivals;
+import dev.millrace.workloads.topology.Throughput.Result;
+import dev.millrace.workloads.topology.Throughput.ThroughputCase;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -21,10 +31,12 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 import java.util.stream.Stream;
+import org.HdrHistogram.Histogram;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
@@ -429,6 +441,373 @@ public final class TopologyBenchmark {
             } catch (IOException e) {
                 throw new LoadException("the state in " + directory + " cannot be measured: " + e.getMessage(), e);
             }
+        }
+    }
+
+    /**
+     * Measures what the topology adds at half load: from the moment a batch could be made, when the score of its last rollout is
+     * on the log, until it is visible to a reader of committed records.
+     *
+     * <p>Two hops lie between, through {@code trajectories}, each with a transaction of its own. Waiting for the other rollouts of
+     * its batch is no part of it, since the last one's score begins it.
+     *
+     * <p>Half load is half of the highest rate that is followed, found with the load running beside broker and topology on the same
+     * machine: what works off a prepared backlog has the processors to itself, and half of that may be more than all three can do.
+     * A rate is followed if a load of it is done in time, from its first intended moment until its last batch is visible; the search
+     * begins once the first rate is, when what matters is compiled. The first third of the
+     * measurement warms up and is not counted.
+     */
+    static final class AddedLatency {
+        private static final long SEED = 11;
+        private static final int NEWEST_VERSION = 8;
+        private static final Duration LIMIT = Duration.ofMinutes(2);
+        /** Bytes of input per second at which the search begins. */
+        private static final double FIRST_BYTES_PER_SECOND = 8e6;
+
+        private static final int WARM_UPS = 4;
+        private static final int KNEE_POINTS = 6;
+        /** The rates of the search are loads of this share of the measurement. */
+        private static final int SHORTER = 9;
+        /** Batches of long rollouts have fewer of them, so that there are enough batches to speak of a percentile. */
+        private static final int MOST_TOKENS_OF_A_BATCH = 1 << 20;
+
+        private static final int LEAST_BATCHES = 20;
+
+        private final Map<String, Object> client;
+        private final TopologyConfig config;
+        private final TopicsConfig topics;
+        private final Path scratch;
+        private final int seconds;
+        private int runs;
+
+        /** @param seconds of the load at which it is measured */
+        public AddedLatency(
+                Map<String, Object> client, TopologyConfig config, TopicsConfig topics, Path scratch, int seconds) {
+            this.client = client;
+            this.config = config;
+            this.topics = topics;
+            this.scratch = scratch;
+            this.seconds = seconds;
+        }
+
+        /**
+         * Milliseconds, where nothing else is said.
+         *
+         * @param batchSequences rollouts of a batch
+         * @param followed most rollouts per second that the topology followed with the load beside it
+         * @param rolloutsPerSecond of the measurement, half of it
+         * @param batches that were counted
+         * @param limitMs three commit intervals
+         * @param publishDelayP99 how late the load itself was
+         */
+        public record Result(
+                int responseTokens,
+                int batchSequences,
+                double followed,
+                double rolloutsPerSecond,
+                long batches,
+                double p50,
+                double p95,
+                double p99,
+                double max,
+                double limitMs,
+                double publishDelayP99) {}
+
+        /** What one load came to. */
+        private record Round(double achieved, Histogram added, double publishDelayP99) {}
+
+        /** Finds the highest rate that is followed, then measures at half of it. */
+        public Result measure(int responseTokens, int bytesPerRollout, Consumer<String> progress)
+                throws InterruptedException {
+            double first = FIRST_BYTES_PER_SECOND / bytesPerRollout;
+            boolean warm = false;
+            for (int i = 0; i < WARM_UPS && !warm; i++) {
+                warm = new Knee.Point(first, achieved("warming up, ", responseTokens, first, progress)).followed();
+            }
+            List<Knee.Point> points =
+                    KneeSearch.run(first, KNEE_POINTS, offered -> achieved("", responseTokens, offered, progress));
+            double followed = Knee.highestFollowed(points);
+            if (followed == 0) {
+                throw new LoadException("at " + responseTokens
+                        + " tokens the topology followed none of the rates that were offered: " + points);
+            }
+            Round half = round(responseTokens, followed / 2, seconds);
+            Histogram added = half.added();
+            return new Result(
+                    responseTokens,
+                    batchSequences(responseTokens),
+                    followed,
+                    followed / 2,
+                    added.getTotalCount(),
+                    added.getValueAtPercentile(50) / 1e6,
+                    added.getValueAtPercentile(95) / 1e6,
+                    added.getValueAtPercentile(99) / 1e6,
+                    added.getMaxValue() / 1e6,
+                    3.0 * config.runtime().commitIntervalMs(),
+                    half.publishDelayP99());
+        }
+
+        private double achieved(String why, int responseTokens, double offered, Consumer<String> progress)
+                throws InterruptedException {
+            double achieved = round(responseTokens, offered, seconds / SHORTER).achieved();
+            progress.accept(String.format(
+                    Locale.ROOT,
+                    "%s%d tokens under load: %.0f rollouts/s of %.0f",
+                    why,
+                    responseTokens,
+                    achieved,
+                    offered));
+            return achieved;
+        }
+
+        private int batchSequences(int responseTokens) {
+            return Math.min(config.batch().sequences(), Math.max(1, MOST_TOKENS_OF_A_BATCH / responseTokens));
+        }
+
+        private Round round(int responseTokens, double rolloutsPerSecond, int seconds) throws InterruptedException {
+            RolloutShape shape = RolloutShape.defaults().withResponseTokens(responseTokens);
+            int group = shape.groupSize();
+            int size = batchSequences(responseTokens);
+            TopologyConfig batched = config.with(new BatchConfig(
+                    size, 0, config.batch().order(), config.batch().maxOutstanding(), false));
+            long expected = Math.max(LEAST_BATCHES, Math.round(rolloutsPerSecond * seconds / size));
+            LoadPlan plan = LoadPlan.defaults().withRate(rolloutsPerSecond).withScoreAfterMs(0);
+            Histogram added = new Histogram(3);
+            AtomicLong batches = new AtomicLong();
+            AtomicLong lastSeen = new AtomicLong();
+            String name = "latency-" + runs++;
+            try (SyntheticRun run = new SyntheticRun(
+                    client, name, topics, shape, SEED, config.runtime().compression())) {
+                run.publishVersions(NEWEST_VERSION, System.currentTimeMillis() - 3_600_000);
+                OpenLoop load = new OpenLoop(
+                        run,
+                        plan,
+                        Schedule.of(plan.arrivals(), rolloutsPerSecond, expected * size, SEED),
+                        0,
+                        () -> NEWEST_VERSION);
+                try (RunningTopology topology = new RunningTopology(
+                                batched, AlgorithmPlan.defaults(), run.connection(), scratch.resolve(name), 1);
+                        TopicWatch watch = new TopicWatch(
+                                run.connection(),
+                                run.connection().topics().batches(),
+                                BatchedRollouts.batches(run.connection(), batch -> {
+                                    long now = System.nanoTime();
+                                    long ready = 0;
+                                    for (BatchEntry entry : batch.getEntries()) {
+                                        ready = Math.max(
+                                                ready, load.timeline().scoredAt(BatchedRollouts.index(entry, group)));
+                                    }
+                                    if (batches.get() >= expected / 3) {
+                                        added.recordValue(Math.max(0, now - ready));
+                                    }
+                                    lastSeen.set(now);
+                                    batches.incrementAndGet();
+                                }))) {
+                    topology.awaitRunning();
+                    load.start();
+                    BoundedWait.await(
+                            "the last batch at " + Math.round(rolloutsPerSecond) + " rollouts/s",
+                            LIMIT.plusSeconds(seconds),
+                            () -> {
+                                load.requireHealthy();
+                                watch.requireAllToCome();
+                                topology.requireRunning();
+                                return batches.get() >= expected;
+                            });
+                } finally {
+                    load.close();
+                }
+                run.delete();
+                return new Round(
+                        expected * size / ((lastSeen.get() - load.timeline().intended(0)) / 1e9),
+                        added,
+                        load.publishDelay().getIntervalHistogram().getValueAtPercentile(99) / 1e6);
+            }
+        }
+    }
+
+    /**
+     * Measures how long batches stop when the only instance goes and another is started in its place at once, under a steady
+     * load: from the last batch before to the first one after. Starting a JVM is part of it.
+     *
+     * <p>Afterwards every rollout must be in exactly one batch.
+     */
+    static final class Restart {
+        private static final long SEED = 13;
+        private static final int NEWEST_VERSION = 8;
+        private static final double ROLLOUTS_PER_SECOND = 200;
+        private static final int HEAP_MEGABYTES = 512;
+        private static final Duration LIMIT = Duration.ofMinutes(3);
+
+        private final String bootstrapServers;
+        private final TopicsConfig topics;
+        private final Path scratch;
+        private final int seconds;
+
+        /** @param seconds of the load */
+        public Restart(String bootstrapServers, TopicsConfig topics, Path scratch, int seconds) {
+            this.bootstrapServers = bootstrapServers;
+            this.topics = topics;
+            this.scratch = scratch;
+            this.seconds = seconds;
+        }
+
+        /** How the instance goes. */
+        public enum Way {
+            /** It is told to stop, commits, and leaves. */
+            STOPPED,
+            /** It is killed. */
+            KILLED
+        }
+
+        /**
+         * What was seen.
+         *
+         * @param gapSeconds without a batch; of these
+         * @param toMainSeconds from the end of the first instance until the second one's main method
+         * @param toRunningSeconds from there until it has partitions to work on: connected, joined, restored
+         * @param lost rollouts in no batch
+         * @param repeated rollouts in more than one
+         */
+        public record Result(
+                Way way,
+                double gapSeconds,
+                double toMainSeconds,
+                double toRunningSeconds,
+                long rollouts,
+                long lost,
+                long repeated) {
+            /** Whether every rollout was there once. */
+            public boolean isExact() {
+                return lost == 0 && repeated == 0;
+            }
+        }
+
+        /** Takes an instance away and brings another. */
+        public Result measure(Way way) throws InterruptedException {
+            RolloutShape shape = RolloutShape.defaults();
+            int group = shape.groupSize();
+            long count = Math.round(ROLLOUTS_PER_SECOND * seconds) / group * group;
+            String name = "restart-" + way.name().toLowerCase(java.util.Locale.ROOT);
+            TopologyConfig config =
+                    TopologyConfig.defaults().with(new BatchConfig(group, 0, BatchConfig.Order.COMPLETION, 0, false));
+            AtomicLong lastBatch = new AtomicLong();
+            AtomicLong longestGap = new AtomicLong();
+            AtomicLong entries = new AtomicLong();
+            Map<Long, Boolean> seen = new ConcurrentHashMap<>();
+            try (SyntheticRun run =
+                    new SyntheticRun(Map.of("bootstrap.servers", bootstrapServers), name, topics, shape, SEED, "lz4")) {
+                run.publishVersions(NEWEST_VERSION, System.currentTimeMillis() - 3_600_000);
+                OpenLoop load = new OpenLoop(
+                        run,
+                        new LoadPlan(ROLLOUTS_PER_SECOND, Arrivals.EVEN, 1, Distribution.fixed(0), 0),
+                        Schedule.of(Arrivals.EVEN, ROLLOUTS_PER_SECOND, count, SEED),
+                        0,
+                        () -> NEWEST_VERSION);
+                InstanceProcess first = InstanceProcess.start(
+                        bootstrapServers,
+                        name,
+                        scratch.resolve(name + "-1"),
+                        "one",
+                        HEAP_MEGABYTES,
+                        config,
+                        AlgorithmPlan.defaults(),
+                        topics);
+                InstanceProcess second = null;
+                long toMain = 0;
+                long toRunning = 0;
+                try (TopicWatch watch = new TopicWatch(
+                        run.connection(),
+                        run.connection().topics().batches(),
+                        BatchedRollouts.batches(run.connection(), made -> {
+                            long now = System.nanoTime();
+                            long before = lastBatch.getAndSet(now);
+                            if (before != 0) {
+                                longestGap.accumulateAndGet(now - before, Math::max);
+                            }
+                            for (BatchEntry entry : made.getEntries()) {
+                                entries.incrementAndGet();
+                                seen.put(BatchedRollouts.index(entry, group), true);
+                            }
+                        }))) {
+                    load.start();
+                    BoundedWait.await("a steady stream of batches", LIMIT, () -> {
+                        watch.requireAllToCome();
+                        load.requireHealthy();
+                        return entries.get() > 0 && load.rolloutsOnLog() - entries.get() < 2 * ROLLOUTS_PER_SECOND;
+                    });
+                    if (load.isDone()) {
+                        throw new LoadException(
+                                "the load of " + seconds + " s was over before the topology kept up with "
+                                        + Math.round(ROLLOUTS_PER_SECOND)
+                                        + " rollouts/s, so no restart under load was seen; leave the machine to the measurement");
+                    }
+                    longestGap.set(0);
+                    if (way == Way.KILLED) {
+                        first.kill();
+                    } else {
+                        first.stop();
+                    }
+                    long gone = System.nanoTime();
+                    second = InstanceProcess.start(
+                            bootstrapServers,
+                            name,
+                            scratch.resolve(name + "-2"),
+                            "one",
+                            HEAP_MEGABYTES,
+                            config,
+                            AlgorithmPlan.defaults(),
+                            topics);
+                    second.awaitMain();
+                    toMain = System.nanoTime() - gone;
+                    second.awaitRunning();
+                    toRunning = System.nanoTime() - gone - toMain;
+                    BoundedWait.await("every rollout in a batch", LIMIT, () -> {
+                        watch.requireAllToCome();
+                        return load.isDone() && seen.size() >= count;
+                    });
+                    second.stop();
+                } finally {
+                    load.close();
+                    first.close();
+                    if (second != null) {
+                        second.close();
+                    }
+                }
+                run.delete();
+                return new Result(
+                        way,
+                        longestGap.get() / 1e9,
+                        toMain / 1e9,
+                        toRunning / 1e9,
+                        count,
+                        count - seen.size(),
+                        entries.get() - seen.size());
+            }
+        }
+    }
+
+    /** The topology's figures as a report. */
+    public static final class TopologyReport {
+        private static final List<Column<Result>> COLUMNS = List.of(
+                Column.text("case", r -> r.of().label()),
+                Column.<Result>text("copy", r -> r.copyMegabytes().range(0)).in("MB/s"),
+                Column.<Result>text("topology", r -> r.megabytes().range(0)).in("MB/s"),
+                Column.number("rollouts/s", 0, r -> r.rollouts().median()),
+                Column.number("M tokens/s", 2, r -> r.tokens().median() / 1e6),
+                Column.text("of the copy", r -> r.ratio().range(2)),
+                Column.text("by processor time", r -> r.processorRatio().range(2)),
+                Column.text("written per byte", r -> r.bytesWritten().range(2)));
+
+        private TopologyReport() {}
+
+        /** The report; a range is the median, and in brackets the least and the largest. */
+        public static dev.millrace.report.Report of(TopologyBenchmark.Report of) {
+            return dev.millrace.report.Report.of(
+                            "The topology against a raw copy", Goal.verdict(of.origin(), of.goals()))
+                    .madeBy(of.origin())
+                    .with(Section.of("Throughput").with(Table.of("", COLUMNS, of.throughput())))
+                    .with(Section.of("Goals").with(Goal.table(of.goals())));
         }
     }
 }

@@ -7,7 +7,7 @@ import dev.millrace.policy.session.WeightPlacement;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.workloads.closed.EngineModel;
 import dev.millrace.workloads.closed.EnginePlan;
-import dev.millrace.workloads.closed.EngineWork;
+import dev.millrace.workloads.closed.EngineTrial.EngineWork;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.EnumMap;

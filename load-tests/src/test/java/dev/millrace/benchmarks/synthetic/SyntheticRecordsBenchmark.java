@@ -7,7 +7,7 @@ import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroRecordSerializer;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.workloads.topology.RolloutShape;
-import dev.millrace.workloads.topology.SyntheticRecords;
+import dev.millrace.workloads.topology.SyntheticRun.SyntheticRecords;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 import org.openjdk.jmh.annotations.Benchmark;

@@ -10,6 +10,8 @@ import dev.millrace.workloads.ClosedComparison;
 import dev.millrace.workloads.ClosedLoopReport;
 import dev.millrace.workloads.JsonFile;
 import dev.millrace.workloads.OpenLoopReport;
+import dev.millrace.workloads.closed.ClosedReport.ClosedCurve;
+import dev.millrace.workloads.closed.ClosedRun.ClosedStep;
 import dev.millrace.workloads.topology.Distribution;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -13,6 +13,7 @@ import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.WeightPlacement;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.workloads.Sample;
+import dev.millrace.workloads.closed.EngineRates.LogProbGap;
 import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;

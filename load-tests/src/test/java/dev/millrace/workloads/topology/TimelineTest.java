@@ -2,6 +2,7 @@ package dev.millrace.workloads.topology;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.workloads.topology.OpenLoop.Timeline;
 import dev.millrace.workloads.topology.Schedule.Arrivals;
 import org.HdrHistogram.Histogram;
 import org.junit.jupiter.api.Test;
