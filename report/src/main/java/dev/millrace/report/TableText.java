@@ -1,5 +1,6 @@
 package dev.millrace.report;
 
+import dev.millrace.report.Column.Heading;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;

@@ -3,6 +3,7 @@ package dev.millrace.report;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.millrace.report.Picture.AxisScale;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 

@@ -1,7 +1,7 @@
 package dev.millrace.cli.audit;
 
 import dev.millrace.audit.ledger.Balance;
-import dev.millrace.audit.ledger.OldestPending;
+import dev.millrace.audit.ledger.Balance.OldestPending;
 import dev.millrace.audit.ledger.RolloutOrigin;
 import dev.millrace.audit.ledger.Tally;
 import dev.millrace.report.Column;

@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.audit.ledger.Balance;
-import dev.millrace.audit.ledger.OldestPending;
+import dev.millrace.audit.ledger.Balance.OldestPending;
 import dev.millrace.audit.ledger.RolloutOrigin;
 import dev.millrace.audit.ledger.Tally;
 import dev.millrace.runtime.config.ConfigException;

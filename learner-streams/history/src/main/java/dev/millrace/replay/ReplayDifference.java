@@ -16,4 +16,19 @@ public record ReplayDifference(String task, String record, String field, String 
         return record + " of " + task + (field.isEmpty() ? "" : ", " + field) + ": the run has " + recorded
                 + ", the replay " + replayed;
     }
+
+    /** Ends the replay of a task at the first difference. */
+    static final class ReplayDifferenceException extends RuntimeException {
+        private static final long serialVersionUID = 1L;
+        private final transient ReplayDifference difference;
+
+        ReplayDifferenceException(ReplayDifference difference) {
+            super(difference.toString(), null, false, false);
+            this.difference = difference;
+        }
+
+        ReplayDifference difference() {
+            return difference;
+        }
+    }
 }

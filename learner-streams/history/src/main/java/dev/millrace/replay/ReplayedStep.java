@@ -2,6 +2,7 @@ package dev.millrace.replay;
 
 import dev.millrace.corrections.diagnostics.Diagnosis;
 import dev.millrace.corrections.diagnostics.StepFacts;
+import dev.millrace.replay.retrain.Agreement;
 import java.util.List;
 import java.util.Optional;
 
@@ -41,4 +42,13 @@ public record ReplayedStep(
         return new ReplayedStep(
                 batchId, version, assembledAtMs, reward, stalenessMean, isAsRecorded, rescored, figures, found, said);
     }
+
+    /**
+     * What came of computing a batch's log-probs again.
+     *
+     * @param agreement with the recorded ones
+     * @param isAsTrained whether the run's own corrections then decide what the learner's log says the step did; empty where that
+     *     is not to be expected
+     */
+    public record RescoredStep(Agreement agreement, Optional<Boolean> isAsTrained) {}
 }

@@ -14,6 +14,7 @@ import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.corrections.staleness.StalenessLimit;
 import dev.millrace.log.deadletter.RefusedPlaces;
 import dev.millrace.log.scan.RecordFetcher;
+import dev.millrace.replay.ReplayedStep.RescoredStep;
 import dev.millrace.replay.archive.ArchiveException;
 import dev.millrace.replay.archive.RecordCursor;
 import dev.millrace.replay.archive.RecordedRun;

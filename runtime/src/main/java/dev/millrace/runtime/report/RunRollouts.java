@@ -8,7 +8,7 @@ import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.NonFiniteScoreException;
 import dev.millrace.policy.weights.Weights;
-import dev.millrace.replay.retrain.RolloutSource;
+import dev.millrace.replay.retrain.FreshRollouts.RolloutSource;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.Rollout;

@@ -1,8 +1,8 @@
 package dev.millrace.runtime.report;
 
 import dev.millrace.report.Column;
+import dev.millrace.report.Column.Heading;
 import dev.millrace.report.Format;
-import dev.millrace.report.Heading;
 import java.util.Optional;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;

@@ -1,5 +1,7 @@
 package dev.millrace.view.follow;
 
+import dev.millrace.view.follow.ViewedRun.Events;
+import dev.millrace.view.follow.ViewedRun.IndexProgress;
 import dev.millrace.view.index.RecordIndexer;
 import dev.millrace.view.index.RunIndex;
 import java.util.List;

@@ -9,6 +9,7 @@ import dev.millrace.audit.doctor.ExaminationReader;
 import dev.millrace.audit.doctor.Finding;
 import dev.millrace.corrections.diagnostics.Diagnosis;
 import dev.millrace.log.Alarm;
+import dev.millrace.log.LogConnection;
 import dev.millrace.log.deadletter.DeadLetterHeaders;
 import dev.millrace.log.scan.RunRecords;
 import dev.millrace.replay.Alternative;
@@ -21,6 +22,8 @@ import dev.millrace.runtime.pipeline.RunTokenizer;
 import dev.millrace.runtime.report.RecordJson;
 import dev.millrace.runtime.report.Treatment;
 import dev.millrace.runtime.report.TreatmentReport;
+import dev.millrace.runtime.train.ConsumerLag;
+import dev.millrace.runtime.train.RunStatus;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.PolicyVersion;
@@ -40,6 +43,9 @@ import dev.millrace.view.follow.RunSource;
 import dev.millrace.view.follow.ViewedRun;
 import dev.millrace.view.follow.ViewedRun.Known;
 import dev.millrace.view.follow.ViewedRuns;
+import dev.millrace.view.http.CourseAnswer.StepsAnswer;
+import dev.millrace.view.http.Query.BadRequestException;
+import dev.millrace.view.index.EvaluationIndex;
 import dev.millrace.view.index.RunIndex;
 import java.nio.charset.StandardCharsets;
 import java.time.Clock;
@@ -48,21 +54,29 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.HexFormat;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.function.LongSupplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.avro.specific.SpecificRecord;
+import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.GroupAuthorizationException;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /** Which answer an address has. */
-final class Answers {
+public final class Answers {
     private static final Logger LOG = LoggerFactory.getLogger(Answers.class);
 
     /** What changes by itself, such as ages and rates, may be so old. */
@@ -566,6 +580,183 @@ final class Answers {
                             .put("version", row.getLong(3))
                             .put("since_ms", row.getLong(4)));
             return json;
+        }
+    }
+
+    /** Who serves what, who is behind, what rings: everything of a run's present that is not in its steps. */
+    public static final class NowAnswer {
+        private NowAnswer() {}
+
+        /** At this moment. */
+        public static ObjectNode of(ViewedRun run, RunIndex index, int epoch, long nowMs) {
+            ObjectNode json = RunFacts.of(run).put("now_ms", nowMs);
+            index.read(
+                    // what a gap precedes is not of the chain
+                    "SELECT version, published_ms FROM version AS v WHERE epoch = ? AND NOT EXISTS"
+                            + " (SELECT 1 FROM version WHERE epoch = v.epoch AND version = v.version + 1)"
+                            + " ORDER BY version LIMIT 1",
+                    List.of(epoch),
+                    row -> json.put("newest_version", row.getLong(1)).put("published_ms", row.getLong(2)));
+            servers(json.putArray("servers"), index);
+            ArrayNode alarms = json.putArray("alarms");
+            run.source()
+                    .alarms()
+                    .forEach(alarm -> alarms.addObject()
+                            .put("name", alarm.name())
+                            .put("subject", alarm.subject())
+                            .put("sentence", alarm.sentence())
+                            .put("remedy", alarm.remedy()));
+            json.put(
+                    "dead_letters",
+                    index.numbers("SELECT count(*) FROM letter WHERE redriven < 0")
+                            .get(0));
+            run.status().ifPresent(status -> status(json.putObject("status"), status));
+            return json;
+        }
+
+        private static void servers(ArrayNode servers, RunIndex index) {
+            index.read(
+                    "SELECT server, role, version, since_ms, heartbeat_ms, tokens, left, tokens_before, heartbeat_before_ms"
+                            + " FROM server ORDER BY role, server",
+                    List.of(),
+                    row -> {
+                        ObjectNode server = servers.addObject()
+                                .put("server", row.getString(1))
+                                .put("role", row.getString(2))
+                                .put("version", row.getLong(3))
+                                .put("since_ms", row.getLong(4))
+                                .put("heartbeat_ms", row.getLong(5))
+                                .put("tokens", row.getLong(6))
+                                .put("left", row.getInt(7) == 1);
+                        long before = row.getLong(9);
+                        long tokensBefore = row.getLong(8);
+                        if (before > 0 && row.getLong(5) > before && row.getLong(6) >= tokensBefore) {
+                            server.put(
+                                    "tokens_per_second",
+                                    1000.0 * (row.getLong(6) - tokensBefore) / (row.getLong(5) - before));
+                        } else {
+                            server.putNull("tokens_per_second");
+                        }
+                    });
+        }
+
+        private static void status(ObjectNode json, RunStatus status) {
+            json.put("phase", status.phase()).put("elapsed_seconds", status.elapsedSeconds());
+            status.tokensPerSecond().forEach(json.putObject("tokens_per_second")::put);
+            status.idle().forEach(json.putObject("idle")::put);
+            status.recordsBehind().forEach(json.putObject("behind")::put);
+            status.serving().forEach(json.putObject("serving")::put);
+            status.lost().forEach(json.putObject("lost")::put);
+            ArrayNode stages = json.putArray("idle_stages");
+            status.idleStages().forEach(stages::add);
+            ArrayNode alarms = json.putArray("alarms");
+            status.alarms().forEach(alarm -> alarms.add(alarm.text()));
+        }
+
+        /**
+         * How many records lie before each role, by its consumer group; a sentence in their place where that may not be asked.
+         *
+         * @param admin of the same cluster; stays the caller's
+         */
+        public static ObjectNode lags(LogConnection connection, Admin admin) throws InterruptedException {
+            ObjectNode json = com.fasterxml.jackson.databind.node.JsonNodeFactory.instance.objectNode();
+            Map<String, String> groups = new LinkedHashMap<>();
+            for (String role : List.of("generator", "scorer", "topology", "learner")) {
+                groups.put(connection.group(role), role);
+            }
+            Optional<String> why = Optional.empty();
+            try {
+                new ConsumerLag(admin, groups).read().forEach(json.putObject("behind")::put);
+            } catch (ExecutionException e) {
+                why = Optional.of(
+                        e.getCause() instanceof GroupAuthorizationException
+                                ? "it takes DESCRIBE on groups that begin with "
+                                        + connection.topics().prefix()
+                                : String.valueOf(
+                                        e.getCause() == null
+                                                ? e.getMessage()
+                                                : e.getCause().getMessage()));
+            } catch (TimeoutException e) {
+                why = Optional.of("the cluster does not answer");
+            }
+            why.ifPresent(sentence -> json.put("why", sentence));
+            return json;
+        }
+    }
+
+    /**
+     * Answers that all who look share: each is made once for as long as it holds, however many pages are open, and by one of those who ask at once.
+     * Thread-safe.
+     */
+    static final class SharedAnswers {
+        static final long NO_VERSION = -1;
+
+        private static final int KEPT = 64;
+
+        private final LongSupplier nanos;
+        private final Map<String, Kept> kept = new LinkedHashMap<>(16, 0.75f, true) {
+            private static final long serialVersionUID = 1L;
+
+            @Override
+            protected boolean removeEldestEntry(Map.Entry<String, Kept> eldest) {
+                return size() > KEPT;
+            }
+        };
+
+        /** @param nanos a clock such as {@link System#nanoTime} */
+        SharedAnswers(LongSupplier nanos) {
+            this.nanos = nanos;
+        }
+
+        /** One answer, and what it was made of. */
+        private static final class Kept {
+            private @Nullable String answer;
+            private long version;
+            private long at;
+        }
+
+        /** What makes an answer. */
+        interface Making {
+            String make() throws BadRequestException, InterruptedException;
+        }
+
+        /**
+         * The answer, made now unless the last one holds.
+         *
+         * @param key of run and question
+         * @param version of what it is made of: while that stays, the answer holds; {@link #NO_VERSION} where it changes by itself
+         * @param limitMs how old it may be in any case, at least 0
+         */
+        String get(String key, long version, long limitMs, Making making)
+                throws BadRequestException, InterruptedException {
+            Kept last;
+            synchronized (kept) {
+                last = kept.computeIfAbsent(key, unknown -> new Kept());
+            }
+            synchronized (last) {
+                String answer = last.answer;
+                if (answer == null
+                        || (version == NO_VERSION || last.version != version)
+                                && nanos.getAsLong() - last.at >= TimeUnit.MILLISECONDS.toNanos(limitMs)) {
+                    answer = making.make();
+                    last.answer = answer;
+                    last.version = version;
+                    last.at = nanos.getAsLong();
+                }
+                return answer;
+            }
+        }
+    }
+
+    /** The versions of a run on held-out prompts, as its topic of evaluations has them. */
+    public static final class EvaluationsAnswer {
+        private EvaluationsAnswer() {}
+
+        /** A JSON object with the evaluations that can be compared, by version. */
+        public static String of(RunIndex index, int epoch) {
+            List<String> rows = new ArrayList<>();
+            EvaluationIndex.read(index, epoch, row -> rows.add(row.getString(1)));
+            return "{\"evaluations\":[" + String.join(",", rows) + "]}";
         }
     }
 }

@@ -49,4 +49,13 @@ final class Query {
     Map<String, String> values() {
         return values;
     }
+
+    /** An address that asks for nothing that there is; the message is a sentence for the person. */
+    static final class BadRequestException extends Exception {
+        private static final long serialVersionUID = 1L;
+
+        BadRequestException(String message) {
+            super(message);
+        }
+    }
 }

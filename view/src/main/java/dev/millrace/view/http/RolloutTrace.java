@@ -2,8 +2,8 @@ package dev.millrace.view.http;
 
 import dev.millrace.audit.trace.DeadLetter;
 import dev.millrace.audit.trace.Found;
-import dev.millrace.audit.trace.FoundDeadLetter;
 import dev.millrace.audit.trace.FoundEntry;
+import dev.millrace.audit.trace.FoundEntry.FoundDeadLetter;
 import dev.millrace.audit.trace.GroupTrace;
 import dev.millrace.log.scan.RecordFetcher;
 import dev.millrace.schemas.LearnerBatch;

@@ -6,14 +6,17 @@ import com.sun.net.httpserver.HttpExchange;
 import dev.millrace.gateway.HttpConfig;
 import dev.millrace.gateway.HttpListener;
 import dev.millrace.gateway.RequestThreads;
+import dev.millrace.report.ReportPage;
 import dev.millrace.runtime.RefusedRequestException;
-import dev.millrace.view.follow.Events;
-import dev.millrace.view.follow.Events.Event;
 import dev.millrace.view.follow.ViewedRun;
+import dev.millrace.view.follow.ViewedRun.Events;
+import dev.millrace.view.follow.ViewedRun.Events.Event;
 import dev.millrace.view.follow.ViewedRuns;
+import dev.millrace.view.http.Query.BadRequestException;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
+import java.util.Base64;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -22,6 +25,7 @@ import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.Lock;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Consumer;
+import org.apache.commons.codec.digest.DigestUtils;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -219,6 +223,44 @@ public final class ViewServer implements AutoCloseable {
             } finally {
                 lock.unlock();
             }
+        }
+    }
+
+    /** The page as one file, script and style in it, so that it can be saved and opened without a server. */
+    static final class PageFile {
+        private static final String BEGIN = "<script id=\"app\" type=\"module\">";
+        private static final String END = "</script>";
+
+        private final byte[] bytes;
+        private final String policy;
+
+        private PageFile(byte[] bytes, String policy) {
+            this.bytes = bytes;
+            this.policy = policy;
+        }
+
+        static PageFile read() {
+            byte[] bytes = ReportPage.empty();
+            String text = new String(bytes, StandardCharsets.UTF_8);
+            int begin = text.indexOf(BEGIN) + BEGIN.length();
+            int end = text.indexOf(END, begin);
+            return new PageFile(bytes, policy(text.substring(begin, end)));
+        }
+
+        /** Nothing but this script runs, and it talks to nobody but this server. */
+        private static String policy(String script) {
+            return "default-src 'none'; script-src 'sha256-"
+                    + Base64.getEncoder().encodeToString(DigestUtils.sha256(script))
+                    + "'; style-src 'unsafe-inline'; img-src data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none';"
+                    + " frame-ancestors 'none'";
+        }
+
+        byte[] bytes() {
+            return bytes;
+        }
+
+        String policy() {
+            return policy;
         }
     }
 }

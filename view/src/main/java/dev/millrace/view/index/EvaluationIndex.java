@@ -4,6 +4,7 @@ import dev.millrace.log.scan.LogReader;
 import dev.millrace.runtime.evaluation.EvaluationJson;
 import dev.millrace.schemas.VersionEvaluation;
 import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.view.index.RecordIndexer.OwnRecords;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;

@@ -2,7 +2,9 @@ package dev.millrace.view.follow;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.millrace.view.follow.Events.Event;
+import dev.millrace.view.follow.ViewedRun.Events;
+import dev.millrace.view.follow.ViewedRun.Events.Event;
+import dev.millrace.view.follow.ViewedRun.Onlookers;
 import java.time.Duration;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;

@@ -11,6 +11,8 @@ import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.folder.ImportedRun;
 import dev.millrace.runtime.report.AuditedRun;
 import dev.millrace.view.RecordedArchive;
+import dev.millrace.view.follow.ViewedRun.Events;
+import dev.millrace.view.follow.ViewedRun.LogFeed;
 import dev.millrace.view.index.RecordIndexer;
 import dev.millrace.view.index.RunIndex;
 import java.nio.file.Path;

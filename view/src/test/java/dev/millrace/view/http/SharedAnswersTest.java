@@ -2,6 +2,7 @@ package dev.millrace.view.http;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.view.http.Answers.SharedAnswers;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 

@@ -12,7 +12,7 @@ import dev.millrace.schemas.registry.InMemorySchemaRegistry;
 import dev.millrace.schemas.run.EvaluationKey;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
-import dev.millrace.view.http.EvaluationsAnswer;
+import dev.millrace.view.http.Answers.EvaluationsAnswer;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;

@@ -6,7 +6,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.view.http.CourseAnswer;
-import dev.millrace.view.http.StepsAnswer;
+import dev.millrace.view.http.CourseAnswer.StepsAnswer;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;

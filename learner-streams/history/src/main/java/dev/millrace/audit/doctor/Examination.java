@@ -4,6 +4,7 @@ import dev.millrace.audit.ledger.Account;
 import dev.millrace.audit.ledger.Tally;
 import dev.millrace.corrections.diagnostics.Diagnosis;
 import dev.millrace.log.Alarm;
+import dev.millrace.log.Evaluations;
 import dev.millrace.schemas.Serving;
 import dev.millrace.schemas.TrainingStep;
 import java.util.List;
@@ -51,5 +52,16 @@ public record Examination(
     /** Returns the ends of the epoch's own rollouts, and of records that do not belong to the run. */
     public Tally tally() {
         return account.balance().ofEpoch(epoch);
+    }
+
+    /**
+     * What is known of a run's versions on held-out prompts.
+     *
+     * @param evaluations those that can be compared
+     * @param isBestKept whether the best one's weights are still there; true without one
+     */
+    public record HeldOut(Evaluations evaluations, boolean isBestKept) {
+        /** Nothing was evaluated. */
+        public static final HeldOut NONE = new HeldOut(Evaluations.NONE, true);
     }
 }

@@ -1,5 +1,6 @@
 package dev.millrace.audit.doctor;
 
+import dev.millrace.audit.doctor.Examination.HeldOut;
 import dev.millrace.audit.ledger.Account;
 import dev.millrace.audit.ledger.LedgerReader;
 import dev.millrace.corrections.diagnostics.CorrectionInForce;

@@ -60,4 +60,13 @@ public record Balance(
     public boolean addsUp() {
         return contradictionCount == 0 && all().addsUp();
     }
+
+    /**
+     * What has waited longest in one stage.
+     *
+     * @param stage for a sentence
+     * @param rolloutId of the rollout
+     * @param sinceMs when its record was written, Unix milliseconds
+     */
+    public record OldestPending(String stage, String rolloutId, long sinceMs) {}
 }

@@ -1,7 +1,9 @@
 package dev.millrace.audit.ledger;
 
-import dev.millrace.audit.ledger.RolloutEnds.Kind;
+import dev.millrace.audit.ledger.Balance.OldestPending;
+import dev.millrace.audit.ledger.Ledger.RolloutEnds.Kind;
 import dev.millrace.log.scan.OffsetRange;
+import dev.millrace.schemas.LogCoordinates;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -9,8 +11,12 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.SortedMap;
 import java.util.TreeMap;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.apache.commons.codec.digest.DigestUtils;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -442,6 +448,117 @@ public final class Ledger {
                 found.pieces()[at] = new byte[1 << PIECE_BITS];
             }
             found.pieces()[at][(int) (index & (1 << PIECE_BITS) - 1)] = (byte) state;
+        }
+    }
+
+    /**
+     * The ends a rollout can come to, each as a number below {@value #COUNT}, so that a place takes one byte.
+     *
+     * <p>Reasons are strings on the log, and anybody may write there; when more of them have come than there are numbers, the
+     * rest is counted as {@code other}.
+     */
+    static final class RolloutEnds {
+        static final int COUNT = 64;
+        /** Nothing has been decided. */
+        static final int NONE = 0;
+        /** In a batch that no step has trained on yet. */
+        static final int BATCHED = 1;
+
+        static final int TRAINED = 2;
+        /** Refused, redriven, and on the topic once more: this record of it does not count. */
+        static final int SUPERSEDED = 3;
+
+        private static final int FIRST_NAMED = 4;
+
+        /** Ends that have a reason. */
+        enum Kind {
+            MASKED("masked by "),
+            DROPPED("dropped as "),
+            DEAD_LETTERED("dead-lettered for ");
+
+            private final String verb;
+
+            Kind(String verb) {
+                this.verb = verb;
+            }
+        }
+
+        private record Named(Kind kind, String reason) {}
+
+        private static final String OTHER = "other";
+        private final List<Named> named = new ArrayList<>();
+
+        RolloutEnds() {
+            for (Kind kind : Kind.values()) {
+                named.add(new Named(kind, OTHER));
+            }
+        }
+
+        /** The number of an end with a reason. */
+        int of(Kind kind, String reason) {
+            Named wanted = new Named(kind, reason);
+            int known = named.indexOf(wanted);
+            if (known < 0 && FIRST_NAMED + named.size() < COUNT) {
+                named.add(wanted);
+                known = named.size() - 1;
+            }
+            return FIRST_NAMED + (known < 0 ? kind.ordinal() : known);
+        }
+
+        boolean is(int end, Kind kind) {
+            return end >= FIRST_NAMED && named.get(end - FIRST_NAMED).kind() == kind;
+        }
+
+        /** Counts by reason of one kind, out of counts by number. */
+        Map<String, Long> counts(Kind kind, long[] byEnd) {
+            Map<String, Long> counts = new TreeMap<>();
+            for (int i = 0; i < named.size(); i++) {
+                if (named.get(i).kind() == kind && byEnd[FIRST_NAMED + i] > 0) {
+                    counts.put(named.get(i).reason(), byEnd[FIRST_NAMED + i]);
+                }
+            }
+            return counts;
+        }
+
+        /** For a sentence. */
+        String text(int end) {
+            return switch (end) {
+                case NONE -> "not decided about";
+                case BATCHED -> "in a batch";
+                case TRAINED -> "trained on";
+                case SUPERSEDED -> "redriven";
+                default ->
+                    named.get(end - FIRST_NAMED).kind().verb
+                            + named.get(end - FIRST_NAMED).reason();
+            };
+        }
+    }
+
+    /** A place on the rollouts topic that another record points at. */
+    record RolloutPlace(int partition, long offset) {
+        private static final Pattern PLACE = Pattern.compile("(\\d{1,9})@(\\d{1,18})");
+
+        static RolloutPlace of(LogCoordinates source) {
+            return new RolloutPlace(source.getPartition(), source.getOffset());
+        }
+
+        /** Empty if the text is no place, as in a header that somebody else wrote. */
+        static Optional<RolloutPlace> parse(String text) {
+            Matcher place = PLACE.matcher(text);
+            return place.matches()
+                    ? Optional.of(new RolloutPlace(Integer.parseInt(place.group(1)), Long.parseLong(place.group(2))))
+                    : Optional.empty();
+        }
+    }
+
+    /**
+     * What tells a copy of a record from another record of the same name: SHA-256 of its value.
+     *
+     * @param hex of 64 digits
+     */
+    record RecordDigest(String hex) {
+        static RecordDigest of(byte[] value) {
+            return new RecordDigest(DigestUtils.sha256Hex(value));
         }
     }
 }

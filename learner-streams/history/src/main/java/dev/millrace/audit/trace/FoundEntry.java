@@ -13,4 +13,11 @@ public record FoundEntry(BatchEntry entry, int index, Found<LearnerBatch> batch)
     public long batchId() {
         return batch.value().getBatchId();
     }
+
+    /**
+     * A dead letter that was found.
+     *
+     * @param newOffset where its record lies since it was redriven; -1 if it was not
+     */
+    public record FoundDeadLetter(DeadLetter letter, long newOffset) {}
 }

@@ -3,6 +3,7 @@ package dev.millrace.audit.trace;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.api.tokenizer.Tokenizer;
+import dev.millrace.audit.trace.FoundEntry.FoundDeadLetter;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.LogProbVector;
@@ -335,4 +336,15 @@ public final class RolloutEvents {
                 ? String.format(Locale.ROOT, "%.4f", value)
                 : String.format(Locale.ROOT, "%.3g", value);
     }
+
+    /**
+     * Something that happened to a rollout.
+     *
+     * @param timeMs when, Unix milliseconds
+     * @param what in a word or two
+     * @param details sentences
+     * @param place of the record that tells of it, without the run's prefix
+     * @param data the same for a program
+     */
+    public record RolloutEvent(long timeMs, String what, List<String> details, String place, ObjectNode data) {}
 }

@@ -1,5 +1,6 @@
 package dev.millrace.audit.trace;
 
+import dev.millrace.audit.trace.FoundEntry.FoundDeadLetter;
 import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.StepEntry;
 import dev.millrace.schemas.TrainingStep;

@@ -1,6 +1,7 @@
 package dev.millrace.replay.archive;
 
 import dev.millrace.log.scan.RecordFetcher;
+import dev.millrace.replay.archive.RecordCursor.SeekingCursor;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;

@@ -2,6 +2,7 @@ package dev.millrace.replay.archive;
 
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.scan.LogReader;
+import dev.millrace.replay.archive.RunImport.PartitionImport;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;

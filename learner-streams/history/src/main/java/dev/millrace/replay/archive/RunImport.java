@@ -3,19 +3,29 @@ package dev.millrace.replay.archive;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.scan.LogReader;
 import dev.millrace.schemas.run.RunSchemas;
+import java.nio.ByteBuffer;
 import java.time.Duration;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.TreeSet;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
 import org.apache.avro.Schema;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.RecordsToDelete;
 import org.apache.kafka.clients.consumer.Consumer;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.producer.Producer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
 
@@ -158,6 +168,196 @@ public final class RunImport {
                     "the filling at the beginning of " + deletable + " could not be deleted: "
                             + Objects.requireNonNullElse(e.getCause(), e).getMessage(),
                     e);
+        }
+    }
+
+    /**
+     * Puts the records of one partition back at their own offsets, on an empty partition.
+     *
+     * <p>A log has offsets without a committed record: transaction markers, records of aborted transactions, compacted
+     * records. The import recreates them as offsets without a committed record:
+     *
+     * <pre>
+     *   one offset without a record behind a record    the record is sent in a transaction, whose marker takes the offset
+     *   n &gt; 1 offsets without a record                 an aborted transaction of n - 1 empty records, whose marker is the last
+     *   the first offset alone without a record        a tombstone without a name; the caller deletes it
+     * </pre>
+     *
+     * <p>The caller runs the transactions, each for many partitions at once: {@link #sendRecords}, then {@link #sendLast}
+     * or {@link #fill} within a transaction, and again once its marker is written, until {@link #isDone}. Every offset that
+     * the broker assigns is compared with the expected one. Confined to one thread.
+     */
+    static final class PartitionImport implements AutoCloseable {
+        /** Offsets that {@link #fill} can be asked for at least: with fewer it might leave one alone. */
+        static final long LEAST_FILLING = 3;
+
+        private static final byte[] NOTHING = new byte[0];
+        private static final int IN_FLIGHT = 5000;
+        private static final int FRAME_BYTES = 5;
+
+        private final TopicPartition partition;
+        private final RecordCursor cursor;
+        private final long end;
+        private final Map<Integer, Integer> schemaIds;
+        private final boolean isTombstoned;
+        private final Deque<Sent> inFlight = new ArrayDeque<>();
+        private Optional<ConsumerRecord<byte[], byte[]>> head;
+        /** Is sent in a transaction, whose marker takes the offset behind it. */
+        private Optional<ConsumerRecord<byte[], byte[]>> last = Optional.empty();
+        /** Offsets before the head, or the end, that are to be without a record. */
+        private long without;
+
+        private long next;
+
+        private record Sent(Future<RecordMetadata> at, long due) {}
+
+        /**
+         * @param cursor closed with this
+         * @param end offset behind the last
+         * @param schemaIds what becomes of the ids in the records
+         */
+        PartitionImport(TopicPartition partition, RecordCursor cursor, long end, Map<Integer, Integer> schemaIds) {
+            this.partition = partition;
+            this.cursor = cursor;
+            this.end = end;
+            this.schemaIds = schemaIds;
+            this.head = cursor.next();
+            this.without = head.map(ConsumerRecord::offset).orElse(end);
+            this.isTombstoned = without == 1;
+        }
+
+        TopicPartition partition() {
+            return partition;
+        }
+
+        /** Whether it begins with a tombstone that is to be deleted. */
+        boolean isTombstoned() {
+            return isTombstoned;
+        }
+
+        /** The offset behind what was sent so far, markers included. */
+        long next() {
+            return next;
+        }
+
+        /** Whether everything was sent. */
+        boolean isDone() {
+            return head.isEmpty() && last.isEmpty() && without == 0;
+        }
+
+        /** Sends, outside of transactions, what lies before the next offset without a record. */
+        void sendRecords(Producer<byte[], byte[]> producer) {
+            if (isTombstoned && next == 0) {
+                send(producer, new ProducerRecord<>(partition.topic(), partition.partition(), NOTHING, null));
+                without = 0;
+            }
+            while (without == 0 && head.isPresent()) {
+                ConsumerRecord<byte[], byte[]> here = head.get();
+                head = cursor.next();
+                without = head.map(ConsumerRecord::offset).orElse(end) - here.offset() - 1;
+                if (without == 1) {
+                    last = Optional.of(here);
+                } else {
+                    send(producer, restored(here));
+                }
+            }
+        }
+
+        /** Whether a record is due in a transaction that is committed. */
+        boolean hasLast() {
+            return last.isPresent();
+        }
+
+        /** Sends it, with the transaction's marker to follow. */
+        void sendLast(Producer<byte[], byte[]> transactional) {
+            send(transactional, restored(last.orElseThrow()));
+            last = Optional.empty();
+            without = 0;
+            next++;
+        }
+
+        /** Whether empty records are due in a transaction that is aborted. */
+        boolean isToFill() {
+            return last.isEmpty() && without > 1;
+        }
+
+        /**
+         * Sends empty records to fill offsets; the transaction's marker takes the last one.
+         *
+         * @param most offsets to fill, at least {@link #LEAST_FILLING}; the rest needs further calls, and is never a single
+         *     offset
+         * @return offsets filled
+         */
+        long fill(Producer<byte[], byte[]> transactional, long most) {
+            long now = without - most == 1 ? most - 1 : Math.min(without, most);
+            for (long i = 0; i < now - 1; i++) {
+                send(transactional, new ProducerRecord<>(partition.topic(), partition.partition(), NOTHING, NOTHING));
+            }
+            next++;
+            without -= now;
+            return now;
+        }
+
+        private ProducerRecord<byte[], byte[]> restored(ConsumerRecord<byte[], byte[]> record) {
+            return new ProducerRecord<>(
+                    partition.topic(),
+                    partition.partition(),
+                    record.timestamp(),
+                    record.key(),
+                    withOurIds(record.value()),
+                    record.headers());
+        }
+
+        private void send(Producer<byte[], byte[]> producer, ProducerRecord<byte[], byte[]> record) {
+            inFlight.add(new Sent(producer.send(record), next++));
+            settle(IN_FLIGHT);
+        }
+
+        /** All that was sent must have come to lie where it is due; the producers were flushed. */
+        void settle() {
+            settle(0);
+        }
+
+        private void settle(int left) {
+            while (inFlight.size() > left) {
+                Sent sent = inFlight.remove();
+                try {
+                    long offset = sent.at().get().offset();
+                    if (offset != sent.due()) {
+                        throw new ArchiveException(
+                                "the record of " + partition + "@" + sent.due() + " came to lie at offset " + offset
+                                        + "; somebody else writes to the topic, so delete the run's topics and import again");
+                    }
+                } catch (InterruptedException e) {
+                    Thread.currentThread().interrupt();
+                    throw new KafkaException("the import was interrupted", e);
+                } catch (ExecutionException e) {
+                    Throwable cause = Objects.requireNonNullElse(e.getCause(), e);
+                    throw new ArchiveException(
+                            "the broker did not take the record of " + partition + "@" + sent.due() + ": "
+                                    + cause.getMessage(),
+                            cause);
+                }
+            }
+        }
+
+        private byte[] withOurIds(byte[] value) {
+            if (value == null || value.length < FRAME_BYTES || value[0] != 0) {
+                return value;
+            }
+            int id = ByteBuffer.wrap(value).getInt(1);
+            int ours = schemaIds.getOrDefault(id, id);
+            if (ours == id) {
+                return value;
+            }
+            byte[] changed = value.clone();
+            ByteBuffer.wrap(changed).putInt(1, ours);
+            return changed;
+        }
+
+        @Override
+        public void close() {
+            cursor.close();
         }
     }
 }

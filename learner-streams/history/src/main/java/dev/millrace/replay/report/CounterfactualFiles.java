@@ -1,7 +1,8 @@
 package dev.millrace.replay.report;
 
+import dev.millrace.replay.report.GradientReport.GradientRecord;
 import dev.millrace.replay.retrain.GradientStep;
-import dev.millrace.replay.retrain.ReferenceGradient;
+import dev.millrace.replay.retrain.GradientStep.ReferenceGradient;
 import dev.millrace.replay.retrain.RetrainedStep;
 import dev.millrace.replay.retrain.VariantGradient;
 import dev.millrace.replay.retrain.VariantStep;

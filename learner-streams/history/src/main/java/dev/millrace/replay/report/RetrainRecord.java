@@ -1,8 +1,8 @@
 package dev.millrace.replay.report;
 
 import dev.millrace.replay.Collapse;
-import dev.millrace.replay.retrain.RetrainListener;
 import dev.millrace.replay.retrain.RetrainedStep;
+import dev.millrace.replay.retrain.Retraining.RetrainListener;
 import dev.millrace.replay.retrain.VariantStep;
 import java.util.ArrayList;
 import java.util.Arrays;

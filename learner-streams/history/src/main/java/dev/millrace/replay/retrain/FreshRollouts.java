@@ -8,7 +8,7 @@ import dev.millrace.policy.weights.Weights;
 import dev.millrace.replay.archive.ArchiveException;
 import dev.millrace.replay.archive.RecordedRun;
 import dev.millrace.replay.archive.RecordedVersions;
-import dev.millrace.replay.retrain.RolloutSource.Sample;
+import dev.millrace.replay.retrain.FreshRollouts.RolloutSource.Sample;
 import dev.millrace.replay.retrain.StretchScoring.Stretch;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.PromptRequest;
@@ -28,6 +28,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.Set;
 import java.util.SortedMap;
 import java.util.TreeMap;
@@ -270,5 +271,37 @@ public final class FreshRollouts implements AutoCloseable {
     public void close() {
         scoring.close();
         prompts.close();
+    }
+
+    /**
+     * Says that courses learn from rollouts of their own.
+     *
+     * @param sampling shared by all courses
+     * @param draws 0 for the recorded draws, so that the run's own course samples the recorded rollouts again; others for other ones
+     */
+    public record FreshRolloutOptions(FreshRollouts sampling, long draws) {}
+
+    /** Samples a run's prompts with any weights, as the run's generators do. Used by one thread. */
+    public interface RolloutSource {
+
+        /**
+         * A requested rollout.
+         *
+         * @param request of its group
+         * @param index of it in the group
+         * @param versions which version samples which response positions; the last span extends to the end
+         */
+        record Sample(PromptRequest request, int index, List<VersionSpan> versions) {}
+
+        /** Why a prompt cannot be sampled here, as a sentence; empty if it can be. */
+        Optional<String> refusal(PromptRequest request);
+
+        /**
+         * One rollout for each sample, in their order, rewarded by the prompt's environment.
+         *
+         * @param weights of a version; not to be written to
+         * @throws dev.millrace.policy.session.NonFiniteScoreException if the weights give no numbers
+         */
+        List<Rollout> sample(List<Sample> samples, LongFunction<Weights> weights);
     }
 }

@@ -9,6 +9,7 @@ import dev.millrace.replay.archive.RecordCursor;
 import dev.millrace.replay.archive.RecordedRun;
 import dev.millrace.replay.archive.RecordedVersions;
 import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import java.util.Optional;
@@ -98,4 +99,13 @@ final class RecordedSteps {
             return Optional.empty();
         }
     }
+
+    /**
+     * A step that the run's learner took.
+     *
+     * @param from the version that it began with
+     * @param batch what it learnt from, as recorded
+     * @param made the version that it made
+     */
+    record RecordedStep(long from, TrainingBatch batch, PolicyVersion made) {}
 }

@@ -17,14 +17,19 @@ import dev.millrace.learner.batch.TrainingBatch.Member;
 import dev.millrace.learner.step.BatchGradient;
 import dev.millrace.learner.step.BatchOptimizer;
 import dev.millrace.learner.step.NonFiniteStepException;
+import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.weights.Gradients;
+import dev.millrace.policy.weights.Parameters;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.replay.OtherRewards;
 import dev.millrace.replay.archive.RecordedRun;
 import dev.millrace.replay.archive.RecordedVersions;
+import dev.millrace.replay.retrain.GradientStep.ReferenceGradient;
+import dev.millrace.replay.retrain.RecordedSteps.RecordedStep;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.Trajectory;
+import java.nio.FloatBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
@@ -238,5 +243,42 @@ public final class StepGradients {
                 of.tokensTrained(),
                 of.essRatio().orElse(Double.NaN),
                 of.stepScale());
+    }
+
+    /** Distances and angles in the space of all parameters; sums in double. */
+    static final class Directions {
+        private Directions() {}
+
+        /** {@code to − from}. */
+        static Gradients between(Parameters from, Parameters to) {
+            Gradients difference = new Gradients(from.specs());
+            for (TensorSpec spec : difference.specs()) {
+                FloatBuffer into = difference.tensor(spec.name());
+                FloatBuffer a = from.tensor(spec.name());
+                FloatBuffer b = to.tensor(spec.name());
+                for (int i = 0; i < into.limit(); i++) {
+                    into.put(i, b.get(i) - a.get(i));
+                }
+            }
+            return difference;
+        }
+
+        static double dot(Gradients a, Gradients b) {
+            double sum = 0;
+            for (TensorSpec spec : a.specs()) {
+                FloatBuffer x = a.tensor(spec.name());
+                FloatBuffer y = b.tensor(spec.name());
+                for (int i = 0; i < x.limit(); i++) {
+                    sum += (double) x.get(i) * y.get(i);
+                }
+            }
+            return sum;
+        }
+
+        /** NaN where one of them has no length. */
+        static double cosine(Gradients a, Gradients b) {
+            double lengths = a.l2Norm() * b.l2Norm();
+            return lengths > 0 ? dot(a, b) / lengths : Double.NaN;
+        }
     }
 }

@@ -3,10 +3,11 @@ package dev.millrace.audit.doctor;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.tuple;
 
+import dev.millrace.audit.doctor.Examination.HeldOut;
 import dev.millrace.audit.doctor.Finding.Weight;
 import dev.millrace.audit.ledger.Account;
 import dev.millrace.audit.ledger.Balance;
-import dev.millrace.audit.ledger.OldestPending;
+import dev.millrace.audit.ledger.Balance.OldestPending;
 import dev.millrace.audit.ledger.RolloutOrigin;
 import dev.millrace.audit.ledger.Tally;
 import dev.millrace.corrections.diagnostics.Cause;

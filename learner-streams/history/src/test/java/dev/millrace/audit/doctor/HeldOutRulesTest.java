@@ -3,6 +3,7 @@ package dev.millrace.audit.doctor;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.millrace.audit.doctor.Examination.HeldOut;
 import dev.millrace.audit.doctor.Finding.Weight;
 import dev.millrace.audit.ledger.Account;
 import dev.millrace.audit.ledger.Balance;

@@ -3,8 +3,12 @@ package dev.millrace.audit.ledger;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.audit.ledger.Balance.OldestPending;
+import dev.millrace.audit.ledger.Ledger.RecordDigest;
+import dev.millrace.audit.ledger.Ledger.RolloutPlace;
 import dev.millrace.audit.ledger.LedgerReader.StrayOutcomes;
-import dev.millrace.audit.ledger.TrainedBatches.StepWords;
+import dev.millrace.audit.ledger.LedgerReader.TrainedBatches;
+import dev.millrace.audit.ledger.LedgerReader.TrainedBatches.StepWords;
 import dev.millrace.log.scan.OffsetRange;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;

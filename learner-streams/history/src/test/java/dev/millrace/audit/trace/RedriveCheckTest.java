@@ -2,6 +2,7 @@ package dev.millrace.audit.trace;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.audit.trace.Redrive.RedriveCheck;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import java.util.List;

@@ -3,6 +3,7 @@ package dev.millrace.replay.archive;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.replay.archive.RunImport.PartitionImport;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;

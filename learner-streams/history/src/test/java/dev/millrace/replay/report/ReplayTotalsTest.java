@@ -7,7 +7,7 @@ import dev.millrace.replay.DecidedFigures;
 import dev.millrace.replay.MaskBreakdown;
 import dev.millrace.replay.MaskedShare;
 import dev.millrace.replay.ReplayedStep;
-import dev.millrace.replay.RescoredStep;
+import dev.millrace.replay.ReplayedStep.RescoredStep;
 import dev.millrace.replay.retrain.Agreement;
 import java.util.List;
 import java.util.Optional;

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.millrace.replay.retrain.RetrainedStep;
 import dev.millrace.replay.retrain.VariantStep;
 import dev.millrace.replay.retrain.VersionInterval;
-import dev.millrace.report.Heading;
+import dev.millrace.report.Column.Heading;
 import dev.millrace.report.Report;
 import dev.millrace.report.ReportText;
 import dev.millrace.report.Table;

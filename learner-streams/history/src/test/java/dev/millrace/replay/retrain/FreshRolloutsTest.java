@@ -13,6 +13,8 @@ import dev.millrace.replay.Verifier.Verdict;
 import dev.millrace.replay.archive.ArchiveException;
 import dev.millrace.replay.archive.RecordedRun;
 import dev.millrace.replay.archive.RecordedVersions;
+import dev.millrace.replay.retrain.FreshRollouts.FreshRolloutOptions;
+import dev.millrace.replay.retrain.FreshRollouts.RolloutSource;
 import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.Rollout;

@@ -19,6 +19,7 @@ import dev.millrace.replay.Verifier.Verdict;
 import dev.millrace.replay.archive.ArchiveException;
 import dev.millrace.replay.archive.RecordedRun;
 import dev.millrace.replay.archive.RecordedVersions;
+import dev.millrace.replay.retrain.Retraining.RetrainListener;
 import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.weights.VersionHash;
